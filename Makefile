@@ -1,0 +1,36 @@
+# hpkit: `make up` tries the whole kit on this machine, `make test` proves it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STACK  ?= handson-dev
+
+.PHONY: install lint types unit test generate lock audit bench clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "hpkit needs Python 3.11 or newer, this is %d.%d; choose another with: make PYTHON=python3.11" % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+lint: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: install
+	$(BIN)/mypy
+
+unit: install
+	$(BIN)/pytest -n auto
+
+# Everything that decides whether a change may land; CI runs this and nothing else.
+test: lint types unit
+
+lock:
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \
+	  --python-version 3.11 --extra dev --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

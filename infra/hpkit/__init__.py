@@ -1,0 +1,1 @@
+"""hpkit: Amazon SageMaker HyperPod on EKS as one typed configuration."""
