@@ -1,0 +1,27 @@
+"""What hpkit raises for anything a user can cause.
+
+HpkitError
+├── InputError         a file cannot be read at all (missing, a directory, not allowed, not UTF-8)
+├── CatalogError       a name that the catalog does not hold
+└── ToolError          an outside tool or service is missing or failed
+
+The command line prints the message and exits 1; a traceback is always a bug.
+"""
+
+__all__ = ["CatalogError", "HpkitError", "InputError", "ToolError"]
+
+
+class HpkitError(Exception):
+    """Base of all errors that are reported as one message: what is wrong, where, how to mend it."""
+
+
+class InputError(HpkitError):
+    """A file that was named cannot be read."""
+
+
+class CatalogError(HpkitError):
+    """A name that the catalog does not hold."""
+
+
+class ToolError(HpkitError):
+    """A tool or a service that the kit needs is missing or failed."""
