@@ -1,6 +1,6 @@
 """The `hpkit` command: one module a subcommand, imported only when it is called."""
 
-import importlib
+import importlib.util
 import sys
 
 import click
