@@ -1,0 +1,136 @@
+"""The operations this package implements itself, and what is alike for all of them."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from local.aws.errors import ServiceError, unsupported
+from local.aws.protocol import Call, parameters, service_model
+from local.aws.validation import WrongTypeError, check_request, violations
+from local.aws.world import Context, Record
+
+__all__ = ["OPERATIONS", "OWN_SERVICES", "Operation", "invoke", "load", "operation", "page"]
+
+Operation = Callable[[Context, Record], Record]
+OPERATIONS: dict[tuple[str, str], Operation] = {}
+OWN_SERVICES = {"eks": "InvalidParameterException", "sagemaker": "ValidationException"}
+TOKEN_SECONDS = 8 * 3600  # BatchAddClusterNodes: "The token is valid for 8 hours"
+
+_MODULES = (
+    "local.aws.eks.access",
+    "local.aws.eks.addons",
+    "local.aws.eks.clusters",
+    "local.aws.eks.podidentity",
+    "local.aws.eks.tags",
+    "local.aws.eks.updates",
+    "local.aws.hyperpod.batch",
+    "local.aws.hyperpod.cluster",
+    "local.aws.hyperpod.events",
+    "local.aws.hyperpod.nodes",
+    "local.aws.hyperpod.policy",
+    "local.aws.hyperpod.quota",
+    "local.aws.hyperpod.tags",
+    "local.aws.hyperpod.update",
+)
+
+
+def operation(service: str, name: str) -> Callable[[Operation], Operation]:
+    """Register the implementation of an operation; a name that the API model lacks is a mistake."""
+    service_model(service).operation_model(name)
+
+    def register(function: Operation) -> Operation:
+        OPERATIONS[service, name] = function
+        return function
+
+    return register
+
+
+def load() -> None:
+    """Import every module that registers operations."""
+    for module in _MODULES:
+        importlib.import_module(module)
+
+
+def invoke(ctx: Context, call: Call) -> Record:
+    """Validate a request, carry it out once per client token, and validate the answer."""
+    implementation = OPERATIONS.get((call.service, call.operation))
+    if implementation is None:
+        raise unsupported(call.service, call.operation)
+    params = parameters(call)
+    model = service_model(call.service).operation_model(call.operation)
+    if model.input_shape is not None:
+        check_request(model.input_shape, params, code=OWN_SERVICES[call.service])
+    params = {name: value for name, value in params.items() if value is not None}
+    result = _once(ctx, call, implementation, params, model.idempotent_members)
+    _check_answer(call, result)
+    return result
+
+
+def _once(
+    ctx: Context, call: Call, implementation: Operation, params: Record, members: Sequence[str]
+) -> Record:
+    token = next((params[name] for name in members if name in params), None)
+    if token is None:
+        return implementation(ctx, params)
+    known = ctx.world.tokens
+    for key in [key for key, entry in known.items() if entry["until"] <= ctx.now]:
+        del known[key]
+    key = f"{ctx.region}:{call.service}:{call.operation}:{token}"
+    digest = sha256(json.dumps(params, sort_keys=True).encode()).hexdigest()
+    if key in known:
+        if known[key]["digest"] != digest:
+            raise ServiceError(
+                OWN_SERVICES[call.service],
+                f"Client token {token} was used by a {call.operation} request with other parameters",
+            )
+        answer: Record = known[key]["answer"]
+        return answer
+    result = implementation(ctx, params)
+    known[key] = {
+        "until": ctx.now + TOKEN_SECONDS,
+        "digest": digest,
+        "answer": json.loads(json.dumps(result)),
+    }
+    return result
+
+
+def _check_answer(call: Call, result: Record) -> None:
+    """An answer the API model does not allow is a defect here: say so instead of sending it."""
+    shape = service_model(call.service).operation_model(call.operation).output_shape
+    if shape is None:
+        return
+    try:
+        found = list(violations(shape, result, sizes=False))
+    except WrongTypeError as error:
+        found = [str(error)]
+    if found:
+        raise ServiceError(
+            "InternalFailure",
+            f"{call.operation} built an answer its model forbids: {'; '.join(found)}",
+            status=500,
+        )
+
+
+def page(
+    items: Sequence[Any],
+    *,
+    size: int | None,
+    token: str | None,
+    default: int = 100,
+    code: str = "ValidationException",
+) -> tuple[list[Any], str | None]:
+    """One page of `items`, and the token of the next one."""
+    start = 0
+    if token:
+        try:
+            start = int(base64.urlsafe_b64decode(token.encode()).decode().removeprefix("offset:"))
+        except ValueError:
+            raise ServiceError(code, f"Invalid pagination token: {token}") from None
+    end = start + (size or default)
+    following = base64.urlsafe_b64encode(f"offset:{end}".encode()).decode() if end < len(items) else None
+    return list(items[start:end]), following

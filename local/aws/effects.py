@@ -1,0 +1,147 @@
+"""The seam to whatever must follow a change: the Kubernetes half of the local cloud plugs in here.
+
+Callbacks run in order, one at a time, when a status machine arrives; they get what the Describe call would answer.
+They must be quick and must not call the endpoint. To keep the object in its running status while slow work goes on
+elsewhere, raise `NotYet`: the same callback is called again. To fail the change, raise `EffectError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["EffectError", "Effects", "EksConnection", "NoEffects", "NotYet"]
+
+Document = Mapping[str, Any]
+
+
+class NotYet(Exception):  # noqa: N818 - it is a request for time, not an error
+    """The work is under way: ask again after `seconds` (real time)."""
+
+    def __init__(self, seconds: float = 0.2) -> None:
+        super().__init__(f"ask again in {seconds} s")
+        self.seconds = seconds
+
+
+class EffectError(Exception):
+    """The work failed; the message becomes the object's failure reason."""
+
+
+@dataclass(frozen=True)
+class EksConnection:
+    """How to reach the API server of a cluster: what DescribeCluster of EKS then answers."""
+
+    endpoint: str
+    certificate_authority: str
+
+
+class Effects(Protocol):
+    """What happens outside the endpoint when something in it changes."""
+
+    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
+        """An EKS cluster is about to become ACTIVE; None keeps the made-up endpoint."""
+
+    def eks_cluster_deleted(self, cluster: Document) -> None:
+        """An EKS cluster is about to vanish."""
+
+    def cluster_in_service(self, cluster: Document) -> None:
+        """A HyperPod cluster arrives in InService, first or again."""
+
+    def cluster_deleted(self, cluster: Document) -> None:
+        """A HyperPod cluster is about to vanish."""
+
+    def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:
+        """Nodes came, went or changed status; `nodes` are all NodeDetails of the cluster."""
+
+    def autoscaling_enabled(self, cluster: Document) -> None:
+        """Managed Karpenter is about to be InService."""
+
+    def autoscaling_disabled(self, cluster: Document) -> None:
+        """Managed Karpenter is about to be gone."""
+
+    def addon_active(self, addon: Document) -> None:
+        """An EKS add-on is about to become ACTIVE, after create or update."""
+
+    def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
+        """An EKS add-on is about to vanish; with `preserve` its software stays."""
+
+    def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:
+        """An access entry or its associated policies changed."""
+
+    def access_entry_deleted(self, entry: Document) -> None:
+        """An access entry is gone."""
+
+    def quota_created(self, quota: Document, cluster: Document) -> None:
+        """A compute quota is about to be Created."""
+
+    def quota_updated(self, quota: Document, cluster: Document) -> None:
+        """A compute quota is about to be Updated."""
+
+    def quota_deleted(self, quota: Document, cluster: Document) -> None:
+        """A compute quota is about to vanish."""
+
+    def policy_created(self, policy: Document, cluster: Document) -> None:
+        """A cluster scheduler config is about to be Created."""
+
+    def policy_updated(self, policy: Document, cluster: Document) -> None:
+        """A cluster scheduler config is about to be Updated."""
+
+    def policy_deleted(self, policy: Document, cluster: Document) -> None:
+        """A cluster scheduler config is about to vanish."""
+
+
+class NoEffects:
+    """Nothing follows: the endpoint on its own. Subclass it to take up single callbacks."""
+
+    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:  # noqa: ARG002 - see Effects
+        """Keep the made-up endpoint."""
+        return None
+
+    def eks_cluster_deleted(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def cluster_in_service(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def cluster_deleted(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:
+        """Do nothing."""
+
+    def autoscaling_enabled(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def autoscaling_disabled(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def addon_active(self, addon: Document) -> None:
+        """Do nothing."""
+
+    def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
+        """Do nothing."""
+
+    def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:
+        """Do nothing."""
+
+    def access_entry_deleted(self, entry: Document) -> None:
+        """Do nothing."""
+
+    def quota_created(self, quota: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def quota_updated(self, quota: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def quota_deleted(self, quota: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def policy_created(self, policy: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def policy_updated(self, policy: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def policy_deleted(self, policy: Document, cluster: Document) -> None:
+        """Do nothing."""

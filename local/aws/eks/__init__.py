@@ -1,0 +1,1 @@
+"""EKS: clusters, add-ons, access entries and pod identity associations."""

@@ -1,0 +1,387 @@
+"""EKS add-ons: create, update, delete, and what versions there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import jsonschema
+
+from local.aws.api import operation, page
+from local.aws.eks.clusters import VERSIONS, require_cluster
+from local.aws.eks.offers import OFFERS, Offer, known_version
+from local.aws.eks.podidentity import associate, dissociate
+from local.aws.eks.updates import finish_update, start_update
+from local.aws.errors import ServiceError
+from local.aws.lifecycle import MACHINES, action
+from local.aws.references import require_role
+from local.aws.world import Context, Record
+
+__all__ = ["addon_document", "nodes_arrived"]
+
+INVALID = "InvalidParameterException"
+WAIT_FOR_NODES_SECONDS = 1200
+POLL_SECONDS = 15
+
+
+def addon_document(addon: Record) -> Record:
+    """What DescribeAddon answers."""
+    return {
+        name: value for name, value in addon.items() if name not in ("waited",) and value not in (None, "")
+    }
+
+
+def _offer(name: str) -> Offer:
+    if name not in OFFERS:
+        raise ServiceError(INVALID, f"Addon {name} specified is not supported")
+    return OFFERS[name]
+
+
+def _find(ctx: Context, params: Record) -> Record:
+    require_cluster(ctx, params["clusterName"])
+    addon = ctx.table("addons").get(f"{params['clusterName']}|{params['addonName']}")
+    if addon is None:
+        raise ServiceError(
+            "ResourceNotFoundException",
+            f"No addon: {params['addonName']} found in cluster: {params['clusterName']}",
+            status=404,
+        )
+    return addon
+
+
+def _check_configuration(offer: Offer, version: str, cluster: Record, params: Record) -> None:
+    if not known_version(offer, version):
+        raise ServiceError(INVALID, f"Addon version specified is not supported: {offer.name} {version}")
+    if VERSIONS.index(cluster["version"]) < _index(offer.since):
+        raise ServiceError(
+            INVALID,
+            f"Addon {offer.name} {version} is not supported in Kubernetes version {cluster['version']}",
+        )
+    text = params.get("configurationValues")
+    if not text:
+        return
+    try:
+        jsonschema.validate(json.loads(text), offer.schema)
+    except ValueError as error:
+        raise ServiceError(INVALID, f"ConfigurationValue provided in request is not JSON: {error}") from None
+    except jsonschema.ValidationError as error:
+        where = "$" + "".join(f".{step}" for step in error.absolute_path)
+        raise ServiceError(
+            INVALID,
+            f"ConfigurationValue provided in request is not supported: Json schema validation failed with "
+            f"error: [{where}: {error.message}]",
+        ) from None
+
+
+def _index(version: str) -> int:
+    return VERSIONS.index(version) if version in VERSIONS else 0
+
+
+@operation("eks", "CreateAddon")
+def create_addon(ctx: Context, params: Record) -> Record:
+    """Check version and configuration, and begin to install."""
+    cluster = require_cluster(ctx, params["clusterName"], active=True)
+    offer = _offer(params["addonName"])
+    key = f"{cluster['name']}|{offer.name}"
+    if key in ctx.table("addons"):
+        raise ServiceError("ResourceInUseException", "Addon already exists.", status=409)
+    version = params.get("addonVersion", offer.default)
+    _check_configuration(offer, version, cluster, params)
+    _check_needs(ctx, cluster["name"], offer)
+    if "serviceAccountRoleArn" in params:
+        require_role(
+            ctx, params["serviceAccountRoleArn"], trusts="", purpose="the service account role", code=INVALID
+        )
+    addon = _new_record(ctx, cluster["name"], offer, version, params)
+    addon["podIdentityAssociations"] = _associate(
+        ctx, addon, offer, params.get("podIdentityAssociations", [])
+    )
+    ctx.table("addons")[key] = addon
+    addon["status"] = ctx.begin("addon.create", "addon.arrived", key=key, since=ctx.now)
+    return {"addon": addon_document(addon)}
+
+
+def _check_needs(ctx: Context, cluster: str, offer: Offer) -> None:
+    missing = [name for name in offer.needs if f"{cluster}|{name}" not in ctx.table("addons")]
+    if missing:
+        raise ServiceError(
+            "InvalidRequestException", f"Addon {offer.name} needs the add-ons {', '.join(missing)}"
+        )
+
+
+def _new_record(ctx: Context, cluster: str, offer: Offer, version: str, params: Record) -> Record:
+    return {
+        "addonName": offer.name,
+        "clusterName": cluster,
+        "status": "",
+        "addonVersion": version,
+        "health": {"issues": []},
+        "addonArn": ctx.arn("eks", f"addon/{cluster}/{offer.name}/{ctx.uuid()}"),
+        "createdAt": ctx.now,
+        "modifiedAt": ctx.now,
+        "serviceAccountRoleArn": params.get("serviceAccountRoleArn"),
+        "tags": params.get("tags", {}),
+        "publisher": "eks",
+        "owner": "aws",
+        "configurationValues": params.get("configurationValues"),
+        "namespaceConfig": {"namespace": params.get("namespaceConfig", {}).get("namespace", offer.namespace)},
+    }
+
+
+def _associate(ctx: Context, addon: Record, offer: Offer, wanted: Sequence[Record]) -> list[str]:
+    """Pod identity associations given inline belong to the add-on."""
+    made = []
+    for entry in wanted:
+        params = {**entry, "clusterName": addon["clusterName"], "namespace": offer.namespace}
+        made.append(associate(ctx, params, owner=addon["addonArn"])["associationArn"])
+    return made
+
+
+@action("addon.arrived")
+def arrived(
+    ctx: Context,
+    *,
+    key: str,
+    since: float,
+    update_id: str = "",
+    change: str = "create",
+    failure: str = "",
+    **new: Any,
+) -> None:
+    """The add-on runs, waits for nodes, or has failed."""
+    addon = ctx.table("addons").get(key)
+    if addon is None:
+        return
+    offer = OFFERS[addon["addonName"]]
+    machine = MACHINES[f"addon.{change}"]
+    if failure:
+        _fail(addon, machine.failed, "InternalFailure", failure)
+    elif change == "create" and offer.without_nodes != "ACTIVE" and not _has_nodes(ctx, addon["clusterName"]):
+        if ctx.now - since < WAIT_FOR_NODES_SECONDS * ctx.world.settings.latency_factor:
+            seconds = POLL_SECONDS * ctx.world.settings.latency_factor
+            ctx.world.later(ctx, seconds, "addon.arrived", {"key": key, "since": since})
+            return
+        _fail(
+            addon,
+            offer.without_nodes,
+            "InsufficientNumberOfReplicas",
+            "The add-on is unhealthy because all deployments have all pods unscheduled no nodes available to "
+            "schedule pods",
+        )
+    else:
+        settled = {**addon, **new, "health": {"issues": []}, "status": machine.done}
+        ctx.effects.addon_active(addon_document(settled))
+        addon.update(settled, modifiedAt=ctx.now)
+    if update_id:
+        finish_update(ctx, addon["clusterName"], update_id, failure=failure)
+
+
+def _fail(addon: Record, status: str, code: str, message: str) -> None:
+    addon["status"] = status
+    addon["health"] = {"issues": [{"code": code, "message": message, "resourceIds": []}]}
+
+
+def _has_nodes(ctx: Context, eks: str) -> bool:
+    return any(
+        node["status"] == "Running"
+        for cluster in ctx.table("clusters").values()
+        if cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2] == eks
+        for node in cluster["nodes"].values()
+    )
+
+
+def nodes_arrived(ctx: Context, eks: str) -> None:
+    """Nodes run now: add-ons that were DEGRADED for want of them get going."""
+    for key, addon in ctx.table("addons").items():
+        if addon["clusterName"] == eks and addon["status"] == "DEGRADED":
+            ctx.world.later(ctx, 0.0, "addon.arrived", {"key": key, "since": ctx.now})
+
+
+@operation("eks", "DescribeAddon")
+def describe_addon(ctx: Context, params: Record) -> Record:
+    """One add-on."""
+    return {"addon": addon_document(_find(ctx, params))}
+
+
+@operation("eks", "ListAddons")
+def list_addons(ctx: Context, params: Record) -> Record:
+    """Names of the add-ons of a cluster."""
+    cluster = require_cluster(ctx, params["clusterName"])
+    found = sorted(
+        addon["addonName"]
+        for addon in ctx.table("addons").values()
+        if addon["clusterName"] == cluster["name"]
+    )
+    names, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    return {"addons": names, **({"nextToken": token} if token else {})}
+
+
+@operation("eks", "UpdateAddon")
+def update_addon(ctx: Context, params: Record) -> Record:
+    """Change version, configuration or roles; the add-on shows the new ones when it is ACTIVE again."""
+    addon = _find(ctx, params)
+    _require_idle(addon)
+    offer = OFFERS[addon["addonName"]]
+    cluster = require_cluster(ctx, params["clusterName"])
+    version = params.get("addonVersion", addon["addonVersion"])
+    _check_configuration(offer, version, cluster, params)
+    changes = {
+        name: params[name]
+        for name in ("addonVersion", "serviceAccountRoleArn", "configurationValues")
+        if name in params
+    }
+    if "podIdentityAssociations" in params:
+        dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
+        changes["podIdentityAssociations"] = _associate(ctx, addon, offer, params["podIdentityAssociations"])
+    update = start_update(
+        ctx, addon["clusterName"], kind="AddonUpdate", addon=offer.name, params=_receipt(params)
+    )
+    failure = _unmigrated(addon["addonVersion"], version, offer)
+    extra = {"failure": failure} if failure else {}
+    addon["status"] = ctx.begin(
+        "addon.update",
+        "addon.arrived",
+        key=f"{addon['clusterName']}|{offer.name}",
+        since=ctx.now,
+        update_id=update["id"],
+        change="update",
+        **changes,
+        **extra,
+    )
+    return {"update": update}
+
+
+def _receipt(params: Record) -> dict[str, str]:
+    names = {
+        "addonVersion": "AddonVersion",
+        "serviceAccountRoleArn": "ServiceAccountRoleArn",
+        "resolveConflicts": "ResolveConflicts",
+        "configurationValues": "ConfigurationValues",
+    }
+    return {shown: params[name] for name, shown in names.items() if name in params}
+
+
+def _unmigrated(old: str, new: str, offer: Offer) -> str:
+    """Task governance 1.3 → 1.5 and later needs its CRDs migrated first (developer guide, "Upgrade")."""
+    if offer.name != "amazon-sagemaker-hyperpod-taskgovernance":
+        return ""
+    numbers = [tuple(int(part) for part in text[1:].split("-")[0].split(".")[:2]) for text in (old, new)]
+    if numbers[0] <= (1, 3) and numbers[1] >= (1, 5):
+        return (
+            'CustomResourceDefinition "cohorts.kueue.x-k8s.io" is invalid: status.storedVersions[0]: Invalid value: '
+            '"v1alpha1": must appear in spec.versions'
+        )
+    return ""
+
+
+def _require_idle(addon: Record) -> None:
+    if addon["status"] in ("CREATING", "UPDATING", "DELETING"):
+        raise ServiceError(
+            "ResourceInUseException",
+            f"Addon {addon['addonName']} cannot be updated as it is currently in {addon['status']} state",
+            status=409,
+        )
+
+
+@operation("eks", "DeleteAddon")
+def delete_addon(ctx: Context, params: Record) -> Record:
+    """Begin to remove; with `preserve` the software stays on the cluster."""
+    addon = _find(ctx, params)
+    if addon["status"] in ("CREATING", "UPDATING"):
+        raise ServiceError("InvalidRequestException", f"Addon {addon['addonName']} is {addon['status']}")
+    if addon["status"] != "DELETING":
+        key = f"{addon['clusterName']}|{addon['addonName']}"
+        preserve = bool(params.get("preserve"))
+        addon["status"] = ctx.begin("addon.delete", "addon.vanished", key=key, preserve=preserve)
+    return {"addon": addon_document(addon)}
+
+
+@action("addon.vanished")
+def vanished(ctx: Context, *, key: str, preserve: bool, failure: str = "") -> None:
+    """The add-on is gone, or could not be removed."""
+    addon = ctx.table("addons").get(key)
+    if addon is None:
+        return
+    if failure:
+        _fail(addon, MACHINES["addon.delete"].failed, "InternalFailure", failure)
+        return
+    ctx.effects.addon_deleted(addon_document(addon), preserve=preserve)
+    dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
+    del ctx.table("addons")[key]
+
+
+@operation("eks", "DescribeAddonVersions")
+def describe_addon_versions(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - one signature for all
+    """Which add-ons there are, and which of their versions go with which Kubernetes."""
+    wanted = params.get("addonName")
+    if wanted is not None:
+        _offer(wanted)
+    kinds = params.get("types")
+    found = [
+        _versions(offer, params.get("kubernetesVersion"))
+        for offer in OFFERS.values()
+        if wanted in (None, offer.name) and (not kinds or offer.kind in kinds)
+    ]
+    if not {"aws"} & set(params.get("owners", ["aws"])) or not {"eks"} & set(
+        params.get("publishers", ["eks"])
+    ):
+        found = []
+    addons, token = page(
+        [entry for entry in found if entry["addonVersions"]],
+        size=params.get("maxResults"),
+        token=params.get("nextToken"),
+        code=INVALID,
+    )
+    return {"addons": addons, **({"nextToken": token} if token else {})}
+
+
+def _versions(offer: Offer, kubernetes: str | None) -> Record:
+    clusters = [version for version in VERSIONS if VERSIONS.index(version) >= _index(offer.since)]
+    listed = [
+        {
+            "addonVersion": version,
+            "architecture": ["amd64", "arm64"],
+            "computeTypes": ["ec2", "hyperpod"],
+            "compatibilities": [
+                {
+                    "clusterVersion": cluster,
+                    "platformVersions": ["*"],
+                    "defaultVersion": version == offer.default,
+                }
+                for cluster in clusters
+                if kubernetes in (None, cluster)
+            ],
+            "requiresConfiguration": False,
+            "requiresIamPermissions": bool(offer.accounts),
+        }
+        for version in offer.versions
+    ]
+    return {
+        "addonName": offer.name,
+        "type": offer.kind,
+        "addonVersions": [entry for entry in listed if entry["compatibilities"]],
+        "publisher": "eks",
+        "owner": "aws",
+        "defaultNamespace": offer.namespace,
+    }
+
+
+@operation("eks", "DescribeAddonConfiguration")
+def describe_addon_configuration(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - one signature for all
+    """The JSON schema that configuration values must meet."""
+    offer = _offer(params["addonName"])
+    if not known_version(offer, params["addonVersion"]):
+        raise ServiceError(INVALID, f"Addon version specified is not supported: {params['addonVersion']}")
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **offer.schema}
+    answer: Record = {
+        "addonName": offer.name,
+        "addonVersion": params["addonVersion"],
+        "configurationSchema": json.dumps(schema),
+    }
+    if offer.accounts:
+        answer["podIdentityConfiguration"] = [
+            {"serviceAccount": account, "recommendedManagedPolicies": [f"arn:aws:iam::aws:policy/{policy}"]}
+            for account, policy in offer.accounts
+        ]
+    return answer

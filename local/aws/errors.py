@@ -1,0 +1,81 @@
+"""Errors in the shape that the AWS service itself would send.
+
+ServiceError
+├── raised by an operation with the code of its service model (`ConflictException`, `ResourceNotFound`, …)
+└── raised by the endpoint for what it does not implement (`UnsupportedOperation`)
+EndpointError
+└── something the caller of this package did wrong (a fault that does not exist, a state file of another format)
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
+
+__all__ = ["EndpointError", "Reply", "ServiceError", "render_error", "unsupported"]
+
+
+class EndpointError(Exception):
+    """A mistake in how the endpoint was started or controlled; the message says how to mend it."""
+
+
+class ServiceError(Exception):
+    """An answer that the service refuses a call with: AWS code, message and HTTP status."""
+
+    def __init__(self, code: str, message: str, *, status: int = 400) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One HTTP answer."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def unsupported(service: str, operation: str) -> ServiceError:
+    """The answer to an operation that nothing here implements."""
+    return ServiceError(
+        "UnsupportedOperation",
+        f"The local AWS endpoint does not implement {service}:{operation}. "
+        "docs/reference/local-aws-coverage.md lists what it does.",
+        status=501,
+    )
+
+
+def render_error(error: ServiceError, protocol: str, *, request_id: str) -> Reply:
+    """Write `error` the way `protocol` (the name in the service's API model) carries errors."""
+    if protocol in ("json", "rest-json"):
+        return _json_error(error, request_id)
+    if protocol == "rest-xml":
+        body = (
+            f"<Error><Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
+            f"<RequestId>{request_id}</RequestId></Error>"
+        )
+    elif protocol == "ec2":
+        body = (
+            f"<Response><Errors><Error><Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
+            f"</Error></Errors><RequestID>{request_id}</RequestID></Response>"
+        )
+    else:
+        body = (
+            f"<ErrorResponse><Error><Type>Sender</Type><Code>{escape(error.code)}</Code>"
+            f"<Message>{escape(error.message)}</Message></Error><RequestId>{request_id}</RequestId></ErrorResponse>"
+        )
+    return Reply(error.status, body.encode(), {"Content-Type": "text/xml", "x-amzn-RequestId": request_id})
+
+
+def _json_error(error: ServiceError, request_id: str) -> Reply:
+    body = json.dumps({"__type": error.code, "message": error.message}).encode()
+    headers = {
+        "Content-Type": "application/x-amz-json-1.1",
+        "x-amzn-RequestId": request_id,
+        "x-amzn-ErrorType": error.code,
+    }
+    return Reply(error.status, body, headers)

@@ -1,0 +1,1 @@
+"""SageMaker HyperPod on EKS: clusters, nodes, compute quotas and cluster policies."""

@@ -1,0 +1,121 @@
+"""moto's in-process backends as one of several worlds, with a snapshot for each service.
+
+moto keeps its state in module globals. Each endpoint owns a `MotoHost`; entering it swaps that endpoint's backends
+into the globals, so two endpoints in one process do not see each other.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from moto.backends import get_backend
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.base_backend import BackendDict
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.test import run_wsgi_app
+
+from local.aws.errors import Reply, unsupported
+
+__all__ = ["ACCOUNT_ID", "SERVICES", "MotoHost"]
+
+ACCOUNT_ID: str = DEFAULT_ACCOUNT_ID
+SERVICES = ("ec2", "fsx", "iam", "kms", "logs", "s3", "sts")
+
+_swap = threading.RLock()
+_current: list[MotoHost] = []
+_dispatcher = DomainDispatcherApplication(create_backend_app)
+
+Backends = dict[str, dict[str, Any]]
+
+
+class MotoHost:
+    """One endpoint's share of moto."""
+
+    def __init__(self) -> None:
+        self._parked: dict[str, Backends] = {service: {} for service in SERVICES}
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Make this host's backends the ones that moto sees; one host at a time in a process."""
+        with _swap:
+            if not _current or _current[0] is not self:
+                if _current:
+                    _current[0]._park()
+                self._unpark()
+                _current[:] = [self]
+            yield
+
+    def backend(self, service: str, region: str) -> Any:
+        """A moto backend of this host; only inside `entered`."""
+        regions = get_backend(service)[ACCOUNT_ID]
+        return regions["aws" if service in ("iam", "s3", "sts") else region]
+
+    def call(self, environ: dict[str, Any], *, service: str, operation: str) -> Reply:
+        """Let moto answer one request."""
+        try:
+            body, status, headers = run_wsgi_app(_dispatcher, environ, buffered=True)
+        except NotImplementedError:
+            raise unsupported(service, operation) from None
+        code = int(status.split()[0])
+        content = b"".join(body)
+        if code == 404 and b"Not yet implemented" in content:
+            raise unsupported(service, operation)
+        return Reply(code, content, dict(headers.items()))
+
+    def snapshot(self, service: str) -> bytes:
+        """This host's backends of one service as bytes; only inside `entered`."""
+        target = io.BytesIO()
+        _Pickler(target, protocol=5).dump(_collect(service))
+        return target.getvalue()
+
+    def restore(self, service: str, blob: bytes) -> None:
+        """Take over backends that `snapshot` wrote; only before the first `entered`."""
+        self._parked[service] = pickle.loads(blob)  # noqa: S301 - our own state file, see state.py
+
+    def close(self) -> None:
+        """Leave nothing behind in moto's globals."""
+        with _swap:
+            if _current and _current[0] is self:
+                self._park()
+                _current.clear()
+
+    def _park(self) -> None:
+        for service in SERVICES:
+            self._parked[service] = _collect(service)
+            _globals(service).clear()
+
+    def _unpark(self) -> None:
+        for service in SERVICES:
+            found = _globals(service)
+            found.clear()
+            for account, regions in self._parked[service].items():
+                found[account].update(regions)
+
+
+def _globals(service: str) -> BackendDict[Any]:
+    backends: BackendDict[Any] = get_backend(service)
+    return backends
+
+
+def _collect(service: str) -> Backends:
+    return {account: dict(regions.items()) for account, regions in _globals(service).items()}
+
+
+class _Pickler(pickle.Pickler):
+    """Private keys (KMS holds some) have no pickle of their own: they travel as PKCS#8."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, (RSAPrivateKey, EllipticCurvePrivateKey)):
+            encoded = obj.private_bytes(
+                serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+            return serialization.load_der_private_key, (encoded, None)
+        return NotImplemented

@@ -1,0 +1,101 @@
+"""What a request refers to must exist in the backends that moto serves, in the same account and region."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from local.aws.errors import ServiceError
+from local.aws.world import Context
+
+__all__ = [
+    "Subnet",
+    "object_exists",
+    "require_bucket",
+    "require_role",
+    "require_security_group",
+    "require_subnet",
+]
+
+INVALID = "ValidationException"
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """What the service needs to know of a subnet."""
+
+    id: str
+    vpc_id: str
+    zone: str
+    zone_id: str
+    cidr: str
+
+
+def require_role(ctx: Context, arn: str, *, trusts: str, purpose: str, code: str = INVALID) -> None:
+    """Refuse a role that does not exist or that the service may not assume."""
+    name = arn.rpartition("/")[2]
+    for role in ctx.world.moto.backend("iam", ctx.region).roles.values():
+        if role.name == name and role.arn == arn:
+            if trusts in _trusted(role.assume_role_policy_document):
+                return
+            break
+    raise ServiceError(
+        code,
+        f"Unable to assume {purpose} {arn}. Ensure that the role exists and that its trust policy allows "
+        f"{trusts} the action sts:AssumeRole.",
+    )
+
+
+def _trusted(policy: str) -> set[str]:
+    try:
+        document = json.loads(unquote(policy) if policy.startswith("%7B") else policy)
+    except ValueError:
+        return set()
+    statements = document.get("Statement", [])
+    found: set[str] = set()
+    for statement in statements if isinstance(statements, list) else [statements]:
+        principal = statement.get("Principal", {})
+        services = principal.get("Service", []) if isinstance(principal, dict) else []
+        if statement.get("Effect") == "Allow":
+            found.update([services] if isinstance(services, str) else services)
+    return found
+
+
+def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subnet:
+    """The subnet, or the service's refusal."""
+    ec2 = ctx.world.moto.backend("ec2", ctx.region)
+    for subnets in ec2.subnets.values():
+        found: Any = subnets.get(subnet_id)
+        if found is not None:
+            zone = found.availability_zone
+            return Subnet(subnet_id, found.vpc_id, zone, str(found.availability_zone_id), found.cidr_block)
+    raise ServiceError(code, f"The subnet ID '{subnet_id}' does not exist")
+
+
+def require_security_group(ctx: Context, group_id: str, *, vpc_id: str, code: str = INVALID) -> None:
+    """Refuse a security group that does not exist in the VPC of the subnets."""
+    groups = ctx.world.moto.backend("ec2", ctx.region).groups
+    home = next((vpc for vpc, members in groups.items() if group_id in members), None)
+    if home is None:
+        raise ServiceError(code, f"The security group '{group_id}' does not exist")
+    if home != vpc_id:
+        raise ServiceError(
+            code, f"The security group '{group_id}' is in VPC {home}, the subnets are in VPC {vpc_id}"
+        )
+
+
+def require_bucket(ctx: Context, uri: str) -> None:
+    """Refuse an S3 URI whose bucket does not exist."""
+    bucket = urlparse(uri).netloc
+    if bucket not in ctx.world.moto.backend("s3", ctx.region).buckets:
+        raise ServiceError(INVALID, f"The S3 bucket '{bucket}' of {uri} does not exist or cannot be read")
+
+
+def object_exists(ctx: Context, uri: str, name: str) -> bool:
+    """Whether the object `name` lies under an S3 URI."""
+    parsed = urlparse(uri)
+    bucket = ctx.world.moto.backend("s3", ctx.region).buckets.get(parsed.netloc)
+    prefix = parsed.path.strip("/")
+    return bucket is not None and bucket.keys.get(f"{prefix}/{name}" if prefix else name) is not None

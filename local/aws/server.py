@@ -1,0 +1,210 @@
+"""The HTTP server: one port for every service, and the control pages under /_hpkit/."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+from uuid import uuid4
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import make_server
+
+from local.aws import api
+from local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
+from local.aws.motohost import SERVICES
+from local.aws.protocol import Call, read_call, render, service_model
+from local.aws.world import World
+
+__all__ = ["Endpoint"]
+
+_log = logging.getLogger(__name__)
+_STATUS_TEXT = {200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 404: "Not Found"}
+_SIGNING_NAMES = {"aps": "amp", "monitoring": "cloudwatch"}
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+class _QuietHandler(MotoRequestHandler):
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        _log.debug("%s %s %s", self.requestline, code, size)
+
+
+class Endpoint:
+    """A running AWS endpoint on loopback; `start` and `stop` it, or use `local.aws.testing`."""
+
+    def __init__(self, world: World, *, port: int = 0) -> None:
+        api.load()
+        self.world = world
+        self._calls: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._delayed = 0.0
+        self._server = make_server(
+            "127.0.0.1", port, self._application, threaded=True, request_handler=_QuietHandler
+        )
+        self._wake = threading.Event()
+        self._stopping = False
+        self._threads = [
+            threading.Thread(target=self._server.serve_forever, name="aws-http", daemon=True),
+            threading.Thread(target=self._tick, name="aws-transitions", daemon=True),
+        ]
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def start(self) -> None:
+        """Begin to answer."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Stop answering, write the state file, release the port."""
+        self._server.shutdown()
+        self._stopping = True
+        self._wake.set()
+        for thread in self._threads:
+            thread.join()
+        self._server.server_close()
+        self.world.close()
+
+    def stats(self) -> dict[str, Any]:
+        """Call and error counts by operation, and the time that was injected."""
+        with self.world.lock:
+            return {
+                "calls": dict(sorted(self._calls.items())),
+                "errors": dict(sorted(self._errors.items())),
+                "injectedLatencySeconds": round(self._delayed, 3),
+                "scheduledTransitionSeconds": round(self.world.scheduled_seconds, 3),
+                "latencyFactor": self.world.settings.latency_factor,
+                "faults": self.world.faults.describe(),
+            }
+
+    def set_faults(self, changes: dict[str, object]) -> None:
+        """Set faults by name; None takes one away."""
+        with self.world.lock:
+            self.world.faults.update(changes)
+
+    def _tick(self) -> None:
+        """Apply transitions when they fall due, also when nobody asks."""
+        while not self._stopping:
+            with self.world.entered():
+                try:
+                    self.world.settle()
+                    self.world.save()
+                except Exception:  # the thread must live on; the next request meets the same state
+                    _log.exception("a transition failed")
+                wait = self.world.seconds_to_next()
+            self._wake.wait(timeout=1.0 if wait is None else min(max(wait, 0.02), 1.0))
+            self._wake.clear()
+
+    def _application(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO", "").startswith("/_hpkit/"):
+            reply = self._control(environ)
+        else:
+            reply = self._aws(environ)
+        headers = [(name, value) for name, value in reply.headers.items() if name.lower() != "content-length"]
+        if environ["REQUEST_METHOD"] == "HEAD":
+            headers = list(reply.headers.items())
+        else:
+            headers.append(("Content-Length", str(len(reply.body))))
+        start_response(f"{reply.status} {_STATUS_TEXT.get(reply.status, 'Status')}", headers)
+        return [reply.body]
+
+    def _aws(self, environ: dict[str, Any]) -> Reply:
+        request_id = str(uuid4())
+        call = read_call(environ, default_region=self.world.settings.region)
+        name = f"{call.service}.{call.operation}"
+        try:
+            self._hold_back(call)
+            with self.world.entered():
+                self._calls[name] += 1
+                reply = self._answer(call, environ, request_id)
+        except ServiceError as error:
+            reply = render_error(error, call.protocol, request_id=request_id)
+            with self.world.lock:
+                self._errors[f"{name}:{error.code}"] += 1
+        self._wake.set()
+        return reply
+
+    def _answer(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
+        self._inject(call)
+        service = _SIGNING_NAMES.get(call.service, call.service)
+        if call.service in api.OWN_SERVICES:
+            self.world.settle()
+            try:
+                ctx = self.world.context(call.region, access_key=call.access_key)
+                return render(call, api.invoke(ctx, call), request_id=request_id)
+            finally:
+                self.world.save()
+        if service not in SERVICES:
+            raise unsupported(call.service, call.operation)
+        reply = self.world.moto.call(environ, service=call.service, operation=call.operation)
+        if call.changes_state:
+            self.world.save(service)
+        return reply
+
+    def _hold_back(self, call: Call) -> None:
+        with self.world.lock:
+            seconds = self.world.faults.value("latency", call.operation) or 0.0
+            self._delayed += seconds
+        if seconds:
+            time.sleep(seconds)
+
+    def _inject(self, call: Call) -> None:
+        faults = self.world.faults
+        if faults.strikes("throttle", call.operation):
+            raise ServiceError("ThrottlingException", "Rate exceeded")
+        if faults.strikes("internal", call.operation):
+            raise ServiceError("InternalFailure", "fault injected: internal", status=500)
+        if call.service not in api.OWN_SERVICES or not call.changes_state:
+            return
+        codes = _error_codes(call)
+        for code in ("ConflictException", "ResourceInUseException"):
+            if code in codes and faults.strikes("conflict", call.operation):
+                raise ServiceError(code, "fault injected: conflict; the resource is being changed, try again")
+
+    def _control(self, environ: dict[str, Any]) -> Reply:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        try:
+            if (method, path) == ("GET", "/_hpkit/stats"):
+                return _json(200, self.stats())
+            if path == "/_hpkit/faults":
+                return self._faults(method, environ)
+        except EndpointError as error:
+            return _json(400, {"error": str(error)})
+        return _json(
+            404, {"error": f"no {method} {path}; there are GET /_hpkit/stats, GET|POST|DELETE /_hpkit/faults"}
+        )
+
+    def _faults(self, method: str, environ: dict[str, Any]) -> Reply:
+        with self.world.lock:
+            if method == "POST":
+                body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+                try:
+                    changes = json.loads(body)
+                except ValueError as error:
+                    raise EndpointError(f"the body is not JSON: {error}") from None
+                if not isinstance(changes, dict):
+                    raise EndpointError(
+                        'the body must be an object such as {"throttle": 0.5, "conflict": null}'
+                    )
+                self.world.faults.update(changes)
+            elif method == "DELETE":
+                self.world.faults.clear()
+            return _json(200, self.world.faults.describe())
+
+
+def _error_codes(call: Call) -> set[str]:
+    model = service_model(call.service)
+    if call.operation not in model.operation_names:
+        return set()
+    return {shape.error_code for shape in model.operation_model(call.operation).error_shapes}
+
+
+def _json(status: int, document: dict[str, Any]) -> Reply:
+    return Reply(status, json.dumps(document).encode(), {"Content-Type": "application/json"})

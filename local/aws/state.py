@@ -1,0 +1,62 @@
+"""The state file: an SQLite database, so that every write is atomic and only what changed is written.
+
+Key `own` is JSON (what this package keeps); keys `moto:<service>` are pickles of moto's backends. Open only files
+that this program wrote: a pickle can carry code.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from local.aws.errors import EndpointError
+
+__all__ = ["StateFile"]
+
+FORMAT = 1
+
+
+class StateFile:
+    """Named blobs that survive the end of the process, kill -9 included."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            self._database.close()
+            raise EndpointError(
+                f"{path} is not a state file of this program ({error}); give another path"
+            ) from None
+        except EndpointError:
+            self._database.close()
+            raise
+
+    def _open(self) -> None:
+        # The page cache outlives the process, so losing it needs a power cut: no fsync for each call.
+        self._database.execute("PRAGMA synchronous=OFF")
+        (found,) = self._database.execute("PRAGMA user_version").fetchone()
+        if found not in (0, FORMAT):
+            raise EndpointError(
+                f"{self.path} has state format {found}, this program writes {FORMAT}; delete it or give another path"
+            )
+        self._database.execute(
+            "CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, value BLOB NOT NULL)"
+        )
+        self._database.execute(f"PRAGMA user_version={FORMAT}")
+
+    def read(self) -> dict[str, bytes]:
+        """Everything that was written."""
+        return dict(self._database.execute("SELECT name, value FROM blobs").fetchall())
+
+    def write(self, blobs: dict[str, bytes]) -> None:
+        """Write these blobs in one transaction."""
+        self._database.execute("BEGIN")
+        self._database.executemany("REPLACE INTO blobs (name, value) VALUES (?, ?)", list(blobs.items()))
+        self._database.execute("COMMIT")
+
+    def close(self) -> None:
+        """Release the file."""
+        self._database.close()

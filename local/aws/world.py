@@ -1,0 +1,214 @@
+"""What one endpoint knows: its records, timers, faults, time, dice, and moto's backends."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local.aws.clock import Clock, WallClock
+from local.aws.effects import EffectError, Effects, NoEffects, NotYet
+from local.aws.errors import EndpointError
+from local.aws.faults import Faults
+from local.aws.lifecycle import MACHINES, run_action
+from local.aws.motohost import ACCOUNT_ID, SERVICES, MotoHost
+from local.aws.state import StateFile
+
+__all__ = ["Context", "Record", "Settings", "World"]
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an endpoint is started."""
+
+    state_file: Path | None = None
+    latency_factor: float = 1.0
+    faults: dict[str, object] = field(default_factory=dict)
+    region: str = "us-west-2"
+    seed: int | None = None
+    clock: Clock = field(default_factory=WallClock)
+    effects: Effects = field(default_factory=NoEffects)
+
+
+class World:
+    """The state of one endpoint. Everything but `lock` itself is used with the lock held."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.latency_factor < 0:
+            raise EndpointError(f"latency factor {settings.latency_factor:g} must be 0 or more")
+        self.settings = settings
+        self.lock = threading.RLock()
+        self.moto = MotoHost()
+        self._file = StateFile(settings.state_file) if settings.state_file else None
+        self._saved = b""
+        self._data: Record = self._load()
+        self._data["boots"] += 1
+        # A restart must not draw the ids of the run before it.
+        seed = None if settings.seed is None else f"{settings.seed}:{self._data['boots']}"
+        self.rng = random.Random(seed)  # noqa: S311 - ids and dice, no secrets
+        self.faults = Faults(self.rng)
+        self.faults.update(settings.faults)
+        self.scheduled_seconds = 0.0
+        self._touched: set[str] = set()
+
+    def _load(self) -> Record:
+        fresh: Record = {"boots": 0, "serial": 0, "regions": {}, "timers": [], "tokens": {}}
+        if self._file is None:
+            return fresh
+        for name, blob in self._file.read().items():
+            if name == "own":
+                self._saved = blob
+                fresh = json.loads(blob)
+            elif name.removeprefix("moto:") in SERVICES:
+                self.moto.restore(name.removeprefix("moto:"), blob)
+        return fresh
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Hold the world: no other request runs, and moto sees this endpoint's backends."""
+        with self.lock, self.moto.entered():
+            yield
+
+    def table(self, region: str, kind: str) -> dict[str, Record]:
+        """The records of one kind in one region, by key; survives a restart."""
+        tables = self._data["regions"].setdefault(region, {})
+        found: dict[str, Record] = tables.setdefault(kind, {})
+        return found
+
+    @property
+    def tokens(self) -> dict[str, Record]:
+        """Answers remembered for client tokens."""
+        found: dict[str, Record] = self._data["tokens"]
+        return found
+
+    def context(self, region: str, *, now: float | None = None, access_key: str = "") -> Context:
+        """A view of this world for one call or one timer."""
+        return Context(
+            world=self,
+            region=region,
+            now=self.settings.clock.now() if now is None else now,
+            access_key=access_key,
+        )
+
+    def later(self, ctx: Context, seconds: float, action: str, args: Record) -> None:
+        """Set a timer, in seconds of real time."""
+        self._data["serial"] += 1
+        self._data["timers"].append(
+            {
+                "at": ctx.now + seconds,
+                "serial": self._data["serial"],
+                "region": ctx.region,
+                "action": action,
+                "args": args,
+            }
+        )
+
+    def settle(self) -> None:
+        """Apply every transition that is due, in the order of time; call it `entered`."""
+        while (timer := self._next_due()) is not None:
+            self._data["timers"].remove(timer)
+            ctx = self.context(timer["region"], now=timer["at"])
+            try:
+                run_action(ctx, timer["action"], timer["args"])
+            except NotYet as request:
+                timer["at"] = self.settings.clock.now() + max(request.seconds, 0.05)
+                self._data["timers"].append(timer)
+            except EffectError as error:
+                run_action(ctx, timer["action"], {**timer["args"], "failure": str(error)})
+
+    def _next_due(self) -> Record | None:
+        now = self.settings.clock.now()
+        due = [timer for timer in self._data["timers"] if timer["at"] <= now]
+        return min(due, key=lambda timer: (timer["at"], timer["serial"]), default=None)
+
+    def seconds_to_next(self) -> float | None:
+        """How long until the next transition falls due."""
+        now = self.settings.clock.now()
+        waits = [timer["at"] - now for timer in self._data["timers"]]
+        return max(0.0, min(waits)) if waits else None
+
+    def touched(self, service: str) -> None:
+        """Note that a moto backend was changed from within, so that the next save writes it."""
+        self._touched.add(service)
+
+    def save(self, *changed: str) -> None:
+        """Write what changed: this package's records, and moto's backends of the services named."""
+        if self._file is None:
+            return
+        blobs = {f"moto:{service}": self.moto.snapshot(service) for service in self._touched.union(changed)}
+        self._touched.clear()
+        own = json.dumps(self._data).encode()
+        if own != self._saved:
+            self._saved = blobs["own"] = own
+        if blobs:
+            self._file.write(blobs)
+
+    def close(self) -> None:
+        """Write all and let go."""
+        with self.entered():
+            self.save(*SERVICES)
+        self.moto.close()
+        if self._file is not None:
+            self._file.close()
+
+
+@dataclass(frozen=True)
+class Context:
+    """A world seen from one call: where, when, and on whose behalf."""
+
+    world: World
+    region: str
+    now: float
+    access_key: str = ""
+
+    @property
+    def account(self) -> str:
+        """The one account of the endpoint."""
+        return ACCOUNT_ID
+
+    @property
+    def faults(self) -> Faults:
+        """The active faults."""
+        return self.world.faults
+
+    @property
+    def effects(self) -> Effects:
+        """The seam to the Kubernetes half."""
+        return self.world.settings.effects
+
+    def table(self, kind: str) -> dict[str, Record]:
+        """The records of one kind in this region."""
+        return self.world.table(self.region, kind)
+
+    def arn(self, service: str, resource: str) -> str:
+        """An ARN in this region and account."""
+        return f"arn:aws:{service}:{self.region}:{self.account}:{resource}"
+
+    def token(self, length: int, alphabet: str = "abcdefghijklmnopqrstuvwxyz0123456789") -> str:
+        """A random id, repeatable with the endpoint's seed."""
+        return "".join(self.world.rng.choice(alphabet) for _ in range(length))
+
+    def uuid(self) -> str:
+        """A random id in the form of a UUID."""
+        digits = self.token(32, "0123456789abcdef")
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    def begin(self, machine: str, action: str, **args: Any) -> str:
+        """Start a declared change: a timer for `action`; returns the status shown meanwhile."""
+        declared = MACHINES[machine]
+        factor = self.world.settings.latency_factor
+        seconds = declared.seconds * factor + (
+            self.faults.value(f"slow-{declared.change}", declared.kind) or 0.0
+        )
+        self.world.scheduled_seconds += seconds
+        if self.faults.strikes(f"failed-{declared.change}", declared.kind):
+            args["failure"] = f"fault injected: failed-{declared.change}"
+        self.world.later(self, seconds, action, args)
+        return declared.running
