@@ -1,0 +1,246 @@
+"""CAP: reserved quota against capacity."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from hpkit.checks.registry import Context, Issue, Rule, amount, listing
+from hpkit.plan.capacity import (
+    DIMENSIONS,
+    Amount,
+    TeamShare,
+    dimensions_of,
+    overruns,
+    quantity,
+    reserve,
+    usage,
+)
+from hpkit.plan.model import QuotaRow
+
+__all__ = ["RULES"]
+
+_GUIDE = "SageMaker HyperPod developer guide, task governance: compute allocations"
+_Rows = dict[str, list[tuple[str, QuotaRow]]]
+
+
+def _rows_by_type(context: Context) -> _Rows:
+    rows: _Rows = {}
+    for team in context.plan.teams:
+        for row in team.rows:
+            rows.setdefault(row.instance_type, []).append((team.name, row))
+    return rows
+
+
+def _contributors(context: Context, rows: list[tuple[str, QuotaRow]], dimension: str) -> str:
+    index = DIMENSIONS.index(dimension)
+    totals: dict[str, Amount] = {}
+    for team, row in rows:
+        part = usage(row, context.instances[row.instance_type]).vector[index] if dimension != "instances" else row.count
+        totals[team] = totals.get(team, 0) + (part or 0)
+    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+    return listing([f"{team} {amount(total)}" for team, total in ranked if total])
+
+
+def _last_path(rows: list[tuple[str, QuotaRow]]) -> tuple[str | int, ...]:
+    written = [row for _, row in rows if row.path]
+    largest = max(written, key=lambda row: (row.count or 0, tuple(str(step) for step in row.path)))
+    return largest.path
+
+
+def _too_much(
+    context: Context, name: str, rows: list[tuple[str, QuotaRow]], instances: int, what: str
+) -> Iterator[Issue]:
+    instance = context.instances.get(name)
+    if instance is None:
+        counted = sum(row.count or 0 for _, row in rows)
+        found = [("instances", counted, instances)] if counted > instances else []
+    else:
+        reserved = reserve((row, instance) for _, row in rows)
+        found = [(over.dimension, over.reserved, over.limit) for over in overruns(reserved, instances, instance)]
+    if not found:
+        return
+    groups = context.plan.capacity[name].groups
+    path = _last_path(rows)
+    measures = "; ".join(f"{amount(used)} {dimension} of {amount(limit)}" for dimension, used, limit in found)
+    dimension = found[0][0]
+    if instance is None:
+        who = listing([f"{team} {row.count}" for team, row in rows if row.count])
+    else:
+        who = _contributors(context, rows, dimension)
+    if dimension == "instances":
+        head = f"{amount(found[0][1])} × {name} reserved, {amount(found[0][2])} {what} ({who})"
+    else:
+        head = f"{name}: reserved {measures} {what} ({dimension}: {who})"
+    yield Issue(path, head, f"Lower an allocation or raise instanceCount of {listing(list(groups))}.")
+
+
+def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
+    for name, rows in _rows_by_type(context).items():
+        known = context.plan.capacity.get(name)
+        firm = [(team, row) for team, row in rows if not row.elastic]
+        if known is not None and firm and any(row.path for _, row in firm):
+            yield from _too_much(context, name, firm, known.guaranteed, "guaranteed")
+
+
+def _elastic(context: Context) -> Iterator[Issue]:
+    yield from _elastic_fits_maximum(context)
+    yield from _elastic_shares_need_a_bound(context)
+    yield from _pools_together(context)
+
+
+def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
+    for name, rows in _rows_by_type(context).items():
+        known = context.plan.capacity.get(name)
+        if known is None or known.maximum is None or not any(row.elastic for _, row in rows):
+            continue
+        yield from _too_much(context, name, rows, known.maximum, "at most with Karpenter")
+
+
+def _elastic_shares_need_a_bound(context: Context) -> Iterator[Issue]:
+    for team in context.plan.teams:
+        for row in team.rows:
+            known = context.plan.capacity.get(row.instance_type)
+            if row.elastic and row.share is not None and known is not None and known.maximum is None:
+                yield Issue(
+                    (*row.path, "share"),
+                    f"a share of the maximum of {row.instance_type}, which has none: "
+                    f"no limit bounds {listing(list(known.pools))}",
+                    "Give the NodePool limits, or write a count.",
+                )
+
+
+def _pools_together(context: Context) -> Iterator[Issue]:
+    """Compare what elastic quota needs beyond the guaranteed capacity with the sum of the pools' limits."""
+    need: dict[str, Amount] = {}
+    who: dict[str, list[str]] = {}
+    for name, rows in _rows_by_type(context).items():
+        known, instance = context.plan.capacity.get(name), context.instances.get(name)
+        if known is None or instance is None or not known.pools or not any(row.elastic for _, row in rows):
+            continue
+        reserved, unit = reserve((row, instance) for _, row in rows), dimensions_of(instance)
+        for resource, index in (("cpu", 2), ("memory", 3), (instance.accelerator_resource, 1)):
+            used, one = reserved[index], unit[index]
+            if resource and used is not None and one is not None and used > one * known.guaranteed:
+                need[resource] = need.get(resource, 0) + used - one * known.guaranteed
+                who.setdefault(resource, []).append(name)
+    for resource, wanted in need.items():
+        limits = [pool.spec.limits.get(resource) for pool in context.plan.node_pools]
+        if not limits or None in limits or len(who[resource]) < 2:
+            continue
+        scale = 2**30 if resource == "memory" else 1
+        total = sum((Fraction(quantity(limit)) for limit in limits if limit), Fraction(0)) / scale
+        if wanted > total:
+            yield Issue(
+                (*context.path, "autoscaling", "nodePools"),
+                f"elastic quota of {listing(who[resource])} together needs {amount(wanted)} {resource} "
+                f"beyond the guaranteed capacity; the NodePools' limits allow {amount(total)}",
+                "Lower an elastic allocation, or raise the limits.",
+            )
+
+
+def _type_is_provided(context: Context) -> Iterator[Issue]:
+    provided = sorted(context.plan.capacity)
+    for team in context.plan.teams:
+        for row in team.rows:
+            if row.instance_type in context.plan.capacity:
+                continue
+            yield Issue(
+                (*row.path, "instanceType"),
+                f"{team.name} has quota of {row.instance_type}, which no instance group provides "
+                f"(provided: {listing(provided)})",
+                "Name a provided type, add a group of it, or mark the row `future: true`.",
+                "warning" if row.future else None,
+            )
+        for name in sorted(team.absolute_borrow_limits):
+            if name not in context.plan.capacity and not team.is_shared_pool:
+                yield Issue(
+                    (*context.team_paths[team.name], "sharing", "absoluteBorrowLimits"),
+                    f"{team.name} may borrow {name}, which no instance group of {context.environment} provides",
+                    "Name a provided type, or remove the limit.",
+                    "warning",
+                )
+
+
+def _fraction_exists(context: Context) -> Iterator[Issue]:
+    for team in context.plan.teams:
+        for row in team.rows:
+            instance = context.instances.get(row.instance_type)
+            if instance is None or row.count is not None:
+                continue
+            problem = usage(row, instance).problem
+            if problem:
+                key = "acceleratorPartition" if row.partition else "accelerators"
+                yield Issue(
+                    (*row.path, key), f"{team.name} asks for {problem}", "Ask for what the type has, or another type."
+                )
+            elif None in (usage(row, instance).vector[1:4]):
+                yield Issue(
+                    row.path,
+                    f"the catalog does not know all figures of {row.instance_type}, so this fraction cannot be "
+                    "compared with its capacity",
+                    "Reserve whole instances (`count`) of this type.",
+                    "warning",
+                )
+
+
+def _nothing_idle(context: Context) -> Iterator[Issue]:
+    governance, policy = context.spec.governance, context.plan.policy
+    if governance is None or policy is None:
+        return
+    if governance.shared_pool is not None or policy.idle_resource_sharing == "Enabled":
+        return
+    wanted = {row.instance_type for team in context.plan.teams for row in team.rows}
+    for quota in context.quotas:
+        instance = context.instances.get(quota.instance_type)
+        # Nodes without accelerators of which no team has a row are the system's own.
+        for_tasks = quota.instance_type in wanted or (instance is not None and instance.accelerators != 0)
+        if quota.unreserved > 0 and for_tasks:
+            yield Issue(
+                (*context.path, "governance"),
+                f"{amount(quota.unreserved)} of {quota.capacity.guaranteed} × {quota.instance_type} "
+                "are reserved by nobody and lent by nothing, so no queue can use them",
+                "Reserve them, add `sharedPool: {}`, or set clusterPolicy.idleResourceSharing to Enabled.",
+            )
+
+
+def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
+    shares: dict[str, list[tuple[str, TeamShare]]] = {}
+    for quota in context.quotas:
+        for share in quota.teams:
+            shares.setdefault(share.team, []).append((quota.instance_type, share))
+    for team in context.plan.teams:
+        if not team.borrows or (team.borrow_limit is None and not team.absolute_borrow_limits):
+            continue
+        beyond, reachable = [], False
+        for name, share in shares.get(team.name, []):
+            if not share.borrow_limit:
+                continue
+            if share.borrow_limit > share.borrowable:
+                beyond.append(
+                    f"{name}: limit {amount(share.borrow_limit)}, others can lend "
+                    f"{amount(share.borrowable)}"
+                )
+            else:
+                reachable = True
+        # One percentage serves all types: it is too high only where no type can fill it.
+        if beyond and not reachable:
+            key = "borrowLimit" if team.borrow_limit is not None else "absoluteBorrowLimits"
+            yield Issue(
+                (*context.team_paths[team.name], "sharing", key),
+                f"in {context.environment}, {team.name} may borrow more than others can ever lend "
+                f"({listing(beyond, 4)})",
+                "Lower the limit, or let others lend more; jobs that count on the limit would wait for ever.",
+            )
+
+
+RULES = (
+    Rule("CAP001", "error", "The reserved quota of an instance type fits its guaranteed capacity.", _GUIDE,
+         _reserved_fits_guaranteed, waivable=False),
+    Rule("CAP002", "error", "Elastic and reserved quota together fit the maximum capacity.", _GUIDE,
+         _elastic, waivable=False),
+    Rule("CAP003", "error", "Quota is of an instance type that some group provides.", _GUIDE,
+         _type_is_provided, waivable=False),
+    Rule("CAP004", "error", "A fraction or MIG profile is one that the instance type has.", _GUIDE,
+         _fraction_exists, waivable=False),
+    Rule("CAP005", "warning", "Capacity that nobody reserved is lent by something.", _GUIDE, _nothing_idle),
+    Rule("CAP006", "warning", "A borrow limit is one that others can fill.", _GUIDE, _borrow_limit_is_reachable),
+)  # fmt: skip

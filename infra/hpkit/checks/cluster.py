@@ -1,0 +1,230 @@
+"""CLU: instance groups and what they need."""
+
+import ipaddress
+from collections.abc import Iterator
+
+from hpkit.catalog import find_instance_type, find_nearest
+from hpkit.checks.registry import Context, Issue, Rule, listing
+from hpkit.config.cluster import InstanceGroup
+from hpkit.config.document import Path
+
+__all__ = ["RULES"]
+
+_GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
+_API = "SageMaker API: CreateCluster"
+_RESERVED = (
+    "kubernetes.io/", "k8s.io/", "sagemaker.amazonaws.com/", "eks.amazonaws.com/", "k8s.aws/", "karpenter.sh/",
+)  # fmt: skip
+# AWS keeps the first four addresses and the last of every subnet.
+_RESERVED_ADDRESSES = 5
+_MOST_GROUPS_IN_CONSOLE = 20
+# DaemonSet pods on every node: vpc-cni, kube-proxy, pod identity, health monitoring, device plugin, EFA plugin.
+_PODS_A_NODE = 6
+# CoreDNS 2, training and MPI operators 2, job restart and patching 2.
+_PODS_OF_THE_CLUSTER = 6
+_PODS_OF_ADDONS = {
+    "amazon-sagemaker-hyperpod-taskgovernance": 1,
+    "amazon-sagemaker-hyperpod-observability": 3,
+    "amazon-cloudwatch-observability": 2,
+}
+
+
+def _groups(context: Context) -> Iterator[tuple[InstanceGroup, Path]]:
+    for index, group in enumerate(context.spec.cluster.instance_groups):
+        yield group, (*context.path, "cluster", "instanceGroups", index)
+
+
+def _zone_has_subnet(context: Context) -> Iterator[Issue]:
+    zones = [zone.availability_zone for zone in context.plan.network.zones]
+    for group, path in _groups(context):
+        zone = group.availability_zone
+        if zone is not None and zone not in zones:
+            yield Issue(
+                (*path, "availabilityZone"),
+                f"{group.name} stands in {zone}, and the network has no subnet there "
+                f"(zones: {listing(zones) or 'none'})",
+                "Add the zone to network, or move the group.",
+            )
+
+
+def _subnet_size(context: Context) -> Iterator[Issue]:
+    for index, zone in enumerate(context.spec.network.zones):
+        try:
+            addresses = ipaddress.IPv4Network(zone.node_cidr).num_addresses - _RESERVED_ADDRESSES
+        except ValueError:
+            continue
+        need, parts, unknown = _addresses(context, zone.availability_zone)
+        if need > addresses:
+            yield Issue(
+                (*context.path, "network", "zones", index, "nodeCidr"),
+                f"the subnet {zone.node_cidr} in {zone.availability_zone} has {max(addresses, 0)} addresses, and its "
+                f"groups can take {need} ({listing(parts)}"
+                + (f"; not counted, since not known: {listing(unknown)})" if unknown else ")"),
+                "Give the zone a larger nodeCidr; a subnet cannot grow later.",
+            )
+
+
+def _addresses(context: Context, zone: str) -> tuple[int, list[str], list[str]]:
+    """Return the addresses that nodes of a zone can take, what they come from, and types of unknown need."""
+    need, parts, unknown = 0, [], []
+    for group in context.plan.groups:
+        if zone not in group.zones:
+            continue
+        nodes = group.spec.instance_count
+        if group.autoscaled:
+            # A limit bounds all types and zones of a pool together; the smallest bound is the honest one here.
+            nodes = min(
+                (
+                    known.maximum - known.guaranteed
+                    for name in group.spec.types
+                    if (known := context.plan.capacity.get(name)) and known.maximum is not None
+                ),
+                default=0,
+            )
+        each = [(name, context.instances.get(name)) for name in group.spec.types]
+        figures = [instance.addresses for _, instance in each if instance and instance.addresses is not None]
+        unknown += [name for name, instance in each if instance and instance.addresses is None and nodes]
+        if figures and nodes:
+            need += max(figures) * nodes
+            parts.append(f"{group.spec.name} {nodes} × {max(figures)}")
+    return need, parts, sorted(set(unknown))
+
+
+def _type_is_offered(context: Context) -> Iterator[Issue]:
+    for group, path in _groups(context):
+        for index, name in enumerate(group.types):
+            if find_instance_type(name) is None:
+                where = (*path, "instanceType") if group.instance_type else (*path, "instanceTypes", index)
+                yield _not_offered(where, name, group.name)
+    governance = context.spec.governance
+    for team, rows in (governance.allocations if governance else {}).items():
+        for index, row in enumerate(rows):
+            if find_instance_type(row.instance_type) is None:
+                path = (*context.path, "governance", "allocations", team, index, "instanceType")
+                yield _not_offered(path, row.instance_type, f"the allocation of {team}")
+
+
+def _not_offered(path: Path, name: str, who: str) -> Issue:
+    near = find_nearest(name)
+    fix = f"Did you mean {listing(list(near))}?" if near else "hpkit instances lists what is offered."
+    return Issue(path, f"{who} has the type `{name}`, which HyperPod does not offer", fix)
+
+
+def _room_for_addons(context: Context) -> Iterator[Issue]:
+    static = [group for group in context.plan.groups if not group.autoscaled and group.spec.instance_count]
+    if not static:
+        return
+    room, parts = 0, []
+    for group in static:
+        limits = [context.instances[name].max_pods for name in group.spec.types if name in context.instances]
+        known = [limit for limit in limits if limit is not None]
+        if not known or len(known) < len(group.spec.types):
+            return  # a type of unknown size may well be large enough
+        room += (min(known) - _PODS_A_NODE) * group.spec.instance_count
+        parts.append(f"{group.spec.name} {group.spec.instance_count} × {min(known)}")
+    need = _PODS_OF_THE_CLUSTER + sum(_PODS_OF_ADDONS.get(addon.name, 0) for addon in context.plan.addons)
+    if room < need:
+        yield Issue(
+            (*context.path, "cluster", "instanceGroups"),
+            f"the static groups have room for {max(room, 0)} pods beside their DaemonSets ({listing(parts)} pods at "
+            f"most, {_PODS_A_NODE} a node taken), and the add-ons run {need}",
+            "Raise instanceCount of a static group, or choose a type that takes more pods.",
+        )
+
+
+def _labels_and_taints(context: Context) -> Iterator[Issue]:
+    for group, path in _groups(context):
+        if group.taints and group.deep_health_checks:
+            yield Issue(
+                (*path, "taints"),
+                f"{group.name} has {len(group.taints)} custom taints together with deep health checks, which the service refuses",
+                "Remove the taints, or deepHealthChecks.",
+            )
+        keys: list[tuple[str, Path]] = [(key, (*path, "labels", key)) for key in group.labels]
+        keys += [(taint.key, (*path, "taints", index, "key")) for index, taint in enumerate(group.taints)]
+        for key, where in keys:
+            prefix = next((each for each in _RESERVED if _has_prefix(key, each)), None)
+            if prefix:
+                yield Issue(
+                    where,
+                    f"{group.name}: the key `{key}` has the reserved prefix {prefix}",
+                    "Use a prefix of your own.",
+                )
+
+
+def _has_prefix(key: str, reserved: str) -> bool:
+    domain, slash, _ = key.partition("/")
+    return bool(slash) and (domain + "/" == reserved or domain.endswith("." + reserved[:-1]))
+
+
+def _one_style(context: Context) -> Iterator[Issue]:
+    for group, path in _groups(context):
+        if bool(group.instance_type) == bool(group.instance_types):
+            yield Issue(
+                path,
+                f"{group.name} has both instanceType and instanceTypes"
+                if group.instance_type
+                else f"{group.name} has neither instanceType nor instanceTypes",
+                "Write one of the two.",
+            )
+        if len(group.instance_types) > 20 or len(set(group.instance_types)) < len(group.instance_types):
+            yield Issue(
+                (*path, "instanceTypes"),
+                f"{group.name} lists {len(group.instance_types)} types, {len(set(group.instance_types))} of them "
+                "different; the API takes 1–20 without repetition",
+                "List each type once, at most 20.",
+            )
+
+
+def _counts(context: Context) -> Iterator[Issue]:
+    for group, path in _groups(context):
+        if group.min_instance_count is not None and group.min_instance_count > group.instance_count:
+            yield Issue(
+                (*path, "minInstanceCount"),
+                f"{group.name} waits for {group.min_instance_count} of {group.instance_count} instances",
+                "Lower minInstanceCount, or raise instanceCount.",
+            )
+
+
+def _patching(context: Context) -> Iterator[Issue]:
+    for group, path in _groups(context):
+        patch = group.auto_patch
+        if patch is None:
+            continue
+        drains = patch.patching_strategy == "DrainFirst"
+        if patch.drain_policy is not None and not drains:
+            yield Issue(
+                (*path, "autoPatch", "drainPolicy"),
+                f"{group.name} has a drainPolicy with {patch.patching_strategy}; it goes only with DrainFirst",
+                "Remove drainPolicy, or write patchingStrategy: DrainFirst.",
+            )
+        if drains and patch.deployment_config is None:
+            yield Issue(
+                (*path, "autoPatch"),
+                f"{group.name} patches by DrainFirst without a maximumBatchSize",
+                "Add deploymentConfig.maximumBatchSize.",
+            )
+
+
+def _number_of_groups(context: Context) -> Iterator[Issue]:
+    count = len(context.spec.cluster.instance_groups)
+    if count > _MOST_GROUPS_IN_CONSOLE:
+        yield Issue(
+            (*context.path, "cluster", "instanceGroups"),
+            f"{count} instance groups; the API model allows 100, the guide says up to {_MOST_GROUPS_IN_CONSOLE}",
+            "Merge groups, or ask AWS support before you rely on more.",
+        )
+
+
+RULES = (
+    Rule("CLU001", "error", "A group stands in a zone that the network has a subnet for.", _GUIDE, _zone_has_subnet),
+    Rule("CLU002", "error", "A subnet holds the addresses that its groups can take.", _GUIDE, _subnet_size),
+    Rule("CLU003", "error", "An instance type is one that HyperPod offers.", _API, _type_is_offered),
+    Rule("CLU004", "warning", "The static groups have room for the add-ons' pods.", _GUIDE, _room_for_addons),
+    Rule("CLU005", "error", "No custom taints with deep health checks, and no reserved label or taint prefix.", _GUIDE,
+         _labels_and_taints),
+    Rule("CLU006", "error", "A group has either instanceType or up to 20 instanceTypes.", _API, _one_style),
+    Rule("CLU007", "error", "minInstanceCount is at most instanceCount.", _API, _counts),
+    Rule("CLU008", "error", "A drain policy stands with DrainFirst, and DrainFirst with a batch size.", _API, _patching),
+    Rule("CLU009", "warning", "A cluster has at most 20 groups.", _GUIDE, _number_of_groups),
+)  # fmt: skip

@@ -1,0 +1,49 @@
+"""What the validator says: one frozen record a finding."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+__all__ = ["Finding", "Severity", "Summary", "summarize"]
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding, placed in its file.
+
+    path is as users read it (`teams[john].sharing.borrowLimit`); line and column count from 1; message says
+    what is wrong with the values in it, fix what to do.
+    """
+
+    rule: str
+    severity: Severity
+    path: str
+    file: str
+    line: int
+    column: int
+    message: str
+    fix: str
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Return the key by which findings are sorted: place first, then rule."""
+        return (self.file, self.line, self.column, self.rule, self.message)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding as the JSON contract writes it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How many of each severity."""
+
+    errors: int
+    warnings: int
+
+
+def summarize(findings: list[Finding]) -> Summary:
+    """Count findings by severity."""
+    errors = sum(finding.severity == "error" for finding in findings)
+    return Summary(errors, len(findings) - errors)

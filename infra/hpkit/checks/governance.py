@@ -1,0 +1,264 @@
+"""GOV: teams, sharing, policy."""
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+
+from hpkit.catalog import find_region
+from hpkit.checks.registry import Context, Issue, Rule, listing
+from hpkit.config.document import Path
+from hpkit.config.governance import AllocationRow, ClusterPolicy
+
+__all__ = ["RULES"]
+
+_GUIDE = "SageMaker HyperPod developer guide, task governance"
+_API = "SageMaker API: CreateComputeQuota, CreateClusterSchedulerConfig"
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
+_MOST_ROWS = 15
+_MOST_CLASSES = 10
+_MOST_TEAM_NAME = 40
+
+
+def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
+    for name, path in _teams(context):
+        sharing = context.organization.teams[path[1]].sharing  # type: ignore[index]  # ("teams", index)
+        if sharing.strategy == "LendAndBorrow":
+            continue
+        for key, given in (
+            ("borrowLimit", sharing.borrow_limit is not None),
+            ("absoluteBorrowLimits", bool(sharing.absolute_borrow_limits)),
+        ):
+            if given:
+                yield Issue(
+                    (*path, "sharing", key),
+                    f"{name} has {key} with the strategy {sharing.strategy}, which never borrows",
+                    f"Remove {key}, or set strategy to LendAndBorrow.",
+                )
+
+
+def _borrow_limit_range(context: Context) -> Iterator[Issue]:
+    for index, team in enumerate(context.organization.teams):
+        limit = team.sharing.borrow_limit
+        if limit is not None and not 1 <= limit <= 500:
+            yield Issue(
+                ("teams", index, "sharing", "borrowLimit"),
+                f"{team.name} may borrow {limit} %, and the service takes 1–500",
+                "Write 1–500; for no borrowing set strategy to Lend.",
+            )
+
+
+def _rows(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    for team, rows in (governance.allocations if governance else {}).items():
+        path: Path = (*context.path, "governance", "allocations", team)
+        if len(rows) > _MOST_ROWS:
+            yield Issue(
+                path,
+                f"{team} has {len(rows)} quota rows, and a compute quota takes {_MOST_ROWS}",
+                "Merge rows of one instance type, or split the team.",
+            )
+        for index, row in enumerate(rows):
+            message = _row_problem(row)
+            if message:
+                yield Issue(
+                    (*path, index),
+                    f"{team}: {message}",
+                    "Write one of count, share, or fractions (accelerators or acceleratorPartition, vCpu, memoryInGiB).",
+                )
+    for index, each in enumerate(context.organization.teams):
+        if len(each.sharing.absolute_borrow_limits) > _MOST_ROWS:
+            yield Issue(
+                ("teams", index, "sharing", "absoluteBorrowLimits"),
+                f"{each.name} has {len(each.sharing.absolute_borrow_limits)} absolute borrow limits, "
+                f"and the service takes {_MOST_ROWS}",
+                "Keep the types that the team really borrows.",
+            )
+
+
+def _row_problem(row: AllocationRow) -> str | None:
+    fractions = {
+        "accelerators": row.accelerators,
+        "acceleratorPartition": row.accelerator_partition,
+        "vCpu": row.v_cpu,
+        "memoryInGiB": row.memory_in_gib,
+    }
+    given = [key for key, value in fractions.items() if value is not None]
+    whole = [key for key, value in (("count", row.count), ("share", row.share)) if value is not None]
+    what = f"the row of {row.instance_type}"
+    if not given and not whole:
+        return f"{what} has no measure"
+    if whole and given:
+        return f"{what} has {whole[0]} together with {listing(given)}"
+    if len(whole) == 2:
+        return f"{what} has both count and share"
+    if row.accelerators is not None and row.accelerator_partition is not None:
+        return f"{what} has accelerators together with acceleratorPartition"
+    return None
+
+
+def _team_names(context: Context) -> Iterator[Issue]:
+    pool = context.spec.governance.shared_pool if context.spec.governance else None
+    names: list[tuple[str, Path]] = [
+        (team.name, ("teams", index, "name")) for index, team in enumerate(context.organization.teams)
+    ]
+    if pool is not None:
+        names.append((pool.name, (*context.path, "governance", "sharedPool")))
+    for name, path in names:
+        if len(name) > _MOST_TEAM_NAME or not _DNS_LABEL.match(name):
+            what = f"{len(name)} characters" if len(name) > _MOST_TEAM_NAME else "no DNS label"
+            yield Issue(
+                path,
+                f"the team name `{name}` is {what}; `hyperpod-ns-{name}-localqueue` must be a label value of "
+                "at most 63 characters",
+                f"Use a-z, 0-9 and `-`, at most {_MOST_TEAM_NAME} characters, no `-` at the ends.",
+            )
+
+
+def _policies(context: Context) -> Iterator[tuple[ClusterPolicy, Path]]:
+    yield context.organization.cluster_policy, ("clusterPolicy",)
+    governance = context.spec.governance
+    if governance is not None and governance.cluster_policy is not None:
+        yield governance.cluster_policy, (*context.path, "governance", "clusterPolicy")
+
+
+def _priority_classes(context: Context) -> Iterator[Issue]:
+    for policy, path in _policies(context):
+        classes = policy.priority_classes
+        if len(classes) > _MOST_CLASSES:
+            yield Issue(
+                (*path, "priorityClasses"),
+                f"{len(classes)} priority classes, and a cluster policy takes {_MOST_CLASSES}",
+                "Merge classes.",
+            )
+        by_weight = sorted(classes, key=lambda each: (each.weight, each.name))
+        for weight, same in groupby(by_weight, key=lambda each: each.weight):
+            names = [each.name for each in same]
+            if len(names) > 1:
+                yield Issue(
+                    (*path, "priorityClasses"),
+                    f"{listing(names)} all have the weight {weight}, so neither goes before the other",
+                    "Give each class a weight of its own.",
+                )
+
+
+def _prioritization(context: Context) -> Iterator[Issue]:
+    for policy, path in _policies(context):
+        ranked = policy.task_prioritization == "Rank"
+        if ranked and not policy.priority_classes:
+            yield Issue(
+                (*path, "taskPrioritization"),
+                "Rank without any priority class ranks nothing",
+                "Add priorityClasses, or write FirstComeFirstServed.",
+            )
+        if not ranked and policy.priority_classes:
+            names = [each.name for each in policy.priority_classes]
+            yield Issue(
+                (*path, "priorityClasses"),
+                f"FirstComeFirstServed takes no priority classes, and there are {len(names)} ({listing(names)})",
+                "Write taskPrioritization: Rank, or remove the classes.",
+            )
+
+
+def _weights(context: Context) -> Iterator[Issue]:
+    policy, teams = context.plan.policy, context.plan.teams
+    if policy is None or len(teams) < 2:
+        return
+    weights = {team.name: team.fair_share_weight for team in teams if not team.is_shared_pool}
+    shown = listing([f"{name} {weight}" for name, weight in sorted(weights.items())])
+    path = (*context.policy_path, "fairShare")
+    if policy.fair_share == "Disabled" and len(set(weights.values())) > 1:
+        yield Issue(
+            path,
+            f"fairShare is Disabled in {context.environment}, so the teams' weights do nothing ({shown})",
+            "Set fairShare to Enabled, or give all teams the same weight.",
+        )
+    if policy.fair_share == "Enabled" and len(weights) > 1 and not any(weights.values()):
+        yield Issue(
+            path,
+            f"every team of {context.environment} has the weight 0 ({listing(sorted(weights))}): all are last, "
+            "and idle compute goes by age",
+            "Give at least one team a fairShareWeight above 0.",
+        )
+
+
+def _region(context: Context) -> Iterator[Issue]:
+    region = find_region(context.spec.region)
+    if context.spec.governance is not None and (region is None or region.task_governance is False):
+        yield Issue(
+            (*context.path, "region"),
+            f"task governance is not offered in {context.spec.region}",
+            "Choose a region that offers it (hpkit rules GOV008 lists them), or leave governance out.",
+        )
+
+
+def _kubernetes(context: Context) -> Iterator[Issue]:
+    version = context.spec.eks.version
+    if context.spec.governance is not None and _minor(version) < (1, 30):
+        yield Issue(
+            (*context.path, "eks", "version"),
+            f"Kubernetes {version} with governance; the task-governance add-on needs 1.30",
+            'Write "1.30" or newer.',
+        )
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")
+    return int(major), int(minor)
+
+
+def _known_teams(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    known = {team.name for team in context.organization.teams}
+    for team in governance.allocations if governance else ():
+        if team not in known:
+            yield Issue(
+                (*context.path, "governance", "allocations", team),
+                f"an allocation for `{team}`, which is not in teams ({listing(sorted(known)) or 'none'})",
+                f"Add {{name: {team}}} to teams, or remove the allocation.",
+            )
+
+
+def _topology(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    if governance is None or context.spec.autoscaling is None:
+        return
+    if governance.topology_aware_scheduling == "Enabled":
+        yield Issue(
+            (*context.path, "governance", "topologyAwareScheduling"),
+            "topology-aware scheduling with autoscaling: nodes that do not exist yet have no topology, so every "
+            "workload would wait for ever",
+            "Write topologyAwareScheduling: Disabled, or remove the key.",
+        )
+
+
+def _shared_pool_name(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    if governance is None or governance.shared_pool is None:
+        return
+    if governance.shared_pool.name in context.team_paths:
+        yield Issue(
+            (*context.path, "governance", "sharedPool"),
+            f"the shared pool has the name of the team {governance.shared_pool.name}",
+            "Give the pool another name.",
+        )
+
+
+def _teams(context: Context) -> list[tuple[str, Path]]:
+    return [(team.name, ("teams", index)) for index, team in enumerate(context.organization.teams)]
+
+
+RULES = (
+    Rule("GOV001", "error", "A borrow limit stands only with the strategy LendAndBorrow.", _GUIDE,
+         _limits_need_borrowing),
+    Rule("GOV002", "error", "borrowLimit is 1–500 percent.", _API, _borrow_limit_range),
+    Rule("GOV003", "error", "A quota has at most 15 rows, each with one kind of measure.", _API, _rows),
+    Rule("GOV004", "error", "A team name is a DNS label of at most 40 characters.", _API, _team_names),
+    Rule("GOV005", "error", "At most 10 priority classes, each with a weight of its own.", _API, _priority_classes),
+    Rule("GOV006", "error", "Priority classes stand with Rank, and only there.", _GUIDE, _prioritization),
+    Rule("GOV007", "warning", "Weights do something: fair share is on, and not all of them are 0.", _GUIDE, _weights),
+    Rule("GOV008", "error", "Task governance stands in a region that offers it.", _API, _region),
+    Rule("GOV009", "error", "Task governance needs Kubernetes 1.30.", _GUIDE, _kubernetes),
+    Rule("GOV010", "error", "An allocation is for a team in `teams`.", "Config contract", _known_teams),
+    Rule("GOV011", "error", "Topology-aware scheduling is off where autoscaling is on.", _GUIDE, _topology),
+    Rule("GOV012", "error", "The shared pool has a name of its own.", _API, _shared_pool_name),
+)  # fmt: skip

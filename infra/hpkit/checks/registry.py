@@ -1,0 +1,109 @@
+"""What a rule is, what it sees, and the list of all of them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final
+
+from hpkit.catalog import InstanceType, find_instance_type
+from hpkit.checks.finding import Severity
+from hpkit.config.document import Path
+from hpkit.config.organization import Environment, Organization
+from hpkit.plan.capacity import TypeQuota, quota_table
+from hpkit.plan.model import Plan
+
+__all__ = ["Context", "Issue", "Rule", "amount", "listing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """What a rule found; the engine places it in the file. severity overrides the rule's own."""
+
+    path: Path
+    message: str
+    fix: str
+    severity: Severity | None = None
+
+
+class Context:
+    """What a rule sees: one environment with its plan, and the organization around it."""
+
+    def __init__(self, organization: Organization, environment: str, plan: Plan) -> None:
+        self.organization = organization
+        self.environment = environment
+        self.spec: Environment = organization.environments[environment]
+        self.plan = plan
+        self.path: Final[Path] = ("environments", environment)
+
+    @cached_property
+    def instances(self) -> Mapping[str, InstanceType]:
+        """Return the catalog's entry of every type that a group or a row names and the catalog knows."""
+        names = set(self.plan.capacity)
+        for team in self.plan.teams:
+            names.update(row.instance_type for row in team.rows)
+            names.update(team.absolute_borrow_limits)
+        known = {name: find_instance_type(name) for name in sorted(names)}
+        return {name: instance for name, instance in known.items() if instance is not None}
+
+    @cached_property
+    def quotas(self) -> tuple[TypeQuota, ...]:
+        """Return capacity and every team's part, a row an instance type."""
+        policy = self.plan.policy
+        lend = policy is not None and policy.idle_resource_sharing == "Enabled"
+        return quota_table(self.plan.teams, self.plan.capacity, self.instances, lend_unreserved=lend)
+
+    @cached_property
+    def group_paths(self) -> Mapping[str, Path]:
+        """Return group name → path; the first of two groups of one name."""
+        paths: dict[str, Path] = {}
+        for index, group in enumerate(self.spec.cluster.instance_groups):
+            paths.setdefault(group.name, (*self.path, "cluster", "instanceGroups", index))
+        return paths
+
+    @cached_property
+    def team_paths(self) -> Mapping[str, Path]:
+        """Return team name → path; the first of two teams of one name."""
+        paths: dict[str, Path] = {}
+        for index, team in enumerate(self.organization.teams):
+            paths.setdefault(team.name, ("teams", index))
+        return paths
+
+    @property
+    def policy_path(self) -> Path:
+        """Return where the policy of this environment is written."""
+        governance = self.spec.governance
+        if governance is not None and governance.cluster_policy is not None:
+            return (*self.path, "governance", "clusterPolicy")
+        return ("clusterPolicy",)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of the validator.
+
+    title is one sentence of what it demands; source is where the demand comes from (API, documentation page).
+    check yields an issue for every place that breaks it; rules of a file's form (CFG) have none, since
+    reading the file finds them.
+    """
+
+    id: str
+    severity: Severity
+    title: str
+    source: str
+    check: Callable[[Context], Iterator[Issue]] | None = None
+    waivable: bool = True
+
+
+def amount(value: object) -> str:
+    """Write an exact number as people do: 6, 2.5, 0.333."""
+    number = Fraction(str(value)) if not isinstance(value, Fraction) else value
+    if number.denominator == 1:
+        return str(number.numerator)
+    return f"{float(number):.3f}".rstrip("0").rstrip(".")
+
+
+def listing(parts: list[str], most: int = 8) -> str:
+    """Join parts with commas, and say how many were left out."""
+    shown = ", ".join(parts[:most])
+    return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown

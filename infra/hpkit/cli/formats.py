@@ -1,0 +1,134 @@
+"""The four ways to write findings."""
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable
+
+import click
+
+from hpkit.checks import RULES, Finding, summarize
+from hpkit.cli.inputs import Loaded
+from hpkit.config import format_path
+
+__all__ = ["WRITERS", "colored", "width"]
+
+Writer = Callable[[list[Finding], list[Loaded]], str]
+_COLORS = {"error": "red", "warning": "yellow"}
+
+
+def width() -> int:
+    """Return how wide text may be: the terminal's width, at most 100, and 80 elsewhere."""
+    return min(shutil.get_terminal_size((80, 24)).columns, 100) if sys.stdout.isatty() else 80
+
+
+def colored(text: str, **style: str | bool) -> str:
+    """Return text in a style, on a terminal that has not refused it with NO_COLOR."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return click.style(text, **style)  # type: ignore[arg-type]  # click's own keyword names
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}" + ("" if count == 1 else "s")
+
+
+def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
+    lines: list[str] = []
+    for finding in findings:
+        place = f"{finding.file}:{finding.line}:{finding.column}"
+        label = colored(finding.severity, fg=_COLORS[finding.severity], bold=True)
+        lines.append(f"{place}: {label} {colored(finding.rule, bold=True)} {finding.path}".rstrip())
+        for sentence in (finding.message, finding.fix):
+            ended = sentence if sentence.endswith((".", "?", ")", "…")) else f"{sentence}."
+            # Paths and ids stay whole: a broken one cannot be copied.
+            lines.append(
+                textwrap.fill(
+                    ended[:1].upper() + ended[1:] if sentence is finding.fix else ended,
+                    width(), initial_indent="    ", subsequent_indent="    ",
+                    break_long_words=False, break_on_hyphens=False,
+                )
+            )  # fmt: skip
+    for each in loaded:
+        unread = ["the whole file" if not path else format_path(path) for path in each.parsed.unread]
+        if unread:
+            lines.append(f"{each.file}: the other rules wait until this can be read: {', '.join(unread)}")
+    summary = summarize(findings)
+    counts = f"{_plural(summary.errors, 'error')}, {_plural(summary.warnings, 'warning')}"
+    lines.append(f"{counts} in {_plural(len(loaded), 'file')}")
+    return "\n".join(lines)
+
+
+def _json(findings: list[Finding], loaded: list[Loaded]) -> str:
+    summary = summarize(findings)
+    return json.dumps(
+        {
+            "findings": [finding.as_dict() for finding in findings],
+            "summary": {"errors": summary.errors, "warnings": summary.warnings},
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _github(findings: list[Finding], loaded: list[Loaded]) -> str:
+    """Write workflow commands; GitHub puts each on its line of the pull request."""
+    return "\n".join(
+        f"::{finding.severity} file={_property(finding.file)},line={finding.line},col={finding.column},"
+        f"title={_property(f'{finding.rule} {finding.path}'.strip())}::{_data(f'{finding.message}. {finding.fix}')}"
+        for finding in findings
+    )
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _sarif(findings: list[Finding], loaded: list[Loaded]) -> str:
+    rules = [
+        {
+            "id": rule.id,
+            "shortDescription": {"text": rule.title},
+            "help": {"text": f"hpkit rules {rule.id} explains it with examples. Source: {rule.source}."},
+            "defaultConfiguration": {"level": rule.severity},
+        }
+        for rule in RULES
+    ]
+    index = {rule.id: position for position, rule in enumerate(RULES)}
+    results = [
+        {
+            "ruleId": finding.rule,
+            "ruleIndex": index[finding.rule],
+            "level": finding.severity,
+            "message": {"text": f"{finding.path}: {finding.message}. {finding.fix}"},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": finding.file.replace(os.sep, "/")},
+                        "region": {"startLine": finding.line, "startColumn": finding.column},
+                    }
+                }
+            ],
+        }
+        for finding in findings
+    ]
+    run = {
+        "tool": {"driver": {"name": "hpkit", "rules": rules}},
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [run],
+    }
+    return json.dumps(log, indent=2, ensure_ascii=False)
+
+
+WRITERS: dict[str, Writer] = {"text": _text, "json": _json, "github": _github, "sarif": _sarif}

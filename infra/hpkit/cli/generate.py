@@ -1,0 +1,135 @@
+"""`hpkit generate`: the files of this repository that are made from models, rules and fixtures."""
+
+import datetime
+import difflib
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hpkit.checks import RULES, check
+from hpkit.checks.registry import Rule
+from hpkit.cli.inputs import load, project_root
+from hpkit.cli.schema import schema_text
+from hpkit.config.reference import reference
+
+__all__ = ["FILES", "command"]
+
+_CONTEXT_LINES = 2
+
+
+def _fixtures(rule: str) -> list[Path]:
+    folder = project_root() / "tests" / "stacks"
+    return [*sorted(folder.glob(f"*.error.{rule}.*.yaml")), *sorted(folder.glob(f"*.happy.{rule}.yaml"))]
+
+
+def _example(file: Path, other: Path, rule: str) -> dict[str, Any]:
+    """Return one fixture with the lines in which it differs from its counterpart, and what is found in it."""
+    loaded = load(file)
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    findings = check(loaded.document, loaded.parsed, file=file.name, today=today)
+    return {
+        "file": f"tests/stacks/{file.name}",
+        "happy": ".happy." in file.name,
+        "shown": _differing_lines(file.read_text(encoding="utf-8"), other.read_text(encoding="utf-8")),
+        "findings": [finding.as_dict() for finding in findings if finding.rule == rule],
+    }
+
+
+def _differing_lines(text: str, other: str) -> list[str]:
+    """Return the lines around every difference, `…` where lines are left out."""
+    own = text.splitlines()
+    matcher = difflib.SequenceMatcher(a=other.splitlines(), b=own, autojunk=False)
+    keep: set[int] = set()
+    for tag, _, _, first, last in matcher.get_opcodes():
+        if tag != "equal":
+            keep.update(range(max(0, first - _CONTEXT_LINES), min(len(own), last + _CONTEXT_LINES)))
+    shown: list[str] = []
+    previous = -1
+    for number in sorted(keep):
+        if number > previous + 1:
+            shown.append("…")
+        shown.append(own[number])
+        previous = number
+    return shown
+
+
+def examples() -> dict[str, list[dict[str, Any]]]:
+    """Return rule id → examples, from the fixtures; a rule's own happy fixture is the counterpart of the others."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for rule in RULES:
+        files = _fixtures(rule.id)
+        if len(files) < 2:
+            found[rule.id] = []
+            continue
+        happy, first = files[-1], files[0]
+        found[rule.id] = [_example(file, happy if file != happy else first, rule.id) for file in files]
+    return found
+
+
+def _examples_text() -> str:
+    return json.dumps(examples(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _rules_page() -> str:
+    lines = [
+        "# Rules of `hpkit validate`",
+        "",
+        "This page is generated from the rules and their fixtures. `hpkit rules <id>` shows the same.",
+        "",
+        "| rule | severity | demands |",
+        "|---|---|---|",
+    ]
+    lines += [f"| [{rule.id}](#{rule.id.lower()}) | {rule.severity} | {rule.title} |" for rule in RULES]
+    shown = examples()
+    for rule in RULES:
+        lines += ["", *_rule_section(rule, shown[rule.id])]
+    return "\n".join(lines) + "\n"
+
+
+def _rule_section(rule: Rule, shown: list[dict[str, Any]]) -> list[str]:
+    waiver = "Can be waived, with reason and end date." if rule.waivable else "Cannot be waived."
+    lines = [f"## {rule.id}", "", f"{rule.title} ({rule.severity}) {waiver} Source: {rule.source}."]
+    for example in shown:
+        lines += ["", f"{'Passes' if example['happy'] else 'Fails'}: `{example['file']}`", "", "```yaml"]
+        lines += [*example["shown"], "```"]
+        lines += [
+            f"\n> line {finding['line']}, `{finding['path']}`: {finding['message']}. {finding['fix']}"
+            for finding in example["findings"]
+        ]
+    return lines
+
+
+FILES: dict[str, Callable[[], str]] = {
+    "stacks/schema.json": schema_text,
+    "docs/reference/config.md": reference,
+    "infra/hpkit/checks/examples.json": _examples_text,
+    "docs/reference/rules.md": _rules_page,
+}
+
+
+@click.command("generate")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file is out of date.")
+def command(only_check: bool) -> None:
+    """Write the generated files of this repository, or check them."""
+    stale = []
+    for name, make in FILES.items():
+        path, text = project_root() / name, make()
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not only_check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f".{path.name}.new")
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path)
+            click.echo(f"wrote {name}")
+    if only_check and stale:
+        click.echo(f"out of date: {', '.join(stale)}; run `hpkit generate`", err=True)
+        sys.exit(1)
+    if not stale:
+        click.echo("all generated files are up to date")

@@ -1,0 +1,98 @@
+"""`hpkit quota`: capacity, and every team's part of it."""
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import click
+
+from hpkit.catalog import find_instance_type
+from hpkit.checks.registry import amount
+from hpkit.cli.formats import width
+from hpkit.cli.inputs import resolve
+from hpkit.cli.plan import plans_of
+from hpkit.plan.capacity import Amount, TypeQuota, quota_table
+from hpkit.plan.model import Plan
+
+__all__ = ["command"]
+
+
+@click.command("quota")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("--stack", "stacks", multiple=True, metavar="S", help="Only this stack; may be repeated.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
+    """Show capacity and every team's share of it, in instances.
+
+    Per instance type: guaranteed and maximum capacity; each team's reserved and elastic quota, what it may borrow
+    at most (its limit, or what others can lend), what it lends; and what nobody reserved.
+    """
+    tables = [(plan, _table(plan)) for plan in plans_of(resolve(files, stacks))]
+    if form == "json":
+        data = [{"stack": plan.stack, "types": [_as_dict(quota) for quota in table]} for plan, table in tables]
+        click.echo(json.dumps(data, indent=2))
+        return
+    for plan, table in tables:
+        _print(plan, table)
+
+
+def _table(plan: Plan) -> tuple[TypeQuota, ...]:
+    names = set(plan.capacity) | {row.instance_type for team in plan.teams for row in team.rows}
+    known = {name: instance for name in names if (instance := find_instance_type(name)) is not None}
+    lend = plan.policy is not None and plan.policy.idle_resource_sharing == "Enabled"
+    return quota_table(plan.teams, plan.capacity, known, lend_unreserved=lend)
+
+
+def _as_dict(quota: TypeQuota) -> dict[str, Any]:
+    return {
+        "instanceType": quota.instance_type,
+        "guaranteed": quota.capacity.guaranteed,
+        # null: no NodePool limit bounds it.
+        "maximum": quota.capacity.maximum,
+        "unreserved": _number(quota.unreserved),
+        "teams": [
+            {
+                "team": share.team,
+                "reserved": _number(share.reserved),
+                "elastic": _number(share.elastic),
+                "borrowLimit": _number(share.borrow_limit),
+                "borrowable": _number(share.borrowable),
+                "lendable": _number(share.lendable),
+            }
+            for share in quota.teams
+        ],
+    }
+
+
+def _number(value: Amount) -> int | float:
+    exact = Fraction(value)
+    return exact.numerator if exact.denominator == 1 else float(exact)
+
+
+def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=width(), highlight=False)
+    console.print(f"[bold]{plan.stack}[/] ({plan.spec.region}), in instances")
+    for quota in table:
+        capacity = quota.capacity
+        maximum = "unbounded" if capacity.maximum is None else str(capacity.maximum)
+        title = (
+            f"{quota.instance_type}: {capacity.guaranteed} guaranteed, {maximum} at most, "
+            f"{amount(quota.unreserved)} unreserved"
+        )
+        if not quota.teams:
+            console.print(f"[bold]{title}[/] (no team has quota of it)\n")
+            continue
+        console.print(f"[bold]{title}[/]")
+        grid = Table(box=box.SIMPLE_HEAD)
+        grid.add_column("team")
+        elastic = any(share.elastic for share in quota.teams)
+        for name in ("reserved", *(("elastic",) if elastic else ()), "may borrow", "lends"):
+            grid.add_column(name, justify="right")
+        for share in quota.teams:
+            cells = [amount(share.reserved), *([amount(share.elastic)] if elastic else [])]
+            grid.add_row(share.team, *cells, amount(share.borrowable), amount(share.lendable))
+        console.print(grid)

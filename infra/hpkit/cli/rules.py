@@ -1,0 +1,75 @@
+"""`hpkit rules`: what the validator demands, and why."""
+
+import json
+import sys
+from importlib import resources
+from typing import Any
+
+import click
+
+from hpkit.checks import RULES, rule_by_id
+from hpkit.checks.registry import Rule
+from hpkit.cli.formats import width
+
+__all__ = ["command", "examples"]
+
+
+def examples() -> dict[str, list[dict[str, Any]]]:
+    """Return rule id → its examples: file name, text, and the findings that it gives."""
+    text = resources.files("hpkit.checks").joinpath("examples.json").read_text(encoding="utf-8")
+    loaded: dict[str, list[dict[str, Any]]] = json.loads(text)
+    return loaded
+
+
+@click.command("rules")
+@click.argument("rule_id", required=False, metavar="[RULE]")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def command(rule_id: str | None, form: str) -> None:
+    """List the validator's rules, or explain one with a failing and a passing example."""
+    if rule_id is None:
+        _print_list(form)
+        return
+    rule = rule_by_id(rule_id.upper())
+    if rule is None:
+        click.echo(f"error: no rule {rule_id}; `hpkit rules` lists them", err=True)
+        sys.exit(1)
+    if form == "json":
+        click.echo(json.dumps({**_as_dict(rule), "examples": examples()[rule.id]}, indent=2, ensure_ascii=False))
+        return
+    click.echo(_explained(rule))
+
+
+def _as_dict(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "severity": rule.severity,
+        "title": rule.title,
+        "source": rule.source,
+        "waivable": rule.waivable,
+    }
+
+
+def _print_list(form: str) -> None:
+    if form == "json":
+        click.echo(json.dumps([_as_dict(rule) for rule in RULES], indent=2, ensure_ascii=False))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("rule", "severity", "demands", box=box.SIMPLE_HEAD)
+    for rule in RULES:
+        table.add_row(rule.id, rule.severity, rule.title)
+    Console(width=width(), highlight=False).print(table)
+
+
+def _explained(rule: Rule) -> str:
+    waiver = "can be waived" if rule.waivable else "cannot be waived"
+    lines = [f"{rule.id} ({rule.severity}, {waiver})", rule.title, f"Source: {rule.source}", ""]
+    for example in examples()[rule.id]:
+        lines.append(f"{'Passes' if example['happy'] else 'Fails'}: {example['file']}")
+        lines += [f"    {line}" for line in example["shown"]]
+        for finding in example["findings"]:
+            lines.append(f"  → {finding['path']}: {finding['message']}. {finding['fix']}")
+        lines.append("")
+    return "\n".join(lines).rstrip()

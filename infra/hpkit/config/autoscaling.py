@@ -1,0 +1,83 @@
+"""Managed Karpenter: which groups it owns and how far it may go."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hpkit.config.base import Api, Model, Name, Quantity
+from hpkit.config.cluster import Taint
+
+__all__ = ["Autoscaling", "Budget", "Disruption", "Keda", "NodeClass", "NodePool", "Requirement"]
+
+
+class NodeClass(Model):
+    """A HyperpodNodeClass: the instance groups that Karpenter fills."""
+
+    name: Name = Field(description="Name of the HyperpodNodeClass.")
+    instance_groups: tuple[str, ...] = Field(description="Names of 1–10 groups that start at count 0.")
+
+
+class Requirement(Model):
+    """A NodePool requirement."""
+
+    key: str = Field(description="Label key: instance type, zone or architecture.")
+    operator: str = Field(description="In or Exists.")
+    values: tuple[str, ...] = Field(default=(), description="Values for In.")
+
+
+class Budget(Model):
+    """How many nodes Karpenter may disrupt at once."""
+
+    nodes: str = Field(pattern=r"^(?:[0-9]+|(?:100|[0-9]{1,2})%)$", description='A number or percentage, "10%".')
+    schedule: str | None = Field(default=None, description="Cron expression of the window's start.")
+    duration: str | None = Field(default=None, description="Length of the window, such as `8h`.")
+    reasons: tuple[str, ...] = Field(default=(), description="Underutilized, Empty, Drifted.")
+
+
+_DURATION = r"^(?:(?:[0-9]+(?:s|m|h))+|Never)$"
+
+
+class Disruption(Model):
+    """When Karpenter removes nodes."""
+
+    consolidation_policy: str = Field(
+        default="WhenEmptyOrUnderutilized",
+        pattern="^(?:WhenEmpty|WhenEmptyOrUnderutilized)$",
+        description="WhenEmpty or WhenEmptyOrUnderutilized.",
+    )
+    consolidate_after: str = Field(
+        default="5m", pattern=_DURATION, description="Idle time before removal, or Never."
+    )
+    budgets: tuple[Budget, ...] = Field(default=(), description="Absent: Karpenter's default of 10%.")
+
+
+class NodePool(Model):
+    """A Karpenter NodePool (`karpenter.sh/v1`)."""
+
+    name: Name = Field(description="Name of the NodePool.")
+    node_class: str = Field(description="Name of a node class of this environment.")
+    requirements: tuple[Requirement, ...] = Field(
+        default=(), description="Narrow the groups' types and zones; absent: all of them."
+    )
+    limits: dict[str, Quantity] = Field(
+        default={}, description="Most that the pool may add up to: cpu, memory, nvidia.com/gpu, nodes."
+    )
+    disruption: Disruption = Field(default=Disruption(), description="When nodes are removed.")
+    expire_after: str = Field(default="Never", pattern=_DURATION, description="Node lifetime, or Never.")
+    weight: int | None = Field(default=None, ge=1, le=100, description="Higher is tried first.")
+    labels: dict[
+        Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
+    ] = Field(default={}, description="Labels of its nodes.")
+    taints: tuple[Taint, ...] = Field(default=(), description="Taints of its nodes.")
+
+
+class Keda(Model):
+    """KEDA, which scales pods; its pending pods make Karpenter add nodes."""
+
+
+class Autoscaling(Model):
+    """Managed Karpenter of one environment."""
+
+    node_classes: tuple[NodeClass, ...] = Field(description="Which groups Karpenter owns.", min_length=1)
+    node_pools: tuple[NodePool, ...] = Field(default=(), description="How far it may go.")
+    keda: Keda | None = Field(default=None, description="Absent = off.")

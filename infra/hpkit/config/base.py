@@ -1,0 +1,89 @@
+"""The strict base of every section, and types whose limits are the AWS API's own."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from hpkit.catalog import limit
+
+__all__ = ["Api", "Model", "Name", "Quantity", "Version"]
+
+
+class Model(BaseModel):
+    """Frozen, strict, camelCase in files, and closed: an unknown key is an error."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """Marks a field whose enum, pattern, length or range is that of a shape in the SageMaker API model."""
+
+    shape: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        limits = limit(self.shape)
+        if limits.enum:
+            return core_schema.literal_schema(list(limits.enum))
+        if limits.type == "string":
+            return core_schema.str_schema(
+                # The API anchors its patterns; pydantic does not.
+                pattern=f"^(?:{limits.pattern})$" if limits.pattern else None,
+                regex_engine="python-re",
+                min_length=_whole(limits.min),
+                max_length=_whole(limits.max),
+            )
+        if limits.type == "float":
+            return core_schema.float_schema(ge=limits.min, le=limits.max, strict=True, allow_inf_nan=False)
+        return core_schema.int_schema(ge=_whole(limits.min), le=_whole(limits.max), strict=True)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\Z")
+
+
+def _version(value: Any) -> Any:
+    if isinstance(value, float):
+        raise PydanticCustomError(
+            "version_float", "a version without quotes is a number, and 1.30 as a number is 1.3"
+        )
+    if isinstance(value, str) and not _VERSION.match(value):
+        raise PydanticCustomError("version_form", "not a version like 1.33")
+    return value
+
+
+# Kubernetes minor version, quoted in YAML.
+Version = Annotated[str, BeforeValidator(_version)]
+
+_QUANTITY = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
+
+
+def _quantity(value: Any) -> str:
+    text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
+    if not _QUANTITY.match(text):
+        raise PydanticCustomError("quantity", "not a Kubernetes quantity such as 16, 500m or 64Gi")
+    return text
+
+
+# A Kubernetes quantity; a plain number is taken as its text.
+Quantity = Annotated[str, BeforeValidator(_quantity)]
+
+_DNS_LABEL = r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$"
+
+# The name of a thing that the kit or Kubernetes uses as a DNS label.
+Name = Annotated[str, Field(pattern=_DNS_LABEL, min_length=1, max_length=40)]

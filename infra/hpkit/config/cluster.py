@@ -1,0 +1,161 @@
+"""The HyperPod cluster: instance groups and what they run."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hpkit.config.base import Api, Model
+
+__all__ = [
+    "AutoPatch",
+    "BatchSize",
+    "Cluster",
+    "DeploymentConfig",
+    "DrainPolicy",
+    "InstanceGroup",
+    "ScheduledUpdate",
+    "Taint",
+    "TieredStorage",
+]
+
+
+class Taint(Model):
+    """A Kubernetes taint."""
+
+    key: Annotated[str, Api("ClusterKubernetesTaintKey")] = Field(description="Taint key.")
+    value: Annotated[str, Api("ClusterKubernetesTaintValue")] | None = Field(
+        default=None, description="Taint value."
+    )
+    effect: Annotated[str, Api("ClusterKubernetesTaintEffect")] = Field(
+        description="NoSchedule, PreferNoSchedule or NoExecute."
+    )
+
+
+class BatchSize(Model):
+    """How many nodes at a time."""
+
+    type: Annotated[str, Api("NodeUnavailabilityType")] = Field(description="Instances, or percent of the group.")
+    value: Annotated[int, Api("NodeUnavailabilityValue")] = Field(description="At least 1.")
+
+
+class DeploymentConfig(Model):
+    """How an update rolls through a group."""
+
+    maximum_batch_size: BatchSize = Field(description="Nodes that may be away at once.")
+    rollback_maximum_batch_size: BatchSize | None = Field(default=None, description="The same for a rollback.")
+    wait_interval_in_seconds: Annotated[int, Api("WaitTimeIntervalInSeconds")] | None = Field(
+        default=None, description="Seconds between batches, 0–3600."
+    )
+    auto_rollback_alarms: tuple[Annotated[str, Api("AlarmName")], ...] = Field(
+        default=(), description="CloudWatch alarms that stop and roll back the update, at most 10.", max_length=10
+    )
+
+
+class ScheduledUpdate(Model):
+    """When AMI updates run."""
+
+    schedule_expression: Annotated[str, Api("CronScheduleExpression")] = Field(
+        description="Cron expression, such as `cron(0 2 ? * SUN *)`."
+    )
+    deployment_config: DeploymentConfig | None = Field(default=None, description="How it rolls.")
+
+
+class DrainPolicy(Model):
+    """How a node is drained before patching."""
+
+    drain_timeout_in_seconds: Annotated[int, Api("DrainTimeoutInSecondsValue")] | None = Field(
+        default=None, description="0–5400; the service takes 3600."
+    )
+    on_drain_timeout: Annotated[str, Api("ClusterOnDrainTimeout")] | None = Field(
+        default=None, description="Force, or Skip (the service's default)."
+    )
+
+
+class AutoPatch(Model):
+    """Security patches without a schedule."""
+
+    patching_strategy: Annotated[str, Api("ClusterPatchingStrategy")] = Field(
+        description="WhenIdle, WhenAllIdle or DrainFirst."
+    )
+    idle_wait_window_in_seconds: Annotated[int, Api("IdleWaitWindowInSecondsValue")] | None = Field(
+        default=None, description="3600–2160000; the service takes 86400."
+    )
+    drain_policy: DrainPolicy | None = Field(default=None, description="Only with DrainFirst.")
+    deployment_config: DeploymentConfig | None = Field(
+        default=None, description="How it rolls; DrainFirst needs maximumBatchSize."
+    )
+
+
+class InstanceGroup(Model):
+    """Nodes of one kind, in one zone unless none is named."""
+
+    name: Annotated[str, Api("ClusterInstanceGroupName")] = Field(
+        description="Identity of the group: a new name is a new group."
+    )
+    instance_type: str | None = Field(default=None, description="An `ml.*` instance type.")
+    instance_types: tuple[str, ...] = Field(
+        default=(), description="Flexible group: types in order of preference, at most 20."
+    )
+    instance_count: Annotated[int, Api("ClusterInstanceCount")] = Field(
+        description="Nodes to keep; 0 for a group that Karpenter owns."
+    )
+    min_instance_count: Annotated[int, Api("ClusterInstanceCount")] | None = Field(
+        default=None, description="Creation waits until so many are there (three hours at most)."
+    )
+    availability_zone: str | None = Field(
+        default=None, description="Pins the group to this zone's subnet. Absent: all zones' subnets."
+    )
+    capacity_type: Literal["OnDemand", "Spot"] = Field(
+        default="OnDemand", description="Cannot change after creation."
+    )
+    ebs_volume_gib: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
+        default=None, alias="ebsVolumeGiB", description="Extra volume at /opt/sagemaker, GiB."
+    )
+    threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
+        default=None, description="1 or 2; 1 halves the vCPUs that pods can use."
+    )
+    deep_health_checks: tuple[Annotated[str, Api("DeepHealthCheckType")], ...] = Field(
+        default=(), description="Stress tests before a node takes work; they take an hour or more."
+    )
+    training_plan_arn: Annotated[str, Api("TrainingPlanArn")] | None = Field(
+        default=None, description="Reserved capacity that the group uses."
+    )
+    labels: dict[
+        Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
+    ] = Field(default={}, description="Kubernetes labels of its nodes, at most 50.", max_length=50)
+    taints: tuple[Taint, ...] = Field(
+        default=(), description="Kubernetes taints of its nodes, at most 50.", max_length=50
+    )
+    lifecycle_script: Annotated[str, Api("S3Uri")] | None = Field(
+        default=None, description="S3 URI of another OnCreate script than the kit's."
+    )
+    image_id: Annotated[str, Api("ImageId")] | None = Field(default=None, description="Custom AMI, or `default`.")
+    auto_patch: AutoPatch | None = Field(default=None, description="Security patches when nodes are idle.")
+    scheduled_update: ScheduledUpdate | None = Field(default=None, description="AMI updates by schedule.")
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Return every instance type that the group can hold."""
+        return (self.instance_type,) if self.instance_type else self.instance_types
+
+
+class TieredStorage(Model):
+    """Managed tiered checkpointing."""
+
+    mode: Annotated[str, Api("ClusterConfigMode")] = Field(description="Enable or Disable.")
+    instance_memory_allocation_percentage: (
+        Annotated[int, Api("ClusterInstanceMemoryAllocationPercentage")] | None
+    ) = Field(default=None, description="Percent of node memory, 20–100.")
+
+
+class Cluster(Model):
+    """The HyperPod cluster; provisioning is always continuous."""
+
+    name: Annotated[str, Api("ClusterName")] = Field(description="A new name is a new cluster.")
+    node_recovery: Annotated[str, Api("ClusterNodeRecovery")] = Field(
+        default="Automatic", description="Automatic: faulty nodes are replaced. Karpenter needs it."
+    )
+    instance_groups: tuple[InstanceGroup, ...] = Field(
+        description="Groups, identified by name.", min_length=1, max_length=100
+    )
+    tiered_storage: TieredStorage | None = Field(default=None, description="Absent = off.")

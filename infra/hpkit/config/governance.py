@@ -1,0 +1,148 @@
+"""Who the teams are, how they share, and how tasks are ranked."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hpkit.config.base import Api, Model, Name
+
+__all__ = [
+    "AbsoluteBorrowLimit",
+    "AcceleratorPartition",
+    "AllocationRow",
+    "ClusterPolicy",
+    "Governance",
+    "PriorityClass",
+    "SharedPool",
+    "Sharing",
+    "Team",
+]
+
+
+class PriorityClass(Model):
+    """A rank that tasks can carry; becomes the WorkloadPriorityClass `<name>-priority`."""
+
+    name: Annotated[str, Api("ClusterSchedulerPriorityClassName")] = Field(
+        description="Name that job labels carry, with `-priority` behind it."
+    )
+    weight: Annotated[int, Api("PriorityWeight")] = Field(
+        description="0–100; a task of a higher weight goes first. A task without a class has weight 0."
+    )
+
+
+class ClusterPolicy(Model):
+    """How the cluster ranks tasks and hands out idle compute (the API's ClusterSchedulerConfig)."""
+
+    task_prioritization: Literal["Rank", "FirstComeFirstServed"] = Field(
+        default="FirstComeFirstServed",
+        description="Rank: by priority class. FirstComeFirstServed: by age; takes no priority classes.",
+    )
+    priority_classes: tuple[PriorityClass, ...] = Field(
+        default=(), description="At most 10, each with a weight of its own."
+    )
+    fair_share: Annotated[str, Api("FairShare")] = Field(
+        default="Enabled", description="Enabled: idle compute by the teams' weights. Disabled: by age."
+    )
+    idle_resource_sharing: Annotated[str, Api("IdleResourceSharing")] = Field(
+        default="Disabled", description="Enabled: the service lends the capacity that no team reserved."
+    )
+
+
+class AcceleratorPartition(Model):
+    """MIG partitions of one profile."""
+
+    type: str = Field(description="MIG profile, such as `mig-1g.5gb`.")
+    count: Annotated[int, Api("AcceleratorPartitionConfigCountInteger")] = Field(
+        description="Number of partitions."
+    )
+
+
+class AbsoluteBorrowLimit(Model):
+    """What a team may borrow at most of one instance type."""
+
+    instance_type: str = Field(description="An `ml.*` instance type.")
+    count: Annotated[int, Api("InstanceCount")] = Field(description="Whole instances.")
+
+
+class Sharing(Model):
+    """Whether a team's idle quota is lent, and whether it may borrow."""
+
+    strategy: Annotated[str, Api("ResourceSharingStrategy")] = Field(
+        default="LendAndBorrow",
+        description="LendAndBorrow; Lend: lends, never borrows; DontLend: neither lends nor borrows.",
+    )
+    borrow_limit: int | None = Field(
+        default=None,
+        description="Percent of the team's own quota that it may borrow on top, 1–500. "
+        "With LendAndBorrow and no limit the service takes 50.",
+    )
+    absolute_borrow_limits: tuple[AbsoluteBorrowLimit, ...] = Field(
+        default=(), description="Limits in instances, per type; for a type named here they replace the percentage."
+    )
+
+
+class Team(Model):
+    """A team; its compute allocations stand in each environment."""
+
+    name: str = Field(description="DNS label of at most 40 characters; the namespace is `hyperpod-ns-<name>`.")
+    fair_share_weight: Annotated[int, Api("FairShareWeight")] = Field(
+        default=0, description="0–100; a higher weight gets idle compute earlier, 0 is last."
+    )
+    sharing: Sharing = Field(default=Sharing(), description="Lending and borrowing.")
+    preempt_team_tasks: Annotated[str, Api("PreemptTeamTasks")] = Field(
+        default="LowerPriority",
+        description="LowerPriority: within the team a higher class evicts a lower one. Never: it waits.",
+    )
+    members: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
+        default=(), description="IAM roles of the team's data scientists."
+    )
+
+
+class AllocationRow(Model):
+    """What a team reserves of one instance type: one measure, or fractions that belong together."""
+
+    instance_type: str = Field(description="An `ml.*` instance type of this environment.")
+    count: Annotated[int, Api("InstanceCount")] | None = Field(default=None, description="Whole instances.")
+    accelerators: Annotated[int, Api("AcceleratorsAmount")] | None = Field(
+        default=None, description="GPUs or Trainium chips; vCPU and memory follow pro rata unless given."
+    )
+    v_cpu: Annotated[float, Api("VCpuAmount")] | None = Field(default=None, description="vCPUs.")
+    memory_in_gib: Annotated[float, Api("MemoryInGiBAmount")] | None = Field(
+        default=None, alias="memoryInGiB", description="Memory in GiB."
+    )
+    accelerator_partition: AcceleratorPartition | None = Field(default=None, description="MIG partitions.")
+    share: str | None = Field(
+        default=None,
+        pattern=r"^(?:100|[1-9]?[0-9])(?:\.[0-9]{1,3})?%$",
+        description="Percent of the type's guaranteed instances (with `elastic`, of the maximum), such as `40%`; "
+        "turned into whole instances by the largest remainder.",
+    )
+    elastic: bool = Field(
+        default=False, description="Counts on Karpenter: must fit the maximum, not the guaranteed capacity."
+    )
+    future: bool = Field(
+        default=False, description="The type comes later: its absence is a warning, not an error."
+    )
+
+
+class SharedPool(Model):
+    """A team that takes whole instances nobody reserved, and lends them all."""
+
+    name: str = Field(default="shared", description="Team name of the pool.")
+    fair_share_weight: Annotated[int, Api("FairShareWeight")] = Field(default=0, description="0–100.")
+
+
+class Governance(Model):
+    """Task governance of one environment: policy and every team's share."""
+
+    cluster_policy: ClusterPolicy | None = Field(
+        default=None, description="Replaces the organization's policy, whole."
+    )
+    allocations: dict[str, tuple[AllocationRow, ...]] = Field(
+        default={}, description="Team → rows. A team without rows has no queue in this environment."
+    )
+    shared_pool: SharedPool | None = Field(default=None, description="Absent: no pool.")
+    topology_aware_scheduling: Literal["Enabled", "Disabled"] | None = Field(
+        default=None,
+        description="Default: Enabled, and Disabled where autoscaling is on, since absent nodes have no topology.",
+    )

@@ -1,0 +1,327 @@
+"""Read a YAML file into a Document: the only module that opens the user's files.
+
+Does not: judge meaning. It reads YAML 1.2's core schema (so `on` and `no` are text, and say so as a
+problem), refuses what would loop or exhaust memory, and never raises for the content of a file.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+from hpkit.config.document import Document, Mark, Node, Path, Problem
+from hpkit.errors import InputError
+
+__all__ = ["MAX_BYTES", "read_file", "read_text"]
+
+MAX_BYTES: Final = 4 * 1024 * 1024
+_MAX_DEPTH: Final = 64
+_MAX_NODES: Final = 1_000_000
+
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_SPECIAL_FLOAT = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
+_BOOLS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
+
+
+def read_text(content: bytes) -> Document:
+    """Turn a file's bytes into a document.
+
+    Everything that is wrong with the text itself is a problem in the result (CFG004 for a duplicate key,
+    CFG005 for what cannot be read), so that one run reports all of it.
+    """
+    if len(content) > MAX_BYTES:
+        return _unreadable(
+            f"the file is larger than the {MAX_BYTES // 1024 // 1024} MiB that an organization file may have",
+            "Name an organization file, and keep generated lists out of it.",
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
+        return _unreadable(
+            f"not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}",
+            "Save the file as UTF-8.",
+            mark=Mark(line, column),
+        )
+    return _Composer().compose(text)
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """Return a file's bytes.
+
+    Raises InputError, with what to do, for a file that is missing, a directory or not ours to read.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{name}: a directory; name the organization file in it") from None
+    except PermissionError:
+        raise InputError(f"{name}: permission denied; make it readable") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name!r}: {error}") from None
+
+
+def _unreadable(message: str, fix: str, *, mark: Mark | None = None) -> Document:
+    return Document(None, (Problem("CFG005", (), message, fix, mark or Mark(1, 1)),), None)
+
+
+class _Refused(Exception):
+    def __init__(self, message: str, fix: str, mark: Mark) -> None:
+        super().__init__(message)
+        self.problem = Problem("CFG005", (), message, fix, mark)
+
+
+class _Composer:
+    """Builds nodes from parser events with its own stack, so that nesting cannot exhaust Python's."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.anchors: dict[str, Node] = {}
+        self.open: set[str] = set()
+        self.count = 0
+
+    def compose(self, text: str) -> Document:
+        try:
+            root = self._root(self._events(text))
+        except _Refused as refused:
+            return Document(None, (*self.problems, refused.problem), None)
+        except yaml.MarkedYAMLError as error:
+            return _syntax_error(error, text)
+        except yaml.reader.ReaderError as error:
+            return _control_character(error, text)
+        return Document(root.value if root else None, tuple(self.problems), root)
+
+    @staticmethod
+    def _events(text: str) -> Iterator[yaml.Event]:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        yield from yaml.parse(text, Loader=loader)
+
+    def _root(self, events: Iterator[yaml.Event]) -> Node | None:
+        root: Node | None = None
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                raise _Refused(
+                    "the file holds more than one YAML document",
+                    "Keep one organization a file; remove the second `---`.",
+                    _mark(event),
+                )
+            if isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent, yaml.AliasEvent)):
+                root = self._node(event, events)
+        return root
+
+    def _node(self, first: yaml.Event, events: Iterator[yaml.Event]) -> Node:
+        """Compose one node; path-free, because a path is only needed when something is wrong."""
+        stack: list[_Frame] = []
+        event: yaml.Event = first
+        while True:
+            done: Node | None = None
+            self.count += 1
+            if self.count > _MAX_NODES:
+                raise _Refused("the file holds over a million values", "Remove repeated aliases.", _mark(event))
+            if isinstance(event, yaml.AliasEvent):
+                done = self._alias(event)
+            elif isinstance(event, yaml.ScalarEvent):
+                done = self._scalar(event, stack)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                if len(stack) >= _MAX_DEPTH:
+                    raise _Refused(
+                        f"nested deeper than {_MAX_DEPTH} levels", "Close the brackets.", _mark(event)
+                    )
+                stack.append(_Frame(event, isinstance(event, yaml.MappingStartEvent)))
+                if event.anchor:
+                    self.open.add(event.anchor)
+            else:  # the end of the innermost collection
+                frame = stack.pop()
+                done = self._close(frame)
+            if done is not None:
+                if not stack:
+                    return done
+                self._add(stack, done)
+            event = next(events)
+
+    def _alias(self, event: yaml.AliasEvent) -> Node:
+        mark, name = _mark(event), event.anchor
+        if name in self.open:
+            raise _Refused(
+                f"the alias *{name} stands inside &{name} itself, so the value would contain itself",
+                f"Move the part that &{name} marks out, or write the value in full.",
+                mark,
+            )
+        node = self.anchors.get(name)
+        if node is None:
+            known = ", ".join(f"&{anchor}" for anchor in sorted(self.anchors)) or "none"
+            raise _Refused(
+                f"the alias *{name} has no anchor before it (anchors so far: {known})",
+                f"Mark the value with &{name} first.",
+                mark,
+            )
+        self.count += _size(node)
+        return node
+
+    def _scalar(self, event: yaml.ScalarEvent, stack: "list[_Frame]") -> Node:
+        mark, text = _mark(event), event.value
+        plain = event.implicit[0] and not event.style
+        is_key = bool(stack) and stack[-1].mapping and stack[-1].key is None
+        value: Any = text
+        if plain and not is_key:
+            value = _resolve(text)
+        if plain and _YAML_1_1_BOOLS.match(text):
+            path = _path(stack, text if is_key else None)
+            self.problems.append(
+                Problem(
+                    "CFG002",
+                    path,
+                    f"`{text}` without quotes is a boolean to YAML 1.1 tools and text to others",
+                    f'Write "{text}" in quotes for text, or true or false.',
+                    mark,
+                )
+            )
+        node = Node(value, mark, text if plain else None)
+        if event.anchor:
+            self.anchors[event.anchor] = node
+        return node
+
+    def _close(self, frame: "_Frame") -> Node:
+        node = frame.node
+        node.value = (
+            {key: child.value for key, child in node.children.items()}
+            if frame.mapping
+            else tuple(child.value for child in node.children.values())
+        )
+        if frame.anchor:
+            self.open.discard(frame.anchor)
+            self.anchors[frame.anchor] = node
+        return node
+
+    def _add(self, stack: "list[_Frame]", node: Node) -> None:
+        frame = stack[-1]
+        if not frame.mapping:
+            frame.node.children[len(frame.node.children)] = node
+        elif frame.key is None:
+            frame.key = self._key(node, frame, _path(stack, None))
+        else:
+            self._put(frame, frame.key, node)
+            frame.key = None
+
+    def _key(self, node: Node, frame: "_Frame", path: Path) -> tuple[str, Mark]:
+        if not isinstance(node.value, str):
+            raise _Refused("a list or a map stands where a key belongs", "Use a plain word as key.", node.mark)
+        key = node.value
+        if key in frame.own:
+            first = frame.node.keys[key]
+            self.problems.append(
+                Problem(
+                    "CFG004",
+                    (*path, key),
+                    f"the key `{key}` stands twice; the first is at line {first.line}",
+                    "Keep one of the two.",
+                    node.mark,
+                )
+            )
+        return key, node.mark
+
+    @staticmethod
+    def _put(frame: "_Frame", key: tuple[str, Mark], node: Node) -> None:
+        name, mark = key
+        if name != "<<":
+            frame.own.add(name)
+            frame.node.children[name] = node
+            frame.node.keys[name] = mark
+            return
+        merged = [node] if isinstance(node.value, dict) else list(node.children.values())
+        if not merged or not all(isinstance(source.value, dict) for source in merged):
+            raise _Refused("`<<` takes a map, or a list of maps", "Point it at an anchor of a map.", mark)
+        for source in merged:
+            for child, value in source.children.items():
+                if child not in frame.node.children:
+                    frame.node.children[child] = value
+                    frame.node.keys[str(child)] = source.keys[str(child)]
+
+
+class _Frame:
+    __slots__ = ("anchor", "key", "mapping", "node", "own")
+
+    def __init__(self, event: yaml.CollectionStartEvent, mapping: bool) -> None:
+        self.anchor = event.anchor
+        self.mapping = mapping
+        self.node = Node(None, _mark(event))
+        self.key: tuple[str, Mark] | None = None
+        self.own: set[str] = set()
+
+
+def _mark(event: yaml.Event) -> Mark:
+    return Mark(event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def _path(stack: list[_Frame], last: str | None) -> Path:
+    steps: list[str | int] = []
+    for frame in stack:
+        if not frame.mapping:
+            steps.append(len(frame.node.children))
+        elif frame.key is not None:
+            steps.append(frame.key[0])
+    if last is not None:
+        steps.append(last)
+    return tuple(steps)
+
+
+def _size(node: Node) -> int:
+    """Count the values below a node, so that aliases of aliases cannot grow without bound."""
+    total, todo = 0, [node]
+    while todo:
+        total += 1
+        if total > _MAX_NODES:
+            break
+        todo.extend(todo.pop().children.values())
+    return total
+
+
+def _resolve(text: str) -> Any:
+    if text in _NULLS:
+        return None
+    if text in _BOOLS:
+        return _BOOLS[text]
+    if _INT.match(text):
+        # Python refuses to convert over 4,300 digits; so long a number is no quantity of anything.
+        return int(text) if len(text) <= 40 else float(text)
+    if _FLOAT.match(text):
+        return float(text)
+    if _SPECIAL_FLOAT.match(text):
+        return float(text.replace(".", "", 1))
+    return text
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, text: str) -> Document:
+    place = error.problem_mark or error.context_mark
+    mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
+    problem = error.problem or "not YAML"
+    lines = text.splitlines()
+    typed = lines[mark.line - 1] if mark.line <= len(lines) else ""
+    if "\t" in typed[: len(typed) - len(typed.lstrip())]:
+        return _unreadable(
+            "a tab indents this line, and YAML allows only spaces there",
+            "Replace the tab by spaces.",
+            mark=mark,
+        )
+    begun = error.context_mark
+    where = f" {error.context} that begins at line {begun.line + 1}" if error.context and begun else ""
+    return _unreadable(f"not YAML: {problem}{where}", "Mend the line, or quote the value.", mark=mark)
+
+
+def _control_character(error: yaml.reader.ReaderError, text: str) -> Document:
+    character = chr(error.character) if isinstance(error.character, int) else str(error.character)
+    offset = max(text.find(character), 0)
+    mark = Mark(text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1)
+    return _unreadable(
+        f"the character U+{ord(character):04X} is not allowed in YAML", "Remove it.", mark=mark
+    )

@@ -1,0 +1,66 @@
+"""The root of an organization file, and one environment."""
+
+import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hpkit.config.autoscaling import Autoscaling
+from hpkit.config.base import Model, Name
+from hpkit.config.cluster import Cluster
+from hpkit.config.governance import ClusterPolicy, Governance, Team
+from hpkit.config.network import Eks, Network
+
+__all__ = ["Environment", "Observability", "Organization", "Waiver"]
+
+
+class Observability(Model):
+    """What is measured, and where it goes."""
+
+    cloudwatch: bool = Field(default=False, description="CloudWatch add-on with Kueue metrics.")
+    prometheus: bool = Field(default=False, description="Amazon Managed Service for Prometheus.")
+    grafana: bool = Field(default=False, description="Amazon Managed Grafana on top of Prometheus.")
+
+
+class Waiver(Model):
+    """A rule that is knowingly broken, for a reason and until a day."""
+
+    rule: str = Field(pattern=r"^[A-Z]{3}[0-9]{3}$", description="Rule id, such as CAP005.")
+    path: str = Field(min_length=1, description="The finding's path, or one above it.")
+    reason: str = Field(min_length=1, description="Why, for whoever reads it next year.")
+    until: Annotated[datetime.date, Field(strict=False)] = Field(
+        description="Last day on which it holds, such as 2027-01-31."
+    )
+
+
+class Environment(Model):
+    """One stack: complete in itself."""
+
+    region: str = Field(pattern=r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$", description="AWS region.")
+    network: Network = Field(description="VPC, zones, way out.")
+    eks: Eks = Field(description="The EKS cluster.")
+    cluster: Cluster = Field(description="The HyperPod cluster.")
+    autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter; absent = off.")
+    governance: Governance | None = Field(default=None, description="Task governance; absent = off.")
+    observability: Observability | None = Field(default=None, description="Metrics; absent = off.")
+    addons: dict[str, str] = Field(default={}, description="EKS add-on → version, over the kit's default pins.")
+    protect: bool = Field(default=False, description="Deletion protection for cluster, EKS, VPC, buckets.")
+    allow_replace: tuple[Literal["cluster", "eks", "vpc"], ...] = Field(
+        default=(), description="What a change may replace; without it such a preview fails."
+    )
+    waivers: tuple[Waiver, ...] = Field(default=(), description="Rules that do not hold here for a while.")
+
+
+class Organization(Model):
+    """One organization file: who shares, and each environment."""
+
+    organization: Name = Field(description="Name; stacks are called `<organization>-<environment>`.")
+    tags: dict[str, str] = Field(default={}, description="Tags of every resource.", max_length=50)
+    cluster_policy: ClusterPolicy = Field(
+        default=ClusterPolicy(), description="Policy of every environment that states none."
+    )
+    teams: tuple[Team, ...] = Field(default=(), description="Who exists, and how they share.")
+    environments: dict[Annotated[str, Field(pattern=r"^[a-z0-9]+$", max_length=20)], Environment] = Field(
+        description="Name → environment; letters and digits, since a stack's name is split at its last `-`.",
+        min_length=1,
+    )

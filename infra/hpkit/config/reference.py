@@ -1,0 +1,83 @@
+"""The JSON Schema and the reference page of the config contract, both from the models."""
+
+import typing
+from typing import Any
+
+from pydantic import BaseModel
+
+from hpkit.config.organization import Organization
+from hpkit.config.parse import inner_types
+
+__all__ = ["json_schema", "reference"]
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of an organization file."""
+    schema = Organization.model_json_schema(by_alias=True)
+    # Top-level keys that begin with x- hold anchors, and are not read.
+    schema["patternProperties"] = {"^x-": {}}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hpkit organization", **schema}
+
+
+def reference() -> str:
+    """Return the reference page: every section with its keys, in Markdown."""
+    lines = [
+        "# Organization file",
+        "",
+        "One hand-written YAML file an organization, `stacks/<organization>.yaml`. Unknown keys are errors.",
+        "Versions are quoted strings. Top-level keys that begin with `x-` hold YAML anchors and are not read.",
+        "",
+        "This page is generated from the models; `hpkit schema` writes the same as JSON Schema for editors.",
+    ]
+    seen: list[type[BaseModel]] = []
+    todo: list[type[BaseModel]] = [Organization]
+    while todo:
+        model = todo.pop(0)
+        if model in seen:
+            continue
+        seen.append(model)
+        lines += ["", f"## {model.__name__}", "", (model.__doc__ or "").strip(), ""]
+        lines += ["| key | takes | default | meaning |", "|---|---|---|---|"]
+        for name, field in model.model_fields.items():
+            takes, models = _takes(field.annotation)
+            todo += models
+            default = "required" if field.is_required() else _default(field.default)
+            meaning = (field.description or "").replace("|", "\\|")
+            lines.append(f"| `{field.alias or name}` | {takes} | {default} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def _takes(annotation: Any) -> tuple[str, list[type[BaseModel]]]:
+    names: list[str] = []
+    models: list[type[BaseModel]] = []
+    for part in inner_types(annotation):
+        origin, arguments = typing.get_origin(part), typing.get_args(part)
+        if origin is tuple:
+            inside, more = _takes(arguments[0])
+            names.append(f"list of {inside}")
+            models += more
+        elif origin is dict:
+            inside, more = _takes(arguments[1])
+            names.append(f"map to {inside}")
+            models += more
+        elif origin is typing.Literal:
+            names.append(", ".join(f"`{value}`" for value in arguments))
+        elif isinstance(part, type) and issubclass(part, BaseModel):
+            names.append(f"[{part.__name__}](#{part.__name__.lower()})")
+            models.append(part)
+        elif part is not type(None):
+            names.append({"str": "text", "int": "whole number", "float": "number", "bool": "true, false"}.get(
+                part.__name__, part.__name__))  # fmt: skip
+    return " or ".join(names), models
+
+
+def _default(value: Any) -> str:
+    if value is None or value in ((), {}):
+        return "none"
+    if isinstance(value, BaseModel):
+        return "its defaults"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{each}`" for each in value)
+    return f"`{value}`"

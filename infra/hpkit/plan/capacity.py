@@ -1,0 +1,308 @@
+"""All quota arithmetic, in exact numbers.
+
+Serves the validator, the policies and the what-if alike; knows instance types and quota rows, and nothing
+of files or clouds. Amounts are integers or fractions, never floats, so sums prove what they say.
+
+Sources: the pro-rata fill, lending and borrowing are as the SageMaker HyperPod developer guide describes
+compute allocations (task governance policies); limits of a NodePool as in Karpenter's documentation.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from hpkit.catalog import InstanceType
+from hpkit.plan.model import QuotaRow, TeamPlan, TypeCapacity
+
+__all__ = [
+    "DIMENSIONS",
+    "Amount",
+    "Overrun",
+    "TeamShare",
+    "TypeQuota",
+    "Usage",
+    "apportion",
+    "borrow_limit",
+    "dimensions_of",
+    "overruns",
+    "pool_instances",
+    "quantity",
+    "quota_table",
+    "reserve",
+    "usage",
+]
+
+Amount = int | Fraction
+
+# Order of every vector in this module. None in a vector means: not known.
+DIMENSIONS: Final = ("instances", "accelerators", "vCPU", "memory GiB", "MIG slices")
+Vector = tuple[Amount, Amount | None, Amount | None, Amount | None, Amount | None]
+
+_DEFAULT_BORROW_LIMIT: Final = 50
+_SUFFIXES: Final[Mapping[str, Amount]] = {
+    "": 1, "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
+}  # fmt: skip
+
+
+def quantity(text: str) -> Amount:
+    """Return a Kubernetes quantity (`16`, `500m`, `64Gi`) as an exact number.
+
+    Raises ValueError for text that is none.
+    """
+    digits = text.rstrip("mkMGTPEi")
+    suffix = text[len(digits) :]
+    if suffix not in _SUFFIXES:
+        raise ValueError(f"{text!r} is not a Kubernetes quantity")
+    value = Fraction(digits) * _SUFFIXES[suffix]
+    return value.numerator if value.denominator == 1 else value
+
+
+def dimensions_of(instance: InstanceType) -> Vector:
+    """Return what one instance has; a figure that the catalog does not know is None."""
+    slices = None
+    if instance.accelerators is not None and instance.mig_profiles is not None:
+        slices = instance.accelerators * instance.mig_slices_per_accelerator if instance.mig_profiles else 0
+    return (1, instance.accelerators, instance.vcpu, instance.memory_gib, slices)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one row takes of its type, in every dimension.
+
+    problem says why the row asks for something that the type does not have; amount counts as zero there.
+    """
+
+    vector: Vector
+    problem: str | None = None
+
+
+def usage(row: QuotaRow, instance: InstanceType) -> Usage:
+    """Return what a row reserves, filled pro rata as the service fills it.
+
+    The ratio (asked ÷ the instance's total) comes from accelerators, else partitions, else vCPU, else memory;
+    vCPU and memory that the row leaves out follow it. A row that asks only for vCPU or memory takes no accelerators.
+    """
+    unit = dimensions_of(instance)
+    if row.count is not None:
+        count = row.count
+        return Usage(tuple(None if amount is None else amount * count for amount in unit))  # type: ignore[arg-type]  # five in, five out
+    ratio, accelerators, slices, problem = _accelerator_part(row, instance)
+    if problem:
+        return Usage((0, 0, 0, 0, 0), problem)
+    vcpu, memory = row.v_cpu, row.memory_in_gib
+    if not row.accelerators and row.partition is None:
+        if vcpu is None and memory is None:
+            return Usage((0, 0, 0, 0, 0))
+        ratio = _ratio(vcpu, instance.vcpu) if vcpu is not None else _ratio(memory, instance.memory_gib)
+    return Usage(
+        (
+            0,
+            accelerators,
+            vcpu if vcpu is not None else _times(instance.vcpu, ratio),
+            memory if memory is not None else _times(instance.memory_gib, ratio),
+            slices,
+        )
+    )
+
+
+def _accelerator_part(
+    row: QuotaRow, instance: InstanceType
+) -> tuple[Fraction | None, Amount | None, Amount | None, str | None]:
+    """Return ratio, accelerators, MIG slices, problem of the row's accelerators or partitions."""
+    if row.accelerators:
+        if instance.accelerators == 0:
+            return None, 0, 0, f"{row.accelerators} accelerators of {row.instance_type}, which has none"
+        slices = row.accelerators * instance.mig_slices_per_accelerator if instance.mig_profiles else 0
+        return _ratio(row.accelerators, instance.accelerators), row.accelerators, slices, None
+    if row.partition is None:
+        return None, 0, 0, None
+    if instance.mig_profiles is None:
+        return None, None, None, None
+    profile = next((known for known in instance.mig_profiles if known.name == row.partition.type), None)
+    if profile is None:
+        names = ", ".join(known.name for known in instance.mig_profiles) or "no MIG profile"
+        return None, 0, 0, f"{row.partition.type} of {row.instance_type}, which has {names}"
+    accelerators = Fraction(row.partition.count, profile.max_per_accelerator)
+    return (
+        _ratio(accelerators, instance.accelerators),
+        accelerators,
+        profile.slices * row.partition.count,
+        None,
+    )
+
+
+def _ratio(asked: Amount | None, total: int | None) -> Fraction | None:
+    return Fraction(asked) / total if asked is not None and total else None
+
+
+def _times(total: int | None, ratio: Fraction | None) -> Amount | None:
+    return None if total is None or ratio is None else total * ratio
+
+
+def apportion(total: int, shares: Mapping[str, Fraction]) -> dict[str, int]:
+    """Turn shares of a whole into whole instances by the largest remainder.
+
+    shares maps a name to a fraction of total, 0–1. The result never sums to more than total × Σ shares;
+    ties go to the name that sorts first, so order of writing changes nothing, and a change in one share
+    moves every other by one instance at most.
+    """
+    exact = {name: total * share for name, share in shares.items()}
+    whole = {name: int(amount) for name, amount in exact.items()}
+    left = int(sum(exact.values(), Fraction(0))) - sum(whole.values())
+    by_remainder = sorted(exact, key=lambda name: (whole[name] - exact[name], name))
+    for name in by_remainder[:left]:
+        whole[name] += 1
+    return whole
+
+
+def reserve(rows: Iterable[tuple[QuotaRow, InstanceType]]) -> Vector:
+    """Return the sum of rows of one instance type; a dimension where one of them is unknown is unknown."""
+    total: list[Amount | None] = [0, 0, 0, 0, 0]
+    for row, instance in rows:
+        for index, amount in enumerate(usage(row, instance).vector):
+            before = total[index]
+            total[index] = None if before is None or amount is None else before + amount
+    return total[0] or 0, total[1], total[2], total[3], total[4]
+
+
+@dataclass(frozen=True, slots=True)
+class Overrun:
+    """A dimension in which reserved exceeds limit."""
+
+    dimension: str
+    reserved: Amount
+    limit: Amount
+
+
+def overruns(reserved: Vector, instances: int, instance: InstanceType) -> tuple[Overrun, ...]:
+    """Return the dimensions in which a sum exceeds what so many instances have; unknown ones are left out."""
+    unit = dimensions_of(instance)
+    found = []
+    for dimension, amount, one in zip(DIMENSIONS, reserved, unit, strict=True):
+        if amount is not None and one is not None and amount > one * instances:
+            found.append(Overrun(dimension, amount, one * instances))
+    return tuple(found)
+
+
+def pool_instances(limits: Mapping[str, str], instance: InstanceType) -> int | None:
+    """Return how many instances of a type a NodePool's limits allow; None where nothing bounds them."""
+    per_instance: dict[str, Amount | None] = {
+        "cpu": instance.vcpu,
+        "memory": None if instance.memory_gib is None else instance.memory_gib * 2**30,
+        "nodes": 1,
+    }
+    if instance.accelerator_resource:
+        per_instance[instance.accelerator_resource] = instance.accelerators
+    bounds = [
+        int(Fraction(quantity(limit)) / amount)
+        for resource, limit in limits.items()
+        if (amount := per_instance.get(resource))
+    ]
+    return min(bounds, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamShare:
+    """What one team has of one instance type, in instances (fractions where the quota has them)."""
+
+    team: str
+    reserved: Amount
+    elastic: Amount
+    borrow_limit: Amount
+    borrowable: Amount
+    lendable: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class TypeQuota:
+    """One instance type: capacity and every team's part. unreserved is never below zero."""
+
+    instance_type: str
+    capacity: TypeCapacity
+    teams: tuple[TeamShare, ...]
+    unreserved: Amount
+
+
+def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount) -> Amount:
+    """Return what a team may borrow of a type by its own settings, in instances.
+
+    A limit in instances replaces the percentage for its type; without any limit the service takes 50 %.
+    """
+    if not team.borrows:
+        return 0
+    if instance_type in team.absolute_borrow_limits:
+        return team.absolute_borrow_limits[instance_type]
+    percent = _DEFAULT_BORROW_LIMIT if team.borrow_limit is None else team.borrow_limit
+    limit = Fraction(quota) * percent / 100
+    return limit.numerator if limit.denominator == 1 else limit
+
+
+def quota_table(
+    teams: Sequence[TeamPlan],
+    capacity: Mapping[str, TypeCapacity],
+    instances: Mapping[str, InstanceType],
+    *,
+    lend_unreserved: bool,
+) -> tuple[TypeQuota, ...]:
+    """Return capacity, reserved, borrowable, lendable and unreserved of every instance type.
+
+    lend_unreserved is the policy's IdleResourceSharing: what no team reserved can then be borrowed too.
+    """
+    rows: dict[str, dict[str, list[QuotaRow]]] = {name: {} for name in capacity}
+    for team in teams:
+        for row in team.rows:
+            rows.setdefault(row.instance_type, {}).setdefault(team.name, []).append(row)
+        for name in team.absolute_borrow_limits:
+            rows.setdefault(name, {}).setdefault(team.name, [])
+    by_name = {team.name: team for team in teams}
+    return tuple(
+        _type_quota(name, rows[name], by_name, capacity.get(name), instances.get(name), lend_unreserved)
+        for name in sorted(rows)
+    )
+
+
+def _type_quota(
+    name: str,
+    rows: Mapping[str, Sequence[QuotaRow]],
+    teams: Mapping[str, TeamPlan],
+    capacity: TypeCapacity | None,
+    instance: InstanceType | None,
+    lend_unreserved: bool,
+) -> TypeQuota:
+    capacity = capacity or TypeCapacity(0, 0, (), ())
+    firm = {team: _instances(own, instance, elastic=False) for team, own in rows.items()}
+    elastic = {team: _instances(own, instance, elastic=True) for team, own in rows.items()}
+    quota = {team: firm[team] + elastic[team] for team in rows}
+    unreserved = max(capacity.guaranteed - sum(firm.values()), 0)
+    lendable = {team: quota[team] if teams[team].lends else 0 for team in rows}
+    pool = sum(lendable.values()) + (unreserved if lend_unreserved else 0)
+    shares = []
+    for team in sorted(rows):
+        limit = borrow_limit(teams[team], name, quota[team])
+        shares.append(
+            TeamShare(
+                team=team,
+                reserved=firm[team],
+                elastic=elastic[team],
+                borrow_limit=limit,
+                borrowable=min(limit, pool - lendable[team]),
+                lendable=lendable[team],
+            )
+        )
+    return TypeQuota(name, capacity, tuple(shares), unreserved)
+
+
+def _instances(rows: Sequence[QuotaRow], instance: InstanceType | None, *, elastic: bool) -> Amount:
+    """Return rows as instances: a fraction of one takes the largest of its parts."""
+    total: Amount = 0
+    for row in rows:
+        if row.elastic is not elastic:
+            continue
+        if row.count is not None:
+            total += row.count
+        elif instance is not None:
+            parts = zip(usage(row, instance).vector[1:], dimensions_of(instance)[1:], strict=True)
+            total += max((Fraction(part) / one for part, one in parts if part and one), default=Fraction(0))
+    return total

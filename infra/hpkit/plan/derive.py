@@ -1,0 +1,339 @@
+"""From the typed organization to the frozen plan of one environment.
+
+Does not: judge. It is total: whatever config could be read has a plan, and what is wrong with it is for
+the checks to say.
+"""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from hpkit.catalog import InstanceType, addons, find_instance_type
+from hpkit.config.autoscaling import NodePool
+from hpkit.config.cluster import InstanceGroup
+from hpkit.config.governance import AllocationRow, Governance, Team
+from hpkit.config.network import Network
+from hpkit.config.organization import Environment, Organization
+from hpkit.plan.capacity import apportion, dimensions_of, pool_instances, reserve
+from hpkit.plan.model import (
+    AddonPlan,
+    GroupPlan,
+    NetworkPlan,
+    NodePoolPlan,
+    Partition,
+    Plan,
+    QuotaRow,
+    TeamPlan,
+    TypeCapacity,
+    ZonePlan,
+)
+
+__all__ = [
+    "ARCHITECTURE_KEY",
+    "INSTANCE_TYPE_KEY",
+    "ZONE_KEY",
+    "closed_network_endpoints",
+    "derive",
+    "provided_types",
+    "share_of",
+]
+
+# What a cluster without internet needs: nodes (ec2, ecr, s3, sts, logs, monitoring), access to them (ssm),
+# pod identity and the Kubernetes API (eks-auth, eks), operators (sagemaker.api), keys and metrics (kms, aps).
+_CLOSED = (
+    "aps-workspaces", "ec2", "ec2messages", "ecr.api", "ecr.dkr", "eks", "eks-auth", "kms", "logs",
+    "monitoring", "s3", "sagemaker.api", "ssm", "ssmmessages", "sts",
+)  # fmt: skip
+_TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+INSTANCE_TYPE_KEY = "node.kubernetes.io/instance-type"
+ZONE_KEY = "topology.kubernetes.io/zone"
+ARCHITECTURE_KEY = "kubernetes.io/arch"
+_BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
+
+
+def closed_network_endpoints() -> tuple[str, ...]:
+    """Return the VPC endpoints of a network without internet (SageMaker HyperPod guide, EKS private clusters)."""
+    return _CLOSED
+
+
+def derive(organization: Organization, environment: str) -> Plan:
+    """Return the plan of one environment; raises KeyError when the organization has no such environment."""
+    spec = organization.environments[environment]
+    node_class_of = _node_class_of(spec)
+    zones = _zones(spec.network)
+    groups = tuple(
+        GroupPlan(group, _group_zones(group, zones), node_class_of.get(group.name))
+        for group in sorted(spec.cluster.instance_groups, key=lambda group: group.name)
+    )
+    pools = tuple(
+        _node_pool(pool, groups) for pool in sorted(_pools(spec), key=lambda pool: pool.name)
+    )
+    capacity = _capacity(groups, pools)
+    governance = spec.governance
+    policy = None if governance is None else governance.cluster_policy or organization.cluster_policy
+    return Plan(
+        organization=organization.organization,
+        environment=environment,
+        spec=spec,
+        tags={
+            "hpkit:organization": organization.organization,
+            "hpkit:environment": environment,
+            # Several HyperPod add-ons work only on resources that carry this tag.
+            "SageMaker": "true",
+            **organization.tags,
+        },
+        network=_network(spec.network, zones),
+        groups=groups,
+        node_pools=pools,
+        policy=policy,
+        teams=_teams(organization, environment, capacity) if governance is not None else (),
+        capacity=capacity,
+        addons=_addons(spec),
+        topology_aware_scheduling=_topology(spec),
+    )
+
+
+def provided_types(spec: Environment) -> frozenset[str]:
+    """Return every instance type that some group can hold."""
+    return frozenset(name for group in spec.cluster.instance_groups for name in group.types)
+
+
+def _pools(spec: Environment) -> tuple[NodePool, ...]:
+    return spec.autoscaling.node_pools if spec.autoscaling else ()
+
+
+def _node_class_of(spec: Environment) -> dict[str, str]:
+    classes = spec.autoscaling.node_classes if spec.autoscaling else ()
+    return {group: node_class.name for node_class in classes for group in node_class.instance_groups}
+
+
+def _zones(network: Network) -> tuple[ZonePlan, ...]:
+    if network.existing is not None:
+        subnets = network.existing.subnets
+        return tuple(ZonePlan(zone, None, subnets[zone]) for zone in sorted(subnets))
+    named = {zone.availability_zone: zone.node_cidr for zone in network.zones}
+    return tuple(ZonePlan(zone, named[zone], None) for zone in sorted(named))
+
+
+def _network(network: Network, zones: tuple[ZonePlan, ...]) -> NetworkPlan:
+    existing = network.existing
+    gateways = {"Single": min(1, len(zones)), "PerZone": len(zones), "None": 0}[network.nat_gateways]
+    endpoints = set(network.endpoints) | (set(_CLOSED) if network.closed else set())
+    return NetworkPlan(
+        vpc_id=existing.vpc_id if existing else None,
+        zones=zones,
+        nat_gateways=0 if existing or network.closed else gateways,
+        endpoints=() if existing else tuple(sorted(endpoints)),
+    )
+
+
+def _group_zones(group: InstanceGroup, zones: tuple[ZonePlan, ...]) -> tuple[str, ...]:
+    if group.availability_zone is not None:
+        return (group.availability_zone,)
+    return tuple(zone.availability_zone for zone in zones)
+
+
+def _node_pool(spec: NodePool, groups: tuple[GroupPlan, ...]) -> NodePoolPlan:
+    own = [group for group in groups if group.node_class == spec.node_class]
+    types = {name for group in own for name in group.spec.types}
+    zones = {zone for group in own for zone in group.zones}
+    for requirement in spec.requirements:
+        if requirement.operator != "In":
+            continue
+        if requirement.key == INSTANCE_TYPE_KEY:
+            types &= set(requirement.values)
+        elif requirement.key == ZONE_KEY:
+            zones &= set(requirement.values)
+        elif requirement.key == ARCHITECTURE_KEY and "amd64" not in requirement.values:
+            types = set()
+    kept = {
+        name for group in own for name in group.spec.types if name in types and zones.intersection(group.zones)
+    }
+    return NodePoolPlan(spec, tuple(sorted(kept)), tuple(sorted(zones)))
+
+
+def _topology(spec: Environment) -> bool:
+    stated = spec.governance.topology_aware_scheduling if spec.governance else None
+    return stated == "Enabled" if stated is not None else spec.autoscaling is None
+
+
+def _addons(spec: Environment) -> tuple[AddonPlan, ...]:
+    wanted = set(_BASE_ADDONS) | set(spec.addons)
+    if spec.governance is not None:
+        wanted.add(_TASK_GOVERNANCE)
+    if spec.observability is not None and spec.observability.cloudwatch:
+        wanted.add("amazon-cloudwatch-observability")
+    if spec.observability is not None and spec.observability.prometheus:
+        wanted.add("amazon-sagemaker-hyperpod-observability")
+    pins = {addon.name: addon.default for addon in addons()}
+    return tuple(AddonPlan(name, spec.addons.get(name) or pins.get(name)) for name in sorted(wanted))
+
+
+def _capacity(groups: tuple[GroupPlan, ...], pools: tuple[NodePoolPlan, ...]) -> dict[str, TypeCapacity]:
+    """Sum instances a type. A flexible group promises its count over all its types, so none of them alone."""
+    guaranteed: dict[str, int] = {}
+    from_groups: dict[str, set[str]] = {}
+    for group in groups:
+        for name in group.spec.types:
+            alone = len(set(group.spec.types)) == 1 and not group.autoscaled
+            guaranteed[name] = guaranteed.get(name, 0) + (group.spec.instance_count if alone else 0)
+            from_groups.setdefault(name, set()).add(group.spec.name)
+    flexible = {
+        name: sum(
+            group.spec.instance_count
+            for group in groups
+            if not group.autoscaled and len(set(group.spec.types)) > 1 and name in group.spec.types
+        )
+        for name in guaranteed
+    }
+    return {
+        name: TypeCapacity(
+            guaranteed=guaranteed[name],
+            maximum=_maximum(name, guaranteed[name] + flexible[name], pools),
+            groups=tuple(sorted(from_groups[name])),
+            pools=tuple(pool.spec.name for pool in pools if name in pool.instance_types),
+        )
+        for name in sorted(guaranteed)
+    }
+
+
+def _maximum(name: str, fixed: int, pools: tuple[NodePoolPlan, ...]) -> int | None:
+    instance = find_instance_type(name)
+    total = fixed
+    for pool in pools:
+        if name not in pool.instance_types:
+            continue
+        added = pool_instances(pool.spec.limits, instance) if instance else None
+        if added is None:
+            return None
+        total += added
+    return total
+
+
+def _teams(
+    organization: Organization, environment: str, capacity: Mapping[str, TypeCapacity]
+) -> tuple[TeamPlan, ...]:
+    governance = organization.environments[environment].governance
+    assert governance is not None
+    counts = _share_counts(governance, capacity)
+    known = {team.name: team for team in organization.teams}
+    teams = [
+        _team(known[name], tuple(_rows(name, rows, environment, counts)))
+        for name, rows in sorted(governance.allocations.items())
+        if name in known
+    ]
+    if governance.shared_pool is not None:
+        teams.append(_shared_pool(governance, teams, capacity))
+    return tuple(sorted(teams, key=lambda team: team.name))
+
+
+def _share_counts(
+    governance: Governance, capacity: Mapping[str, TypeCapacity]
+) -> dict[tuple[str, int], int]:
+    """Return (team, index of the row) → instances, for all rows with a share."""
+    shares: dict[tuple[str, bool], dict[tuple[str, int], Fraction]] = {}
+    for team, rows in governance.allocations.items():
+        for index, row in enumerate(rows):
+            if row.share is not None:
+                shares.setdefault((row.instance_type, row.elastic), {})[team, index] = share_of(row.share)
+    counts: dict[tuple[str, int], int] = {}
+    for (name, elastic), asked in shares.items():
+        known = capacity.get(name)
+        total = 0 if known is None else (known.maximum or 0) if elastic else known.guaranteed
+        keys = {f"{team}\0{index:06d}": (team, index) for team, index in asked}
+        by_key = {key: asked[pair] for key, pair in keys.items()}
+        counts.update({keys[key]: count for key, count in apportion(total, by_key).items()})
+    return counts
+
+
+def share_of(text: str) -> Fraction:
+    """Return `40%` as the fraction 2/5."""
+    return Fraction(text.removesuffix("%")) / 100
+
+
+def _rows(
+    team: str, rows: tuple[AllocationRow, ...], environment: str, counts: Mapping[tuple[str, int], int]
+) -> Iterable[QuotaRow]:
+    for index, row in enumerate(rows):
+        partition = row.accelerator_partition
+        yield QuotaRow(
+            instance_type=row.instance_type,
+            count=counts.get((team, index), row.count),
+            accelerators=row.accelerators,
+            v_cpu=None if row.v_cpu is None else _exact(row.v_cpu),
+            memory_in_gib=None if row.memory_in_gib is None else _exact(row.memory_in_gib),
+            partition=None if partition is None else Partition(partition.type, partition.count),
+            elastic=row.elastic,
+            future=row.future,
+            share=None if row.share is None else share_of(row.share),
+            path=("environments", environment, "governance", "allocations", team, index),
+        )
+
+
+def _exact(value: float) -> Fraction:
+    """Return a number as it was written: 0.1 is a tenth, not the double nearest to it."""
+    return Fraction(repr(value))
+
+
+def _team(team: Team, rows: tuple[QuotaRow, ...]) -> TeamPlan:
+    return TeamPlan(
+        name=team.name,
+        fair_share_weight=team.fair_share_weight,
+        strategy=team.sharing.strategy,
+        borrow_limit=team.sharing.borrow_limit,
+        absolute_borrow_limits={
+            limit.instance_type: limit.count for limit in team.sharing.absolute_borrow_limits
+        },
+        preempt_team_tasks=team.preempt_team_tasks,
+        members=team.members,
+        rows=rows,
+    )
+
+
+def _shared_pool(
+    governance: Governance, teams: list[TeamPlan], capacity: Mapping[str, TypeCapacity]
+) -> TeamPlan:
+    """Return the pool as a team: every whole instance that no firm row needs, all of it lent."""
+    pool = governance.shared_pool
+    assert pool is not None
+    wanted: dict[str, list[QuotaRow]] = {}
+    for team in teams:
+        for row in team.rows:
+            if not row.elastic:
+                wanted.setdefault(row.instance_type, []).append(row)
+    rows = []
+    for name, known in capacity.items():
+        left = _left(wanted.get(name, []), known.guaranteed, find_instance_type(name))
+        if left > 0 and _shareable(name, wanted):
+            rows.append(QuotaRow(instance_type=name, count=left))
+    return TeamPlan(
+        name=pool.name,
+        fair_share_weight=pool.fair_share_weight,
+        strategy="Lend",
+        borrow_limit=None,
+        absolute_borrow_limits={},
+        preempt_team_tasks="LowerPriority",
+        members=(),
+        rows=tuple(rows),
+        is_shared_pool=True,
+    )
+
+
+def _shareable(name: str, wanted: Mapping[str, list[QuotaRow]]) -> bool:
+    """Say whether a type is for tasks: one that has accelerators, or of which some team has a row.
+
+    Other types are the system nodes, which add-ons need.
+    """
+    instance = find_instance_type(name)
+    return name in wanted or instance is None or instance.accelerators != 0
+
+
+def _left(rows: list[QuotaRow], guaranteed: int, instance: InstanceType | None) -> int:
+    """Return the whole instances that rows leave of so many, in every dimension that is known."""
+    counted = sum(row.count or 0 for row in rows)
+    left: int = guaranteed - counted
+    if instance is not None:
+        fractions = [(row, instance) for row in rows if row.count is None]
+        for taken, one in zip(reserve(fractions)[1:], dimensions_of(instance)[1:], strict=True):
+            if taken and one:
+                left = min(left, int((Fraction(one) * (guaranteed - counted) - taken) / one))
+    return max(left, 0)

@@ -1,0 +1,180 @@
+"""The frozen plan: everything the program will create for one environment.
+
+A part that a person wrote is held as the config object it is (`spec`); beside it stands only what was derived.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hpkit.config.autoscaling import NodePool
+from hpkit.config.cluster import InstanceGroup
+from hpkit.config.document import Path
+from hpkit.config.governance import ClusterPolicy
+from hpkit.config.organization import Environment
+
+__all__ = [
+    "AddonPlan",
+    "GroupPlan",
+    "NetworkPlan",
+    "NodePoolPlan",
+    "Partition",
+    "Plan",
+    "QuotaRow",
+    "TeamPlan",
+    "TypeCapacity",
+    "ZonePlan",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """count MIG partitions of a profile such as `mig-1g.5gb`."""
+
+    type: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """One row of a compute quota, shares already turned into whole instances.
+
+    path says where the row was written; share is kept for display. An elastic row counts on Karpenter.
+    """
+
+    instance_type: str
+    count: int | None = None
+    accelerators: int | None = None
+    v_cpu: Fraction | None = None
+    memory_in_gib: Fraction | None = None
+    partition: Partition | None = None
+    elastic: bool = False
+    future: bool = False
+    share: Fraction | None = None
+    path: Path = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPlan:
+    """A team that has quota in this environment, with the names the service gives its objects."""
+
+    name: str
+    fair_share_weight: int
+    strategy: str
+    borrow_limit: int | None
+    absolute_borrow_limits: Mapping[str, int]
+    preempt_team_tasks: str
+    members: tuple[str, ...]
+    rows: tuple[QuotaRow, ...]
+    is_shared_pool: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace that the service makes for the team."""
+        return f"hyperpod-ns-{self.name}"
+
+    @property
+    def cluster_queue(self) -> str:
+        """Return the name of the team's ClusterQueue."""
+        return f"{self.namespace}-clusterqueue"
+
+    @property
+    def local_queue(self) -> str:
+        """Return the name of the team's LocalQueue."""
+        return f"{self.namespace}-localqueue"
+
+    @property
+    def lends(self) -> bool:
+        """Return whether the team's idle quota may be used by others."""
+        return self.strategy != "DontLend"
+
+    @property
+    def borrows(self) -> bool:
+        """Return whether the team may use more than its quota."""
+        return self.strategy == "LendAndBorrow"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeCapacity:
+    """Instances of one type: guaranteed stands always, maximum is what Karpenter may grow to.
+
+    maximum is None where no NodePool limit bounds it. groups and pools name who contributes.
+    """
+
+    guaranteed: int
+    maximum: int | None
+    groups: tuple[str, ...]
+    pools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ZonePlan:
+    """One zone: where its nodes get their addresses."""
+
+    availability_zone: str
+    node_cidr: str | None
+    subnet_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPlan:
+    """The network: created, or found where it is."""
+
+    vpc_id: str | None
+    zones: tuple[ZonePlan, ...]
+    nat_gateways: int
+    endpoints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """An instance group, its zones, and whether a NodeClass names it (then Karpenter owns its count)."""
+
+    spec: InstanceGroup
+    zones: tuple[str, ...]
+    node_class: str | None
+
+    @property
+    def autoscaled(self) -> bool:
+        """Return whether Karpenter owns the group's count."""
+        return self.node_class is not None
+
+
+@dataclass(frozen=True, slots=True)
+class NodePoolPlan:
+    """A NodePool with the instance types and zones that are left when its requirements are applied."""
+
+    spec: NodePool
+    instance_types: tuple[str, ...]
+    zones: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddonPlan:
+    """An EKS add-on with the version to install; None lets EKS choose, because none is pinned."""
+
+    name: str
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that one environment of one organization comes to."""
+
+    organization: str
+    environment: str
+    spec: Environment
+    tags: Mapping[str, str]
+    network: NetworkPlan
+    groups: tuple[GroupPlan, ...]
+    node_pools: tuple[NodePoolPlan, ...]
+    policy: ClusterPolicy | None
+    teams: tuple[TeamPlan, ...]
+    capacity: Mapping[str, TypeCapacity]
+    addons: tuple[AddonPlan, ...]
+    topology_aware_scheduling: bool
+
+    @property
+    def stack(self) -> str:
+        """Return the name of the Pulumi stack."""
+        return f"{self.organization}-{self.environment}"

@@ -1,0 +1,99 @@
+"""An organization that fires no rule, so that a test breaks exactly one thing."""
+
+import copy
+import datetime
+from typing import Any
+
+import yaml
+from hpkit.checks import Finding, check
+from hpkit.config import Organization, parse, read_text
+
+TODAY = datetime.date(2026, 11, 21)
+
+_BASE: dict[str, Any] = {
+    "organization": "acme",
+    "teams": [],
+    "environments": {
+        "dev": {
+            "region": "us-west-2",
+            "network": {
+                "vpcCidr": "10.192.0.0/16",
+                "zones": [
+                    {"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"},
+                    {"availabilityZone": "us-west-2b", "nodeCidr": "10.2.0.0/16"},
+                ],
+            },
+            "eks": {"version": "1.33"},
+            "cluster": {
+                "name": "acme",
+                "instanceGroups": [
+                    {
+                        "name": "gpu",
+                        "instanceType": "ml.g5.12xlarge",
+                        "instanceCount": 4,
+                        "availabilityZone": "us-west-2a",
+                    }
+                ],
+            },
+            "governance": {"allocations": {}},
+        }
+    },
+}
+
+
+def group(name: str, instance_type: str, count: int, **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "instanceType": instance_type,
+        "instanceCount": count,
+        "availabilityZone": "us-west-2a",
+        **more,
+    }
+
+
+def team(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "fairShareWeight": 50, **more}
+
+
+def organization(
+    *,
+    teams: list[dict[str, Any]] | None = None,
+    groups: list[dict[str, Any]] | None = None,
+    allocations: dict[str, Any] | None = None,
+    environment: dict[str, Any] | None = None,
+    top: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    data = copy.deepcopy(_BASE)
+    dev = data["environments"]["dev"]
+    if teams is not None:
+        data["teams"] = teams
+    if groups is not None:
+        dev["cluster"]["instanceGroups"] = groups
+    if allocations is not None:
+        dev["governance"]["allocations"] = allocations
+    dev.update(environment or {})
+    data.update(top or {})
+    return data
+
+
+def text_of(data: Any) -> bytes:
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True).encode()
+
+
+def typed(data: Any) -> Organization:
+    parsed = parse(read_text(text_of(data)))
+    assert parsed.organization is not None, parsed.problems
+    return parsed.organization
+
+
+def findings(data: Any) -> list[Finding]:
+    return findings_in(text_of(data))
+
+
+def findings_in(content: bytes, *, today: datetime.date = TODAY) -> list[Finding]:
+    document = read_text(content)
+    return check(document, parse(document), file="acme.yaml", today=today)
+
+
+def rules(data: Any) -> set[str]:
+    return {finding.rule for finding in findings(data)}

@@ -1,0 +1,45 @@
+"""Every rule has a fixture that breaks it and one that does not; drop in a file, get a test."""
+
+from pathlib import Path
+
+import pytest
+from hpkit.checks import RULES
+from tests.builders import findings_in
+
+FOLDER = Path(__file__).parent.parent / "stacks"
+HAPPY = sorted(FOLDER.glob("*.happy.*.yaml"))
+ERROR = sorted(FOLDER.glob("*.error.*.yaml"))
+
+
+def rule_of(file: Path) -> str:
+    return file.name.split(".")[2]
+
+
+@pytest.mark.parametrize("file", HAPPY, ids=lambda file: file.name)
+def test_a_happy_fixture_has_no_finding(file):
+    assert findings_in(file.read_bytes()) == []
+
+
+@pytest.mark.parametrize("file", ERROR, ids=lambda file: file.name)
+def test_an_error_fixture_breaks_its_rule(file):
+    found = findings_in(file.read_bytes())
+    hits = [finding for finding in found if finding.rule == rule_of(file)]
+    assert hits, [finding.rule for finding in found]
+    lines = file.read_text().splitlines()
+    for finding in hits:
+        assert 1 <= finding.line <= len(lines)
+        assert finding.message
+        assert finding.fix
+
+
+@pytest.mark.parametrize("rule", [rule.id for rule in RULES])
+def test_every_rule_has_a_happy_and_an_error_fixture(rule):
+    assert any(rule_of(file) == rule for file in ERROR), f"no {rule} error fixture"
+    assert any(file.name.split(".")[2] == rule for file in HAPPY), f"no {rule} happy fixture"
+
+
+def test_the_severity_of_a_finding_is_its_rules_unless_the_row_says_future():
+    severities = {rule.id: rule.severity for rule in RULES}
+    for file in ERROR:
+        for finding in findings_in(file.read_bytes()):
+            assert finding.severity == severities[finding.rule], (file.name, finding)

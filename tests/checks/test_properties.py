@@ -1,0 +1,214 @@
+"""Properties of the validator over generated organizations."""
+
+import copy
+import json
+from fractions import Fraction
+
+import pytest
+from hpkit.catalog import find_instance_type
+from hpkit.plan.derive import derive
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.builders import findings, findings_in, group, organization, team, text_of, typed
+
+TYPES = ("ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.c5.2xlarge", "ml.g5.8xlarge")
+MIG = {"mig-1g.5gb": 7, "mig-2g.10gb": 3, "mig-3g.20gb": 2, "mig-7g.40gb": 1}
+NAMES = ("ada", "bob", "cyd", "dee", "eve")
+
+
+@st.composite
+def rows(draw, total=st.integers(0, 6)):
+    instance_type = draw(st.sampled_from(TYPES))
+    kind = draw(st.sampled_from(["count", "share", "accelerators", "vCpu", "memoryInGiB", "partition"]))
+    row: dict = {"instanceType": instance_type}
+    if kind == "count":
+        row["count"] = draw(total)
+    elif kind == "share":
+        row["share"] = f"{draw(st.integers(0, 60))}%"
+    elif kind == "accelerators" and instance_type != "ml.c5.2xlarge":
+        row["accelerators"] = draw(st.integers(1, 12))
+    elif kind == "partition":
+        row["instanceType"] = "ml.p4d.24xlarge"
+        row["acceleratorPartition"] = {"type": draw(st.sampled_from(sorted(MIG))), "count": draw(st.integers(1, 20))}
+    elif kind == "vCpu":
+        row["vCpu"] = draw(st.integers(1, 100)) / 2
+    else:
+        row["memoryInGiB"] = draw(st.integers(1, 400)) / 4
+    return row
+
+
+@st.composite
+def organizations(draw):
+    teams = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=5, unique=True))
+    groups = [
+        group(f"g{index}", name, draw(st.integers(0, 9)))
+        for index, name in enumerate(draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=6)))
+    ]
+    allocations = {name: draw(st.lists(rows(), max_size=4)) for name in teams}
+    return organization(teams=[team(name) for name in teams], groups=groups, allocations=allocations)
+
+
+def brute_force(data):
+    """Sum reserved and capacity from the text's own data, with none of the kit's arithmetic."""
+    groups = data["environments"]["dev"]["cluster"]["instanceGroups"]
+    have: dict[str, int] = {}
+    for each in groups:
+        have[each["instanceType"]] = have.get(each["instanceType"], 0) + each["instanceCount"]
+    want: dict[tuple[str, str], Fraction] = {}
+    for team_rows in data["environments"]["dev"]["governance"]["allocations"].values():
+        for row in team_rows:
+            name = row["instanceType"]
+            instance = find_instance_type(name)
+            totals = {"gpu": instance.accelerators, "cpu": instance.vcpu, "memory": instance.memory_gib}
+            if "count" in row:
+                part = {key: Fraction(row["count"] * one) for key, one in totals.items()}
+                part["instances"] = Fraction(row["count"])
+            elif "share" in row:
+                continue  # judged by the property on shares
+            elif "accelerators" in row:
+                ratio = Fraction(row["accelerators"], totals["gpu"])
+                part = {key: one * ratio for key, one in totals.items()}
+            elif "acceleratorPartition" in row:
+                asked = row["acceleratorPartition"]
+                ratio = Fraction(asked["count"], MIG[asked["type"]] * totals["gpu"])
+                part = {key: one * ratio for key, one in totals.items()}
+            else:
+                key, other = ("cpu", "memory") if "vCpu" in row else ("memory", "cpu")
+                asked = Fraction(row["vCpu"] if "vCpu" in row else row["memoryInGiB"])
+                part = {key: asked, other: asked / totals[key] * totals[other]}
+            for key, value in part.items():
+                want[name, key] = want.get((name, key), Fraction(0)) + value
+    limits = {}
+    for name, count in have.items():
+        instance = find_instance_type(name)
+        limits[name, "instances"] = count
+        limits[name, "gpu"] = count * instance.accelerators
+        limits[name, "cpu"] = count * instance.vcpu
+        limits[name, "memory"] = count * instance.memory_gib
+    return want, limits
+
+
+@settings(max_examples=150, deadline=None)
+@given(organizations())
+def test_what_passes_fits_by_an_independent_sum(data):
+    broken = {finding.rule for finding in findings(data)} & {"CAP001", "CAP003"}
+    want, limits = brute_force(data)
+    over = [key for key, amount in want.items() if amount > limits.get(key, 0)]
+    if not broken:
+        assert not over
+    has_shares = "share" in json.dumps(data)
+    if over and not has_shares:
+        assert broken, over
+
+
+@settings(max_examples=150, deadline=None)
+@given(organizations())
+def test_quotas_made_from_shares_never_exceed_capacity(data):
+    allocations = data["environments"]["dev"]["governance"]["allocations"]
+    shared: dict[str, Fraction] = {}
+    for name, team_rows in allocations.items():
+        allocations[name] = [row for row in team_rows if "share" in row]
+        for row in allocations[name]:
+            asked = Fraction(row["share"].removesuffix("%")) / 100
+            shared[row["instanceType"]] = shared.get(row["instanceType"], Fraction(0)) + asked
+    plan = derive(typed(data), "dev")
+    reserved: dict[str, int] = {}
+    for each in plan.teams:
+        for row in each.rows:
+            reserved[row.instance_type] = reserved.get(row.instance_type, 0) + row.count
+    for name, count in reserved.items():
+        known = plan.capacity.get(name)
+        assert count <= (known.guaranteed if known else 0) * shared[name]
+
+
+@settings(max_examples=60, deadline=None)
+@given(organizations(), st.randoms(use_true_random=False))
+def test_the_order_of_teams_groups_and_rows_changes_nothing_but_order(data, random):
+    other = copy.deepcopy(data)
+    dev = other["environments"]["dev"]
+    random.shuffle(other["teams"])
+    random.shuffle(dev["cluster"]["instanceGroups"])
+    items = list(dev["governance"]["allocations"].items())
+    random.shuffle(items)
+    dev["governance"]["allocations"] = dict(items)
+
+    def said(organization):
+        return sorted((finding.rule, finding.path, finding.message) for finding in findings(organization))
+
+    assert said(other) == said(data)
+    one, two = derive(typed(data), "dev"), derive(typed(other), "dev")
+    assert one.teams == two.teams
+    assert one.capacity == two.capacity
+    assert [each.spec for each in one.groups] == [each.spec for each in two.groups]
+
+
+@settings(max_examples=60, deadline=None)
+@given(organizations(), st.randoms(use_true_random=False))
+def test_the_order_of_a_teams_rows_changes_no_sum(data, random):
+    other = copy.deepcopy(data)
+    for team_rows in other["environments"]["dev"]["governance"]["allocations"].values():
+        random.shuffle(team_rows)
+
+    def said(organization):
+        return sorted((finding.rule, finding.message) for finding in findings(organization))
+
+    assert said(other) == said(data)
+
+
+scalars = st.none() | st.booleans() | st.integers(-5, 10**12) | st.floats() | st.text(max_size=12)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
+def test_validate_never_raises_on_arbitrary_text(text):
+    assert findings_in(text.encode())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=100))
+def test_validate_never_raises_on_arbitrary_bytes(content):
+    assert findings_in(content)
+
+
+def places(value, path=()):
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*path, key))
+
+
+FULL = organization(
+    teams=[team("ada", sharing={"strategy": "LendAndBorrow", "borrowLimit": 50}), team("bob")],
+    allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 2}], "bob": [{"instanceType": "ml.g5.12xlarge", "share": "40%"}]},
+    environment={
+        "autoscaling": {
+            "nodeClasses": [{"name": "burst", "instanceGroups": ["gpu"]}],
+            "nodePools": [{"name": "pool", "nodeClass": "burst", "limits": {"nvidia.com/gpu": 8}}],
+        },
+        "waivers": [{"rule": "CAP005", "path": "environments", "reason": "test", "until": "2030-01-01"}],
+    },
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from([path for path in places(FULL) if path]), values)
+def test_validate_never_raises_whatever_stands_in_place_of_a_value(path, value):
+    data = copy.deepcopy(FULL)
+    parent = data
+    for step in path[:-1]:
+        parent = parent[step]
+    parent[path[-1]] = value
+    findings_in(text_of(data))
+
+
+@pytest.mark.parametrize("path", [path for path in places(FULL) if path], ids=str)
+def test_validate_never_raises_when_a_value_is_gone(path):
+    data = copy.deepcopy(FULL)
+    parent = data
+    for step in path[:-1]:
+        parent = parent[step]
+    del parent[path[-1]]
+    findings(data)

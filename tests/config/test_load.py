@@ -1,0 +1,105 @@
+"""Reading files that are wrong in every way a file can be."""
+
+import pytest
+from hpkit.config import format_path, read_file, read_text
+from hpkit.errors import InputError
+from tests.builders import findings_in, organization, text_of
+
+
+def problem(content: bytes):
+    (found,) = read_text(content).problems
+    return found
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "says"),
+    [
+        (b"a: [1, 2", 2, "not YAML"),
+        (b"a:\n\t- b\n", 2, "a tab indents this line"),
+        (b"a: &x [1, *x]\n", 1, "would contain itself"),
+        (b"a: &x {b: {c: [*x]}}\n", 1, "would contain itself"),
+        (b"a: *nobody\n", 1, "has no anchor before it (anchors so far: none)"),
+        (b"[" * 5000, 1, "nested deeper than"),
+        (b"{a: " * 5000, 1, "nested deeper than"),
+        (b"- " * 5000 + b"x", 1, "nested deeper than"),
+        (b"a: caf\xe9\n", 1, "not UTF-8: byte 0xe9"),
+        (b"b: 1\na: \x07\n", 2, "the character U+0007 is not allowed"),
+        (b"a: 1\n---\nb: 2\n", 2, "more than one YAML document"),
+        (b"? [a, b]\n: 1\n", 1, "a list or a map stands where a key belongs"),
+        (b"a: " + b"x" * (5 * 1024 * 1024), 1, "larger than the 4 MiB"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_cannot_be_read_is_one_clear_finding(content, line, says):
+    found = problem(content)
+    assert found.rule == "CFG005"
+    assert says in found.message
+    assert found.mark.line == line
+    assert found.fix
+
+
+def test_an_alias_bomb_is_refused_and_not_unfolded():
+    bomb = b"a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+    for previous, name in zip("abcdefgh", "bcdefghi", strict=True):
+        bomb += f"{name}: &{name} [{','.join(['*' + previous] * 10)}]\n".encode()
+    assert "over a million values" in problem(bomb).message
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"", "empty"), (b"# only a comment\n", "empty"), (b"- a\n", "a list"), (b"word\n", "text")]
+)
+def test_a_file_that_is_no_map_says_what_it_is(content, says):
+    (found,) = findings_in(content)
+    assert found.rule == "CFG005"
+    assert says in found.message
+
+
+def test_line_ends_of_windows_and_a_byte_order_mark_change_nothing():
+    plain = text_of(organization())
+    assert findings_in(plain) == []
+    assert findings_in(b"\xef\xbb\xbf" + plain.replace(b"\n", b"\r\n")) == []
+
+
+def test_positions_count_from_one_and_point_at_the_value():
+    document = read_text("a:\n  - name: über\n    b: {c: 1.30}\n".encode())
+    assert document.locate(("a", 0, "b", "c")).line == 3
+    assert document.locate(("a", 0, "b", "c")).column == 12
+    assert document.locate(("a", 0, "name")).column == 11
+    assert document.locate(("a", 0, "b"), key=True).column == 5
+    assert document.raw(("a", 0, "b", "c")) == "1.30"
+    assert document.locate(("a", 0, "missing")).line == 2, "the nearest value above stands in"
+
+
+def test_items_of_named_lists_are_shown_by_name_and_others_by_index():
+    data = read_text(b"teams: [{name: john, rows: [{x: 1}]}]\n").data
+    assert format_path(("teams", 0, "rows", 0, "x"), data) == "teams[john].rows[0].x"
+
+
+def test_merge_keys_work_and_own_keys_win():
+    document = read_text(b"base: &b {x: 1, y: 2}\nuse: {<<: *b, y: 3}\nboth: {<<: [*b, {z: 4}]}\n")
+    assert document.problems == ()
+    assert document.data["use"] == {"x": 1, "y": 3}
+    assert document.data["both"] == {"x": 1, "y": 2, "z": 4}
+
+
+@pytest.mark.parametrize("word", ["on", "off", "yes", "No"])
+def test_booleans_of_yaml_1_1_get_a_finding_of_their_own(word):
+    (found,) = read_text(f"a: {word}\n".encode()).problems
+    assert found.rule == "CFG002"
+    assert f"`{word}` without quotes is a boolean to YAML 1.1 tools" in found.message
+    assert read_text(f'a: "{word}"\n'.encode()).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", 1), ("0x1F", "0x1F"), ("0123", "0123"), ("1_000", "1_000"), ("12:30:45", "12:30:45"), ("1e3", 1000.0),
+     ("~", None), ("true", True), ("2027-01-31", "2027-01-31"), ("9" * 5000, float("inf"))],
+)  # fmt: skip
+def test_scalars_are_read_by_yaml_1_2(text, value):
+    assert read_text(f"a: {text}\n".encode()).data == {"a": value}
+
+
+def test_a_missing_file_a_directory_and_a_name_that_is_none_are_refused(tmp_path):
+    for name, says in (("missing.yaml", "no such file"), (".", "a directory"), ("a\0b", "null")):
+        with pytest.raises(InputError, match=says):
+            read_file(tmp_path / name if name != "." else tmp_path)

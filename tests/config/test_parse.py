@@ -1,0 +1,127 @@
+"""The form of an organization: keys, types, limits of the API, and what is said of each."""
+
+import pytest
+from hpkit.catalog import limit
+from hpkit.config.parse import fields_at
+from hpkit.config.reference import json_schema
+from jsonschema import Draft202012Validator
+from tests.builders import findings, organization, team
+
+
+def only(data):
+    (found,) = findings(data)
+    return found
+
+
+def test_an_unknown_key_names_the_nearest_known_one():
+    found = only(organization(environment={"governence": {}}))
+    assert (found.rule, found.path) == ("CFG001", "environments.dev.governence")
+    assert found.fix == "Did you mean `governance`?"
+
+
+def test_an_unknown_key_like_no_other_names_what_is_known():
+    found = only(organization(teams=[team("a", zzzzzz=1)]))
+    assert "Known here: name, fairShareWeight, sharing" in found.fix
+
+
+def test_all_problems_of_a_file_are_said_in_one_run():
+    data = organization(teams=[team("a", colour=1), team("b", fairShareWeight=101)], top={"organisation": "x"})
+    assert {(found.rule, found.path) for found in findings(data)} == {
+        ("CFG001", "organisation"),
+        ("CFG001", "teams[a].colour"),
+        ("CFG002", "teams[b].fairShareWeight"),
+    }
+
+
+def test_an_environment_that_can_be_read_is_judged_although_another_cannot():
+    data = organization()
+    broken, judged = dict(data["environments"]["dev"]), dict(data["environments"]["dev"])
+    broken["region"] = 7
+    judged["eks"] = {"version": "1.99"}
+    data["environments"] = {"dev": broken, "prod": judged}
+    assert {(found.rule, found.path) for found in findings(data)} == {
+        ("CFG002", "environments.dev.region"),
+        ("EKS002", "environments.prod.eks.version"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "says", "fix"),
+    [
+        (1.3, "a version without quotes is a number", 'Write it in quotes: "1.3".'),
+        ("latest", "not a version like 1.33", "Mend the value."),
+        (True, "eks.version is", ""),
+    ],
+)
+def test_a_version_that_is_none_says_why(value, says, fix):
+    found = only(organization(environment={"eks": {"version": value}}))
+    assert found.rule == "CFG002"
+    assert says.removeprefix("eks.") in found.message
+    assert fix in found.fix
+
+
+@pytest.mark.parametrize(
+    ("shape", "build"),
+    [
+        ("FairShareWeight", lambda value: organization(teams=[team("a", fairShareWeight=value)])),
+        ("ClusterInstanceCount", lambda value: with_group(instanceCount=value)),
+        ("ClusterEbsVolumeSizeInGB", lambda value: with_group(ebsVolumeGiB=value)),
+        ("ClusterThreadsPerCore", lambda value: with_group(threadsPerCore=value)),
+    ],
+)
+def test_ranges_are_those_of_the_api(shape, build):
+    limits = limit(shape)
+    assert "CFG002" not in {found.rule for found in findings(build(int(limits.min)))}
+    assert "CFG002" not in {found.rule for found in findings(build(int(limits.max)))}
+    for outside in (int(limits.min) - 1, int(limits.max) + 1):
+        (found,) = [each for each in findings(build(outside)) if each.rule == "CFG002"]
+        assert str(outside) in found.message
+
+
+def with_group(**more):
+    data = organization()
+    data["environments"]["dev"]["cluster"]["instanceGroups"][0].update(more)
+    return data
+
+
+@pytest.mark.parametrize("value", ["automatic", "Automatik"])
+def test_a_wrong_enum_member_names_the_nearest(value):
+    data = organization()
+    data["environments"]["dev"]["cluster"]["nodeRecovery"] = value
+    found = only(data)
+    assert found.fix == "Did you mean Automatic?"
+    assert "must be one of Automatic, None" in found.message
+
+
+@pytest.mark.parametrize(("value", "fix"), [("4", "Write it without quotes."), ("04", "Write it without leading zeros.")])
+def test_a_number_in_quotes_says_how_to_write_it(value, fix):
+    assert only(with_group(instanceCount=value)).fix == fix
+
+
+def test_true_is_not_a_number():
+    assert only(with_group(instanceCount=True)).rule == "CFG002"
+
+
+def test_a_list_where_a_map_belongs_is_said():
+    found = only(organization(environment={"governance": []}))
+    assert found.message == "governance is a list, and must be a map"
+
+
+def test_keys_of_a_section_are_found_through_maps_lists_and_options():
+    assert "nodePools" in fields_at(("environments", "dev", "autoscaling"))
+    assert "elastic" in fields_at(("environments", "dev", "governance", "allocations", "a", 0))
+
+
+def test_the_schema_accepts_what_the_models_accept():
+    validator = Draft202012Validator(json_schema())
+    assert list(validator.iter_errors(organization(teams=[team("a")]))) == []
+    assert list(validator.iter_errors(organization(top={"unknown": 1})))
+    assert list(validator.iter_errors(organization(teams=[team("a", fairShareWeight=101)])))
+    assert list(validator.iter_errors(organization(top={"x-anchors": {"any": "thing"}}))) == []
+
+
+def test_every_key_of_the_schema_has_a_description():
+    schema = json_schema()
+    for name, model in {"Organization": schema, **schema["$defs"]}.items():
+        for key, value in model.get("properties", {}).items():
+            assert value.get("description"), f"{name}.{key}"

@@ -1,0 +1,166 @@
+"""The quota arithmetic: shares, fractions, lending and borrowing."""
+
+from fractions import Fraction
+
+import pytest
+from hpkit.catalog import find_instance_type
+from hpkit.plan.capacity import apportion, overruns, pool_instances, quantity, quota_table, reserve, usage
+from hpkit.plan.derive import derive
+from hpkit.plan.model import Partition, QuotaRow, TypeCapacity
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.builders import group, organization, team, typed
+
+G5 = find_instance_type("ml.g5.12xlarge")  # 48 vCPU, 192 GiB, 4 GPUs
+P4D = find_instance_type("ml.p4d.24xlarge")  # 96 vCPU, 1152 GiB, 8 GPUs, MIG
+
+percents = st.integers(0, 100_000).map(lambda value: Fraction(value, 100_000))
+shares = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), percents, max_size=8)
+
+
+@given(st.integers(0, 10_000), shares)
+def test_shares_never_sum_to_more_than_their_part_of_the_whole(total, asked):
+    counts = apportion(total, asked)
+    assert sum(counts.values()) == int(total * sum(asked.values(), Fraction(0)))
+    assert all(abs(counts[name] - total * asked[name]) < 1 for name in asked)
+
+
+@given(st.integers(0, 500), shares)
+def test_the_order_of_shares_changes_nothing(total, asked):
+    assert apportion(total, dict(reversed(asked.items()))) == apportion(total, asked)
+
+
+@given(st.integers(0, 500), shares, percents)
+def test_a_change_in_one_share_moves_every_other_by_one_at_most(total, asked, other):
+    if not asked:
+        return
+    first = min(asked)
+    before, after = apportion(total, asked), apportion(total, {**asked, first: other})
+    assert all(abs(before[name] - after[name]) <= 1 for name in asked if name != first)
+
+
+def test_ties_go_to_the_name_that_sorts_first():
+    third = Fraction(1, 3)
+    assert apportion(10, {"c": third, "a": third, "b": third}) == {"a": 4, "b": 3, "c": 3}
+
+
+@pytest.mark.parametrize(
+    ("row", "vector"),
+    [
+        ({"count": 2}, (2, 8, 96, 384)),
+        ({"accelerators": 1}, (0, 1, 12, 48)),
+        ({"accelerators": 2, "v_cpu": Fraction(10)}, (0, 2, 10, 96)),
+        ({"v_cpu": Fraction(12)}, (0, 0, 12, 48)),
+        ({"memory_in_gib": Fraction(96)}, (0, 0, 24, 96)),
+        ({}, (0, 0, 0, 0)),
+    ],
+)
+def test_what_a_row_leaves_out_is_filled_pro_rata(row, vector):
+    assert usage(QuotaRow("ml.g5.12xlarge", **row), G5).vector[:4] == vector
+
+
+def test_partitions_take_their_part_of_the_accelerators():
+    seven = usage(QuotaRow("ml.p4d.24xlarge", partition=Partition("mig-1g.5gb", 7)), P4D)
+    assert seven.vector == (0, 1, 12, 144, 7), "seven of the smallest fill one of eight GPUs"
+    three = usage(QuotaRow("ml.p4d.24xlarge", partition=Partition("mig-3g.20gb", 2)), P4D)
+    assert three.vector[1] == 1, "two of 3g.20gb fill a GPU, although one slice stays empty"
+
+
+def test_a_fraction_that_the_type_does_not_have_is_a_problem():
+    assert usage(QuotaRow("ml.g5.12xlarge", partition=Partition("mig-1g.5gb", 1)), G5).problem
+    cpu = find_instance_type("ml.m5.4xlarge")
+    assert usage(QuotaRow("ml.m5.4xlarge", accelerators=1), cpu).problem
+
+
+def test_fractions_and_counts_are_summed_in_every_dimension():
+    rows = [QuotaRow("ml.g5.12xlarge", count=3), QuotaRow("ml.g5.12xlarge", memory_in_gib=Fraction(193))]
+    over = {each.dimension: each.reserved for each in overruns(reserve((row, G5) for row in rows), 4, G5)}
+    assert over == {"vCPU": Fraction(769, 4), "memory GiB": 769}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("16", 16), ("500m", Fraction(1, 2)), ("64Gi", 64 * 2**30), ("1.5k", 1500), ("2M", 2 * 10**6)]
+)
+def test_quantities_are_exact(text, value):
+    assert quantity(text) == value
+
+
+def test_the_tightest_limit_of_a_pool_counts():
+    assert pool_instances({"nvidia.com/gpu": "16"}, G5) == 4
+    assert pool_instances({"nvidia.com/gpu": "16", "cpu": "100"}, G5) == 2
+    assert pool_instances({"memory": "400Gi"}, G5) == 2
+    assert pool_instances({}, G5) is None
+    assert pool_instances({"nvidia.com/gpu": "16"}, find_instance_type("ml.m5.4xlarge")) is None
+
+
+def six_and_five(limit):
+    teams = [
+        team("a", sharing={"strategy": "LendAndBorrow", "borrowLimit": limit}),
+        team("b", sharing={"strategy": "LendAndBorrow", "borrowLimit": limit}),
+    ]
+    rows = {name: [{"instanceType": "ml.c5.2xlarge", "count": count}] for name, count in (("a", 6), ("b", 5))}
+    data = organization(teams=teams, groups=[group("cpu", "ml.c5.2xlarge", 11)], allocations=rows)
+    plan = derive(typed(data), "dev")
+    instances = {"ml.c5.2xlarge": find_instance_type("ml.c5.2xlarge")}
+    (quota,) = quota_table(plan.teams, plan.capacity, instances, lend_unreserved=False)
+    return {share.team: share for share in quota.teams}
+
+
+def test_a_team_borrows_up_to_its_limit_or_what_others_lend():
+    assert six_and_five(100)["b"].borrowable == 5
+    assert six_and_five(50)["b"].borrowable == Fraction(5, 2)
+    assert six_and_five(500)["b"].borrowable == 6, "the other team has no more to lend"
+
+
+def test_the_shared_pool_takes_what_no_firm_row_needs_and_lends_it():
+    data = organization(
+        teams=[team("a")],
+        allocations={"a": [{"instanceType": "ml.g5.12xlarge", "accelerators": 5}]},
+        environment={
+            "governance": {
+                "allocations": {"a": [{"instanceType": "ml.g5.12xlarge", "accelerators": 5}]},
+                "sharedPool": {"name": "pool"},
+            }
+        },
+    )
+    pool = next(each for each in derive(typed(data), "dev").teams if each.is_shared_pool)
+    assert [(row.instance_type, row.count) for row in pool.rows] == [("ml.g5.12xlarge", 2)]
+    assert pool.lends
+    assert not pool.borrows
+
+
+def test_system_nodes_are_not_given_to_the_shared_pool():
+    data = organization(
+        groups=[group("gpu", "ml.g5.12xlarge", 4), group("system", "ml.m5.4xlarge", 2)],
+        environment={"governance": {"sharedPool": {}}},
+    )
+    (pool,) = derive(typed(data), "dev").teams
+    assert [row.instance_type for row in pool.rows] == ["ml.g5.12xlarge"]
+
+
+def test_karpenters_groups_add_to_the_maximum_only():
+    data = organization(
+        groups=[
+            group("gpu", "ml.g5.12xlarge", 4),
+            group("burst", "ml.g5.12xlarge", 0),
+        ],
+        environment={
+            "autoscaling": {
+                "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
+                "nodePools": [{"name": "pool", "nodeClass": "burst", "limits": {"nvidia.com/gpu": 10}}],
+            }
+        },
+    )
+    assert derive(typed(data), "dev").capacity["ml.g5.12xlarge"] == TypeCapacity(
+        4, 6, ("burst", "gpu"), ("pool",)
+    ), "10 GPUs are two instances of four, and a rest that no instance fits"
+
+
+def test_a_flexible_group_guarantees_none_of_its_types():
+    flexible = {"name": "any", "instanceTypes": ["ml.g5.12xlarge", "ml.g5.24xlarge"], "instanceCount": 3}
+    capacity = derive(typed(organization(groups=[flexible])), "dev").capacity
+    assert {name: known.guaranteed for name, known in capacity.items()} == {
+        "ml.g5.12xlarge": 0,
+        "ml.g5.24xlarge": 0,
+    }
+    assert {known.maximum for known in capacity.values()} == {3}

@@ -1,0 +1,116 @@
+"""Data flows one way: who may import what, read from the imports themselves."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "infra" / "hpkit"
+
+STANDARD = frozenset(sys.stdlib_module_names)
+PURE = {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.checks", "hpkit.whatif"}
+CLOUD = {"pulumi", "pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kubernetes"}
+
+# layer → (what it may import of the kit, what else beside the standard library)
+ALLOWED: dict[str, tuple[set[str], set[str]]] = {
+    "errors": (set(), set()),
+    "catalog": ({"hpkit.errors", "hpkit.catalog"}, set()),
+    "config": ({"hpkit.errors", "hpkit.catalog", "hpkit.config"}, {"pydantic", "pydantic_core", "yaml"}),
+    "plan": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan"}, set()),
+    "checks": (PURE - {"hpkit.whatif"}, set()),
+    "whatif": (PURE, set()),
+    "components": (PURE | {"hpkit.components", "hpkit.resources"}, {"pulumi", "pulumi_aws", "pulumi_kubernetes"}),
+    "resources": (PURE | {"hpkit.resources"}, {"pulumi", "pulumi_aws", "pulumi_kubernetes"}),
+}
+# Modules of the pure layers that no pure layer may touch: clock, network, processes.
+IMPURE = {"time", "datetime", "socket", "urllib", "http", "subprocess", "random", "os", "pathlib", "io"}
+
+
+def modules_of(layer: str) -> list[Path]:
+    single = PACKAGE / f"{layer}.py"
+    return [single] if single.is_file() else sorted((PACKAGE / layer).rglob("*.py"))
+
+
+def imports_of(file: Path, *, top_level_only: bool = False) -> set[str]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    nodes = tree.body if top_level_only else list(ast.walk(tree))
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative imports hide the layer"
+            found.add(node.module or "")
+    return found
+
+
+def belongs(name: str, packages: set[str]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize("layer", ALLOWED)
+def test_a_layer_imports_only_what_the_design_allows(layer):
+    own, other = ALLOWED[layer]
+    for file in modules_of(layer):
+        for name in imports_of(file):
+            top = name.partition(".")[0]
+            allowed = top in STANDARD or belongs(name, own) or top in other
+            assert allowed, f"{file.relative_to(ROOT)} imports {name}"
+
+
+@pytest.mark.parametrize("layer", ["plan", "checks", "whatif"])
+def test_pure_layers_touch_no_clock_file_or_network(layer):
+    for file in modules_of(layer):
+        # datetime.date is a value; only asking for the current one would be impure.
+        touched = {name.partition(".")[0] for name in imports_of(file)} & (IMPURE - {"datetime"})
+        assert not touched, f"{file.relative_to(ROOT)} imports {touched}"
+        source = file.read_text(encoding="utf-8")
+        assert ".now(" not in source, f"{file.relative_to(ROOT)} reads the clock"
+        assert ".today(" not in source, f"{file.relative_to(ROOT)} reads the clock"
+
+
+def test_only_load_opens_files_of_the_user():
+    for file in modules_of("config"):
+        calls = {
+            node.func.id
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert "open" not in calls or file.name == "load.py", f"{file.relative_to(ROOT)} opens files"
+
+
+def test_the_command_line_imports_clouds_only_inside_commands():
+    for file in modules_of("cli"):
+        top = {name.partition(".")[0] for name in imports_of(file, top_level_only=True)}
+        assert not top & CLOUD, f"{file.relative_to(ROOT)} imports {top & CLOUD} for everybody"
+
+
+def test_the_plugin_never_imports_the_kit():
+    for file in sorted((ROOT / "infra" / "provider").rglob("*.py")):
+        assert not belongs_to_kit(imports_of(file)), f"{file.relative_to(ROOT)} imports hpkit"
+
+
+def belongs_to_kit(names: set[str]) -> bool:
+    return any(belongs(name, {"hpkit"}) for name in names)
+
+
+def test_policies_judge_what_is_registered_not_what_was_meant():
+    for file in sorted((ROOT / "policies").rglob("*.py")):
+        for name in imports_of(file):
+            assert not belongs(name, {"hpkit.config"}), f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_every_file_of_tests_is_collected():
+    helpers = {"builders.py", "conftest.py"}
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        known = file.name in helpers or file.name.startswith("test_") or file.name == "__init__.py"
+        assert known, f"{file.relative_to(ROOT)} would never run"
+
+
+def test_modules_stay_small_enough_to_read():
+    for folder in ("infra", "local", "policies"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            lines = len(file.read_text(encoding="utf-8").splitlines())
+            assert lines <= 500, f"{file.relative_to(ROOT)} has {lines} lines"
