@@ -31,10 +31,10 @@ def main(argv: list[str] | None = None) -> int:
         arguments = _arguments(argv)
         endpoint = Endpoint(World(_settings(arguments)), port=arguments.port)
     except (EndpointError, OSError) as error:
-        print(f"local.aws: {error}", file=sys.stderr)  # noqa: T201 - a command line's message
+        print(f"local.aws: {error}", file=sys.stderr)
         return 2
     endpoint.start()
-    print(json.dumps({"endpoint": endpoint.url, "pid": os.getpid()}), flush=True)  # noqa: T201 - its one output
+    print(json.dumps({"endpoint": endpoint.url, "pid": os.getpid()}), flush=True)
     stop.wait()
     endpoint.stop()
     return 0

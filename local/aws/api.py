@@ -28,6 +28,7 @@ _MODULES = (
     "local.aws.eks.podidentity",
     "local.aws.eks.tags",
     "local.aws.eks.updates",
+    "local.aws.eks.versions",
     "local.aws.hyperpod.batch",
     "local.aws.hyperpod.cluster",
     "local.aws.hyperpod.events",
@@ -100,7 +101,7 @@ def _once(
 
 
 def _check_answer(call: Call, result: Record) -> None:
-    """An answer the API model does not allow is a defect here: say so instead of sending it."""
+    """Report an answer that the API model does not allow as the defect it is, instead of sending it."""
     shape = service_model(call.service).operation_model(call.operation).output_shape
     if shape is None:
         return

@@ -1,8 +1,9 @@
 """The seam to whatever must follow a change: the Kubernetes half of the local cloud plugs in here.
 
-Callbacks run in order, one at a time, when a status machine arrives; they get what the Describe call would answer.
-They must be quick and must not call the endpoint. To keep the object in its running status while slow work goes on
-elsewhere, raise `NotYet`: the same callback is called again. To fail the change, raise `EffectError`.
+Callbacks run in order, one at a time, when a status machine arrives; they get what the Describe call
+would answer. They must be quick and must not call the endpoint. To keep the object in its running status
+while slow work goes on elsewhere, raise `NotYet`: the same callback is called again. To fail the change,
+raise `EffectError`.
 """
 
 from __future__ import annotations
@@ -40,55 +41,55 @@ class Effects(Protocol):
     """What happens outside the endpoint when something in it changes."""
 
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
-        """An EKS cluster is about to become ACTIVE; None keeps the made-up endpoint."""
+        """Hear that an EKS cluster is about to become ACTIVE; None keeps the made-up endpoint."""
 
     def eks_cluster_deleted(self, cluster: Document) -> None:
-        """An EKS cluster is about to vanish."""
+        """Hear that an EKS cluster is about to vanish."""
 
     def cluster_in_service(self, cluster: Document) -> None:
-        """A HyperPod cluster arrives in InService, first or again."""
+        """Hear that a HyperPod cluster arrives in InService, first or again."""
 
     def cluster_deleted(self, cluster: Document) -> None:
-        """A HyperPod cluster is about to vanish."""
+        """Hear that a HyperPod cluster is about to vanish."""
 
     def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:
         """Nodes came, went or changed status; `nodes` are all NodeDetails of the cluster."""
 
     def autoscaling_enabled(self, cluster: Document) -> None:
-        """Managed Karpenter is about to be InService."""
+        """Hear that Managed Karpenter is about to be InService."""
 
     def autoscaling_disabled(self, cluster: Document) -> None:
-        """Managed Karpenter is about to be gone."""
+        """Hear that Managed Karpenter is about to be gone."""
 
     def addon_active(self, addon: Document) -> None:
-        """An EKS add-on is about to become ACTIVE, after create or update."""
+        """Hear that an EKS add-on is about to become ACTIVE, after create or update."""
 
     def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
-        """An EKS add-on is about to vanish; with `preserve` its software stays."""
+        """Hear that an EKS add-on is about to vanish; with `preserve` its software stays."""
 
     def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:
-        """An access entry or its associated policies changed."""
+        """Hear that an access entry or its associated policies changed."""
 
     def access_entry_deleted(self, entry: Document) -> None:
-        """An access entry is gone."""
+        """Hear that an access entry is gone."""
 
     def quota_created(self, quota: Document, cluster: Document) -> None:
-        """A compute quota is about to be Created."""
+        """Hear that a compute quota is about to be Created."""
 
     def quota_updated(self, quota: Document, cluster: Document) -> None:
-        """A compute quota is about to be Updated."""
+        """Hear that a compute quota is about to be Updated."""
 
     def quota_deleted(self, quota: Document, cluster: Document) -> None:
-        """A compute quota is about to vanish."""
+        """Hear that a compute quota is about to vanish."""
 
     def policy_created(self, policy: Document, cluster: Document) -> None:
-        """A cluster scheduler config is about to be Created."""
+        """Hear that a cluster scheduler config is about to be Created."""
 
     def policy_updated(self, policy: Document, cluster: Document) -> None:
-        """A cluster scheduler config is about to be Updated."""
+        """Hear that a cluster scheduler config is about to be Updated."""
 
     def policy_deleted(self, policy: Document, cluster: Document) -> None:
-        """A cluster scheduler config is about to vanish."""
+        """Hear that a cluster scheduler config is about to vanish."""
 
 
 class NoEffects:

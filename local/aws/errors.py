@@ -4,7 +4,7 @@ ServiceError
 ├── raised by an operation with the code of its service model (`ConflictException`, `ResourceNotFound`, …)
 └── raised by the endpoint for what it does not implement (`UnsupportedOperation`)
 EndpointError
-└── something the caller of this package did wrong (a fault that does not exist, a state file of another format)
+└── a mistake of whoever starts or controls the endpoint (an unknown fault, a foreign state file)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Reply:
 
 
 def unsupported(service: str, operation: str) -> ServiceError:
-    """The answer to an operation that nothing here implements."""
+    """Return the answer to an operation that nothing here implements."""
     return ServiceError(
         "UnsupportedOperation",
         f"The local AWS endpoint does not implement {service}:{operation}. "

@@ -1,7 +1,7 @@
 """Faults injected by name: what AWS does on a bad day, on demand and repeatable.
 
-A fault is `name=value`, optionally `name=value@PATTERN` where PATTERN (shell wildcards) narrows it to operations
-(`UpdateCluster`), to kinds of object (`quota`) or, for `capacity`, to instance groups.
+A fault is `name=value`, optionally `name=value@PATTERN` where PATTERN (shell wildcards) narrows it to
+operations (`UpdateCluster`), to kinds of object (`quota`) or, for `capacity`, to instance groups.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["FAULTS", "Fault", "Faults", "parse_fault"]
 
 FAULTS: dict[str, str] = {
     "throttle": "probability that a call is answered with ThrottlingException",
-    "conflict": "probability that a changing call is answered with ConflictException, where its API model has it",
+    "conflict": "probability that a changing call is answered with the conflict error of its API model",
     "internal": "probability that a call is answered with InternalFailure (HTTP 500)",
     "latency": "seconds that every call is held back",
     "failed-create": "probability that a creation ends in its failed status",
@@ -81,11 +81,11 @@ class Faults:
         self._active.clear()
 
     def describe(self) -> dict[str, str]:
-        """The active faults as `name: value@pattern`."""
+        """Return the active faults as `name: value@pattern`."""
         return {name: f"{fault.value:g}@{fault.pattern}" for name, fault in sorted(self._active.items())}
 
     def value(self, name: str, target: str) -> float | None:
-        """The value of a fault where it applies to `target`, else None."""
+        """Return the value of a fault where it applies to `target`, else None."""
         fault = self._active.get(name)
         return fault.value if fault is not None and fnmatchcase(target, fault.pattern) else None
 

@@ -1,8 +1,9 @@
 """Status machines as data, and the timers that move them.
 
-A machine says which status an object shows while a change runs, which one when it is done or has failed, and how
-long that takes on AWS. Durations are those of the service's documentation ("Creating a SageMaker HyperPod cluster
-with EKS": 10–25 minutes; "Continuous provisioning"; EKS user guide), scaled by the latency factor.
+A machine says which status an object shows while a change runs, which one when it is done or has failed,
+and how long that takes on AWS. Durations are those of the service's documentation ("Creating a SageMaker
+HyperPod cluster with EKS": 10–25 minutes; "Continuous provisioning"; EKS user guide), scaled by the
+latency factor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """moto's in-process backends as one of several worlds, with a snapshot for each service.
 
-moto keeps its state in module globals. Each endpoint owns a `MotoHost`; entering it swaps that endpoint's backends
-into the globals, so two endpoints in one process do not see each other.
+moto keeps its state in module globals. Each endpoint owns a `MotoHost`; entering it swaps that endpoint's
+backends into the globals, so two endpoints in one process do not see each other.
 """
 
 from __future__ import annotations
@@ -11,18 +11,21 @@ import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from moto.backends import get_backend
-from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.base_backend import BackendDict
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.test import run_wsgi_app
 
 from local.aws.errors import Reply, unsupported
+
+if TYPE_CHECKING:
+    from moto.backends import SERVICE_NAMES
 
 __all__ = ["ACCOUNT_ID", "SERVICES", "MotoHost"]
 
@@ -48,14 +51,14 @@ class MotoHost:
         with _swap:
             if not _current or _current[0] is not self:
                 if _current:
-                    _current[0]._park()
+                    _current[0].park()
                 self._unpark()
                 _current[:] = [self]
             yield
 
     def backend(self, service: str, region: str) -> Any:
-        """A moto backend of this host; only inside `entered`."""
-        regions = get_backend(service)[ACCOUNT_ID]
+        """Return a moto backend of this host; only inside `entered`."""
+        regions = _globals(service)[ACCOUNT_ID]
         return regions["aws" if service in ("iam", "s3", "sts") else region]
 
     def call(self, environ: dict[str, Any], *, service: str, operation: str) -> Reply:
@@ -71,7 +74,7 @@ class MotoHost:
         return Reply(code, content, dict(headers.items()))
 
     def snapshot(self, service: str) -> bytes:
-        """This host's backends of one service as bytes; only inside `entered`."""
+        """Return the backends of one service as bytes; only inside `entered`."""
         target = io.BytesIO()
         _Pickler(target, protocol=5).dump(_collect(service))
         return target.getvalue()
@@ -84,10 +87,11 @@ class MotoHost:
         """Leave nothing behind in moto's globals."""
         with _swap:
             if _current and _current[0] is self:
-                self._park()
+                self.park()
                 _current.clear()
 
-    def _park(self) -> None:
+    def park(self) -> None:
+        """Take the backends out of moto's globals."""
         for service in SERVICES:
             self._parked[service] = _collect(service)
             _globals(service).clear()
@@ -101,7 +105,7 @@ class MotoHost:
 
 
 def _globals(service: str) -> BackendDict[Any]:
-    backends: BackendDict[Any] = get_backend(service)
+    backends: BackendDict[Any] = get_backend(cast("SERVICE_NAMES", service))
     return backends
 
 

@@ -9,7 +9,7 @@ from functools import cache
 
 __all__ = ["compile_pattern"]
 
-# Same language, but linear: the original nests two unbounded repetitions and takes exponential time to refuse.
+# The same language in linear time: the original nests repetitions and takes exponentially long to refuse.
 _EQUIVALENT = {
     r"[a-z0-9]([-a-z0-9]*[a-z0-9]){0,39}?": r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
     r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}": r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}",
@@ -25,7 +25,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 @cache
 def _category(letter: str) -> str:
-    """A Unicode category such as L or Z, as ranges for use inside a character class."""
+    """Return a Unicode category such as L or Z, as ranges for use inside a character class."""
     ranges: list[tuple[int, int]] = []
     for code in range(sys.maxunicode + 1):
         if unicodedata.category(chr(code))[0] == letter:

@@ -17,6 +17,8 @@ from local.aws.errors import Reply, ServiceError
 
 __all__ = ["Call", "parameters", "read_call", "render", "service_model"]
 
+# S3 tells these apart by a header, all other operations by method, path and query.
+_COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
 _CREDENTIAL = re.compile(r"Credential=([^/]*)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 
 
@@ -41,7 +43,7 @@ class Call:
 
 @cache
 def service_model(service: str) -> ServiceModel:
-    """botocore's model of a service."""
+    """Botocore's model of a service."""
     return botocore.session.get_session().get_service_model(service)
 
 
@@ -72,6 +74,8 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
         operation = (form.get("Action") or query.get("Action") or ["Unknown"])[0]
     else:
         operation = _route(service, environ["REQUEST_METHOD"], path, query)
+        if operation in _COPIES and "HTTP_X_AMZ_COPY_SOURCE" not in environ:
+            operation = _COPIES[operation]
     return Call(service, region, operation, protocol, path, query, body, key)
 
 
@@ -87,7 +91,7 @@ def _signer(
 
 @cache
 def _routes(service: str) -> tuple[tuple[str, re.Pattern[str], frozenset[str], str], ...]:
-    """Method, path, required query keys and name of each operation, most specific first."""
+    """Return method, path, required query keys and name of each operation, most specific first."""
     rows = []
     for name in service_model(service).operation_names:
         http = service_model(service).operation_model(name).http
@@ -112,7 +116,7 @@ def _route(service: str, method: str, path: str, query: dict[str, list[str]]) ->
 
 
 def parameters(call: Call) -> dict[str, Any]:
-    """The operation's input, from wherever its protocol carries it."""
+    """Return the operation's input, from wherever its protocol carries it."""
     operation = service_model(call.service).operation_model(call.operation)
     try:
         body = json.loads(call.body) if call.body else {}
@@ -156,7 +160,7 @@ def _from_text(shape: Any, values: list[str]) -> Any:
 
 
 def render(call: Call, result: dict[str, Any], *, request_id: str) -> Reply:
-    """An answer of this package's operations, all of which speak JSON."""
+    """Return an answer of this package's operations, all of which speak JSON."""
     kind = "application/x-amz-json-1.1" if call.protocol == "json" else "application/json"
     operation = service_model(call.service).operation_model(call.operation)
     status = operation.http.get("responseCode", 200)

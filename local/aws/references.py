@@ -64,7 +64,7 @@ def _trusted(policy: str) -> set[str]:
 
 
 def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subnet:
-    """The subnet, or the service's refusal."""
+    """Return the subnet, or the service's refusal."""
     ec2 = ctx.world.moto.backend("ec2", ctx.region)
     for subnets in ec2.subnets.values():
         found: Any = subnets.get(subnet_id)

@@ -24,6 +24,7 @@ __all__ = ["Endpoint"]
 
 _log = logging.getLogger(__name__)
 _STATUS_TEXT = {200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 404: "Not Found"}
+_THROTTLED = {"ec2": "RequestLimitExceeded", "query": "Throttling", "rest-xml": "SlowDown"}
 _SIGNING_NAMES = {"aps": "amp", "monitoring": "cloudwatch"}
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -96,7 +97,7 @@ class Endpoint:
                 try:
                     self.world.settle()
                     self.world.save()
-                except Exception:  # the thread must live on; the next request meets the same state
+                except Exception:  # noqa: BLE001 - the thread must live on; the next request meets the same state
                     _log.exception("a transition failed")
                 wait = self.world.seconds_to_next()
             self._wake.wait(timeout=1.0 if wait is None else min(max(wait, 0.02), 1.0))
@@ -158,7 +159,7 @@ class Endpoint:
     def _inject(self, call: Call) -> None:
         faults = self.world.faults
         if faults.strikes("throttle", call.operation):
-            raise ServiceError("ThrottlingException", "Rate exceeded")
+            raise ServiceError(_THROTTLED.get(call.protocol, "ThrottlingException"), "Rate exceeded")
         if faults.strikes("internal", call.operation):
             raise ServiceError("InternalFailure", "fault injected: internal", status=500)
         if call.service not in api.OWN_SERVICES or not call.changes_state:

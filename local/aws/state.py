@@ -1,7 +1,7 @@
 """The state file: an SQLite database, so that every write is atomic and only what changed is written.
 
-Key `own` is JSON (what this package keeps); keys `moto:<service>` are pickles of moto's backends. Open only files
-that this program wrote: a pickle can carry code.
+Key `own` is JSON (what this package keeps); keys `moto:<service>` are pickles of moto's backends. Open
+only files that this program wrote: a pickle can carry code.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class StateFile:
         (found,) = self._database.execute("PRAGMA user_version").fetchone()
         if found not in (0, FORMAT):
             raise EndpointError(
-                f"{self.path} has state format {found}, this program writes {FORMAT}; delete it or give another path"
+                f"{self.path} has state format {found}, this program writes {FORMAT}; "
+                "delete it or give another path"
             )
         self._database.execute(
             "CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, value BLOB NOT NULL)"

@@ -19,7 +19,7 @@ __all__ = ["RunningEndpoint", "client", "running_endpoint"]
 
 
 def client(url: str, service: str, *, region: str = "us-west-2") -> Any:
-    """A boto3 client of the endpoint at `url`, with dummy credentials and no retries of its own."""
+    """Return a boto3 client of the endpoint at `url`, with dummy credentials and no retries of its own."""
     return boto3.client(
         service,
         region_name=region,
@@ -39,7 +39,7 @@ class RunningEndpoint:
         self.world = endpoint.world
 
     def stats(self) -> dict[str, Any]:
-        """What `GET /_hpkit/stats` answers."""
+        """Return what `GET /_hpkit/stats` answers."""
         return self._endpoint.stats()
 
     def set_faults(self, faults: Mapping[str, object] | None = None, **more: object) -> None:
@@ -48,7 +48,7 @@ class RunningEndpoint:
         self._endpoint.set_faults({**(faults or {}), **named})
 
     def client(self, service: str, region: str = "us-west-2") -> Any:
-        """A boto3 client of this endpoint."""
+        """Return a boto3 client of this endpoint."""
         return client(self.url, service, region=region)
 
 

@@ -1,7 +1,8 @@
 """Check values against a shape of botocore's service models, with the messages that the services send.
 
-botocore itself checks on the client's side only names, types and lower bounds; the services also check patterns,
-ranges and enums, and so does this module. The same check runs over every answer the endpoint is about to send.
+botocore itself checks on the client's side only names, types and lower bounds; the services also check
+patterns, ranges and enums, and so does this module. The same check runs over every answer the endpoint is
+about to send.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class WrongTypeError(Exception):
 
 
 def check_request(shape: StructureShape, params: dict[str, Any], *, code: str) -> None:
-    """Refuse a request that breaks the model: `code` for broken constraints, SerializationException for types."""
+    """Refuse a request that breaks the model: with `code`, or SerializationException for a wrong type."""
     try:
         found = list(violations(shape, params))
     except WrongTypeError as error:
@@ -53,22 +54,18 @@ def violations(shape: Shape, value: object, path: str = "", *, sizes: bool = Tru
 
     `sizes=False` leaves out how long lists and maps are: EKS answers `tags: {}`, which its own model forbids.
     """
-    if not isinstance(value, _TYPES[shape.type_name]) or (
-        isinstance(value, bool) and shape.type_name != "boolean"
-    ):
+    if not _has_type(shape, value):
         raise WrongTypeError(
             f"{_json_type(value)} can not be converted to {shape.type_name} at '{path or shape.name}'"
         )
     if isinstance(shape, StructureShape) and isinstance(value, dict):
         yield from _structure(shape, value, path, sizes=sizes)
     elif isinstance(shape, ListShape) and isinstance(value, list):
-        if sizes:
-            yield from _bounds(shape, value, path, "length")
+        yield from _bounds(shape, value, path, "length" if sizes else "")
         for index, item in enumerate(value, start=1):
             yield from violations(shape.member, item, f"{path}.{index}.member", sizes=sizes)
     elif isinstance(shape, MapShape) and isinstance(value, dict):
-        if sizes:
-            yield from _bounds(shape, value, path, "length")
+        yield from _bounds(shape, value, path, "length" if sizes else "")
         for key, item in value.items():
             yield from violations(shape.key, key, f"{path}.{key}.key")
             yield from violations(shape.value, item, f"{path}.{key}.member", sizes=sizes)
@@ -76,6 +73,13 @@ def violations(shape: Shape, value: object, path: str = "", *, sizes: bool = Tru
         yield from _string(shape, str(value), path)
     elif shape.type_name in ("integer", "long", "float", "double"):
         yield from _bounds(shape, value, path, "value")
+
+
+def _has_type(shape: Shape, value: object) -> bool:
+    if isinstance(value, bool):
+        return shape.type_name == "boolean"
+    wanted: tuple[type, ...] = _TYPES[shape.type_name]
+    return isinstance(value, wanted)
 
 
 def _structure(shape: StructureShape, value: dict[str, Any], path: str, *, sizes: bool) -> Iterator[str]:
@@ -114,6 +118,8 @@ def _matches(pattern: str, value: str) -> bool:
 
 
 def _bounds(shape: Shape, value: Any, path: str, measure: str) -> Iterator[str]:
+    if not measure:
+        return
     size = value if measure == "value" else len(value)
     low, high = shape.metadata.get("min"), shape.metadata.get("max")
     if low is not None and size < low:

@@ -77,7 +77,7 @@ class World:
             yield
 
     def table(self, region: str, kind: str) -> dict[str, Record]:
-        """The records of one kind in one region, by key; survives a restart."""
+        """Return the records of one kind in one region, by key; survives a restart."""
         tables = self._data["regions"].setdefault(region, {})
         found: dict[str, Record] = tables.setdefault(kind, {})
         return found
@@ -89,7 +89,7 @@ class World:
         return found
 
     def context(self, region: str, *, now: float | None = None, access_key: str = "") -> Context:
-        """A view of this world for one call or one timer."""
+        """Return a view of this world for one call or one timer."""
         return Context(
             world=self,
             region=region,
@@ -184,19 +184,19 @@ class Context:
         return self.world.settings.effects
 
     def table(self, kind: str) -> dict[str, Record]:
-        """The records of one kind in this region."""
+        """Return the records of one kind in this region."""
         return self.world.table(self.region, kind)
 
     def arn(self, service: str, resource: str) -> str:
-        """An ARN in this region and account."""
+        """Return an ARN in this region and account."""
         return f"arn:aws:{service}:{self.region}:{self.account}:{resource}"
 
     def token(self, length: int, alphabet: str = "abcdefghijklmnopqrstuvwxyz0123456789") -> str:
-        """A random id, repeatable with the endpoint's seed."""
+        """Return a random id, repeatable with the endpoint's seed."""
         return "".join(self.world.rng.choice(alphabet) for _ in range(length))
 
     def uuid(self) -> str:
-        """A random id in the form of a UUID."""
+        """Return a random id in the form of a UUID."""
         digits = self.token(32, "0123456789abcdef")
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 

@@ -136,7 +136,7 @@ def _check_groups(params: Record) -> None:
         if group.startswith(("system:", "eks:", "aws:", "amazon:", "iam:")):
             raise ServiceError(
                 INVALID,
-                f"The kubernetes group name {group} is invalid, it cannot start with a reserved prefix",
+                f"The kubernetes group name {group} is invalid: reserved prefix",
             )
 
 
@@ -245,7 +245,7 @@ def list_associated_access_policies(ctx: Context, params: Record) -> Record:
 
 @operation("eks", "ListAccessPolicies")
 def list_access_policies(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - every operation has one signature
-    """The policies that EKS offers."""
+    """Return the policies that EKS offers."""
     found = [{"name": name, "arn": POLICY_ARN + name} for name in POLICIES]
     policies, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
     return {"accessPolicies": policies, **({"nextToken": token} if token else {})}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-import jsonschema
-
 from local.aws.api import operation, page
-from local.aws.eks.clusters import VERSIONS, require_cluster
-from local.aws.eks.offers import OFFERS, Offer, known_version
+from local.aws.eks.clusters import require_cluster
+from local.aws.eks.offers import OFFERS, Offer
 from local.aws.eks.podidentity import associate, dissociate
 from local.aws.eks.updates import finish_update, start_update
+from local.aws.eks.versions import check_configuration, offer_of
 from local.aws.errors import ServiceError
 from local.aws.lifecycle import MACHINES, action
 from local.aws.references import require_role
@@ -26,16 +24,8 @@ POLL_SECONDS = 15
 
 
 def addon_document(addon: Record) -> Record:
-    """What DescribeAddon answers."""
-    return {
-        name: value for name, value in addon.items() if name not in ("waited",) and value not in (None, "")
-    }
-
-
-def _offer(name: str) -> Offer:
-    if name not in OFFERS:
-        raise ServiceError(INVALID, f"Addon {name} specified is not supported")
-    return OFFERS[name]
+    """Return what DescribeAddon answers."""
+    return {name: value for name, value in addon.items() if value not in (None, "")}
 
 
 def _find(ctx: Context, params: Record) -> Record:
@@ -50,44 +40,16 @@ def _find(ctx: Context, params: Record) -> Record:
     return addon
 
 
-def _check_configuration(offer: Offer, version: str, cluster: Record, params: Record) -> None:
-    if not known_version(offer, version):
-        raise ServiceError(INVALID, f"Addon version specified is not supported: {offer.name} {version}")
-    if VERSIONS.index(cluster["version"]) < _index(offer.since):
-        raise ServiceError(
-            INVALID,
-            f"Addon {offer.name} {version} is not supported in Kubernetes version {cluster['version']}",
-        )
-    text = params.get("configurationValues")
-    if not text:
-        return
-    try:
-        jsonschema.validate(json.loads(text), offer.schema)
-    except ValueError as error:
-        raise ServiceError(INVALID, f"ConfigurationValue provided in request is not JSON: {error}") from None
-    except jsonschema.ValidationError as error:
-        where = "$" + "".join(f".{step}" for step in error.absolute_path)
-        raise ServiceError(
-            INVALID,
-            f"ConfigurationValue provided in request is not supported: Json schema validation failed with "
-            f"error: [{where}: {error.message}]",
-        ) from None
-
-
-def _index(version: str) -> int:
-    return VERSIONS.index(version) if version in VERSIONS else 0
-
-
 @operation("eks", "CreateAddon")
 def create_addon(ctx: Context, params: Record) -> Record:
     """Check version and configuration, and begin to install."""
     cluster = require_cluster(ctx, params["clusterName"], active=True)
-    offer = _offer(params["addonName"])
+    offer = offer_of(params["addonName"])
     key = f"{cluster['name']}|{offer.name}"
     if key in ctx.table("addons"):
         raise ServiceError("ResourceInUseException", "Addon already exists.", status=409)
     version = params.get("addonVersion", offer.default)
-    _check_configuration(offer, version, cluster, params)
+    check_configuration(offer, version, cluster, params)
     _check_needs(ctx, cluster["name"], offer)
     if "serviceAccountRoleArn" in params:
         require_role(
@@ -149,7 +111,7 @@ def arrived(
     failure: str = "",
     **new: Any,
 ) -> None:
-    """The add-on runs, waits for nodes, or has failed."""
+    """Apply: the add-on runs, waits for nodes, or has failed."""
     addon = ctx.table("addons").get(key)
     if addon is None:
         return
@@ -166,8 +128,7 @@ def arrived(
             addon,
             offer.without_nodes,
             "InsufficientNumberOfReplicas",
-            "The add-on is unhealthy because all deployments have all pods unscheduled no nodes available to "
-            "schedule pods",
+            "The add-on is unhealthy because all deployments have all pods unscheduled: no nodes available",
         )
     else:
         settled = {**addon, **new, "health": {"issues": []}, "status": machine.done}
@@ -224,9 +185,9 @@ def update_addon(ctx: Context, params: Record) -> Record:
     _require_idle(addon)
     offer = OFFERS[addon["addonName"]]
     cluster = require_cluster(ctx, params["clusterName"])
-    version = params.get("addonVersion", addon["addonVersion"])
-    _check_configuration(offer, version, cluster, params)
-    changes = {
+    version = str(params.get("addonVersion", addon["addonVersion"]))
+    check_configuration(offer, version, cluster, params)
+    changes: Record = {
         name: params[name]
         for name in ("addonVersion", "serviceAccountRoleArn", "configurationValues")
         if name in params
@@ -269,7 +230,8 @@ def _unmigrated(old: str, new: str, offer: Offer) -> str:
     numbers = [tuple(int(part) for part in text[1:].split("-")[0].split(".")[:2]) for text in (old, new)]
     if numbers[0] <= (1, 3) and numbers[1] >= (1, 5):
         return (
-            'CustomResourceDefinition "cohorts.kueue.x-k8s.io" is invalid: status.storedVersions[0]: Invalid value: '
+            'CustomResourceDefinition "cohorts.kueue.x-k8s.io" is invalid: '
+            "status.storedVersions[0]: Invalid value: "
             '"v1alpha1": must appear in spec.versions'
         )
     return ""
@@ -299,7 +261,7 @@ def delete_addon(ctx: Context, params: Record) -> Record:
 
 @action("addon.vanished")
 def vanished(ctx: Context, *, key: str, preserve: bool, failure: str = "") -> None:
-    """The add-on is gone, or could not be removed."""
+    """Apply: the add-on is gone, or could not be removed."""
     addon = ctx.table("addons").get(key)
     if addon is None:
         return
@@ -309,79 +271,3 @@ def vanished(ctx: Context, *, key: str, preserve: bool, failure: str = "") -> No
     ctx.effects.addon_deleted(addon_document(addon), preserve=preserve)
     dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
     del ctx.table("addons")[key]
-
-
-@operation("eks", "DescribeAddonVersions")
-def describe_addon_versions(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - one signature for all
-    """Which add-ons there are, and which of their versions go with which Kubernetes."""
-    wanted = params.get("addonName")
-    if wanted is not None:
-        _offer(wanted)
-    kinds = params.get("types")
-    found = [
-        _versions(offer, params.get("kubernetesVersion"))
-        for offer in OFFERS.values()
-        if wanted in (None, offer.name) and (not kinds or offer.kind in kinds)
-    ]
-    if not {"aws"} & set(params.get("owners", ["aws"])) or not {"eks"} & set(
-        params.get("publishers", ["eks"])
-    ):
-        found = []
-    addons, token = page(
-        [entry for entry in found if entry["addonVersions"]],
-        size=params.get("maxResults"),
-        token=params.get("nextToken"),
-        code=INVALID,
-    )
-    return {"addons": addons, **({"nextToken": token} if token else {})}
-
-
-def _versions(offer: Offer, kubernetes: str | None) -> Record:
-    clusters = [version for version in VERSIONS if VERSIONS.index(version) >= _index(offer.since)]
-    listed = [
-        {
-            "addonVersion": version,
-            "architecture": ["amd64", "arm64"],
-            "computeTypes": ["ec2", "hyperpod"],
-            "compatibilities": [
-                {
-                    "clusterVersion": cluster,
-                    "platformVersions": ["*"],
-                    "defaultVersion": version == offer.default,
-                }
-                for cluster in clusters
-                if kubernetes in (None, cluster)
-            ],
-            "requiresConfiguration": False,
-            "requiresIamPermissions": bool(offer.accounts),
-        }
-        for version in offer.versions
-    ]
-    return {
-        "addonName": offer.name,
-        "type": offer.kind,
-        "addonVersions": [entry for entry in listed if entry["compatibilities"]],
-        "publisher": "eks",
-        "owner": "aws",
-        "defaultNamespace": offer.namespace,
-    }
-
-
-@operation("eks", "DescribeAddonConfiguration")
-def describe_addon_configuration(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - one signature for all
-    """The JSON schema that configuration values must meet."""
-    offer = _offer(params["addonName"])
-    if not known_version(offer, params["addonVersion"]):
-        raise ServiceError(INVALID, f"Addon version specified is not supported: {params['addonVersion']}")
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **offer.schema}
-    answer: Record = {
-        "addonName": offer.name,
-        "addonVersion": params["addonVersion"],
-        "configurationSchema": json.dumps(schema),
-    }
-    if offer.accounts:
-        answer["podIdentityConfiguration"] = [
-            {"serviceAccount": account, "recommendedManagedPolicies": [f"arn:aws:iam::aws:policy/{policy}"]}
-            for account, policy in offer.accounts
-        ]
-    return answer

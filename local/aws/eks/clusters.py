@@ -23,7 +23,7 @@ INVALID = "InvalidParameterException"
 
 
 def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
-    """The cluster by name, or EKS's own refusal."""
+    """Return the cluster by name, or EKS's own refusal."""
     cluster = ctx.table("eks").get(name)
     if cluster is None:
         raise ServiceError("ResourceNotFoundException", f"No cluster found for name: {name}.", status=404)
@@ -33,7 +33,7 @@ def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
 
 
 def cluster_document(cluster: Record) -> Record:
-    """What DescribeCluster answers."""
+    """Return what DescribeCluster answers."""
     hidden = {"bootstrap"}
     return {name: value for name, value in cluster.items() if name not in hidden and value is not None}
 
@@ -124,7 +124,7 @@ def _vpc_config(ctx: Context, wanted: Record, name: str) -> Record:
 
 @action("eks.created")
 def created(ctx: Context, *, name: str, failure: str = "") -> None:
-    """The control plane answers, or has failed."""
+    """Apply: the control plane answers, or has failed."""
     cluster = ctx.table("eks")[name]
     if failure:
         cluster["status"] = MACHINES["eks.create"].failed
@@ -184,7 +184,7 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
 
 
 def _check_mode(cluster: Record, key: str, value: Any) -> None:
-    """The authentication mode moves one way only: CONFIG_MAP → API_AND_CONFIG_MAP → API."""
+    """Let the authentication mode move one way only: CONFIG_MAP → API_AND_CONFIG_MAP → API."""
     order = ["CONFIG_MAP", "API_AND_CONFIG_MAP", "API"]
     if key != "accessConfig":
         return

@@ -1,8 +1,9 @@
 """The add-ons that EKS offers here: versions, needs and configuration schemas.
 
-Versions are those that the documentation names (EKS user guide, "Amazon EKS add-ons"; SageMaker developer guide,
-"Setup for SageMaker HyperPod task governance", "SageMaker HyperPod observability"); the newest comes first. A version
-that is not listed is accepted when it has the form `vX.Y.Z-eksbuild.N` and the add-on is `open`.
+Versions are those that the documentation names (EKS user guide, "Amazon EKS add-ons"; SageMaker developer
+guide, "Setup for SageMaker HyperPod task governance", "SageMaker HyperPod observability"); the newest
+comes first. A version that is not listed is accepted when it has the form `vX.Y.Z-eksbuild.N` and the
+add-on is `open`.
 """
 
 from __future__ import annotations

@@ -47,12 +47,9 @@ def associate(ctx: Context, params: Record, *, owner: str = "") -> Record:
 def dissociate(ctx: Context, cluster: str, *, owner: str) -> None:
     """Remove the associations that belong to an add-on."""
     table = ctx.table("podidentity")
-    for key in [
-        key
-        for key, entry in table.items()
-        if entry["clusterName"] == cluster and entry.get("ownerArn") == owner
-    ]:
-        del table[key]
+    for key, entry in list(table.items()):
+        if entry["clusterName"] == cluster and entry.get("ownerArn") == owner:
+            del table[key]
 
 
 def _find(ctx: Context, params: Record) -> Record:

@@ -12,7 +12,7 @@ __all__ = ["finish_update", "start_update"]
 def start_update(
     ctx: Context, cluster: str, *, kind: str, addon: str = "", params: dict[str, str] | None = None
 ) -> Record:
-    """A new update in progress, as the service shows it."""
+    """Return a new update in progress, as the service shows it."""
     update: Record = {
         "id": ctx.uuid(),
         "status": "InProgress",

@@ -86,7 +86,9 @@ def _add(ctx: Context, cluster: Record, entry: Record) -> list[Record]:
     start_scaling(ctx, cluster, name, before=counts, after=after)
     limit = ctx.faults.value("capacity", name)
     room = count if limit is None else min(count, max(0, int(limit) - len(nodes_of(cluster, name))))
-    chosen = {member: entry[member] for member in ("AvailabilityZones", "InstanceTypes") if member in entry}
+    chosen: Record = {
+        member: entry[member] for member in ("AvailabilityZones", "InstanceTypes") if member in entry
+    }
     nodes = add_nodes(ctx, cluster, group, count=room) if room else []
     if "InstanceTypes" in entry:
         for node in nodes:

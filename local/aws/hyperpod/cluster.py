@@ -66,7 +66,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
 
 
 def _eks_cluster(ctx: Context, params: Record) -> Record:
-    """The EKS cluster, if it fits; one HyperPod cluster each."""
+    """Return the EKS cluster, if it fits; one HyperPod cluster each."""
     arn = params.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
     if arn is None:
         raise refuse(
@@ -116,7 +116,7 @@ def _new_record(ctx: Context, params: Record, settings: Record) -> Record:
 
 @action("hyperpod.created")
 def created(ctx: Context, *, name: str, failure: str = "") -> None:
-    """The cluster arrives in InService, or in Failed."""
+    """Apply: the cluster arrives in InService, or in Failed."""
     cluster = ctx.table("clusters")[name]
     failure = failure or _missing_script(ctx, cluster)
     if not failure and cluster["settings"].get("NodeProvisioningMode") != "Continuous":

@@ -1,7 +1,8 @@
 """Quota rows as the service stores them: fractions filled in pro rata.
 
-Source: SageMaker developer guide, "HyperPod task governance: compute allocation". Accelerators bring vCPU and memory
-with them; vCPU brings memory, memory brings vCPU (both with 0 accelerators); a MIG partition brings vCPU and memory.
+Source: SageMaker developer guide, "HyperPod task governance: compute allocation". Accelerators bring vCPU
+and memory with them; vCPU brings memory, memory brings vCPU (both with 0 accelerators); a MIG partition
+brings vCPU and memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Shape:
 
 
 def shape_of(instance_type: str) -> Shape | None:
-    """The shape of a type, None if it is not known."""
+    """Return the shape of a type, None if it is not known."""
     found: Any = INSTANCE_TYPES.get(instance_type.removeprefix("ml."))
     if found is None:
         return None
@@ -77,7 +78,7 @@ def _pro_rata(row: Record, shape: Shape, where: str) -> Record:
 
 
 def _partition_ratio(row: Record, shape: Shape, where: str) -> float:
-    """A partition `mig-3g.40gb` is 3 of the 7 compute slices of a GPU."""
+    """Return a partition `mig-3g.40gb` is 3 of the 7 compute slices of a GPU."""
     if not shape.accelerators:
         raise _refuse(where, f"{row['InstanceType']} has no accelerators to partition")
     partition = row["AcceleratorPartition"]

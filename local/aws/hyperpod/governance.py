@@ -41,7 +41,7 @@ class Kind:
 
 
 def cluster_by_arn(ctx: Context, arn: str) -> Record:
-    """The cluster to govern: it must be there, running, and have the task governance add-on."""
+    """Return the cluster to govern: it must be there, running, and have the task governance add-on."""
     cluster = next((entry for entry in ctx.table("clusters").values() if entry["arn"] == arn), None)
     if cluster is None:
         raise ServiceError("ValidationException", f"Cluster {arn} does not exist")
@@ -59,7 +59,7 @@ def cluster_by_arn(ctx: Context, arn: str) -> Record:
 
 
 def cluster_document(ctx: Context, entry: Record) -> Record:
-    """What DescribeCluster answers for the cluster of an object, or nothing when it is gone."""
+    """Return what DescribeCluster answers for the cluster of an object, or nothing when it is gone."""
     for cluster in ctx.table("clusters").values():
         if cluster["arn"] == entry["cluster"]:
             return describe(cluster)
@@ -77,7 +77,7 @@ def principal(ctx: Context) -> Record:
 
 
 def new_entry(ctx: Context, kind: Kind, params: Record, body: Record) -> Record:
-    """A new object in its first version."""
+    """Return a new object in its first version."""
     entry_id = ctx.token(12)
     entry: Record = {
         "id": entry_id,
@@ -99,7 +99,7 @@ def new_entry(ctx: Context, kind: Kind, params: Record, body: Record) -> Record:
 
 
 def find(ctx: Context, kind: Kind, entry_id: str) -> Record:
-    """The object by id, or the service's refusal."""
+    """Return the object by id, or the service's refusal."""
     entry = ctx.table(kind.table).get(entry_id)
     if entry is None:
         raise ServiceError("ResourceNotFound", f"{kind.title} with id '{entry_id}' not found")
@@ -107,7 +107,7 @@ def find(ctx: Context, kind: Kind, entry_id: str) -> Record:
 
 
 def version_of(entry: Record, kind: Kind, wanted: int | None) -> tuple[int, Record]:
-    """The body of a version, the newest if none is asked for."""
+    """Return the body of a version, the newest if none is asked for."""
     number = entry["version"] if wanted is None else wanted
     body = entry["versions"].get(str(number))
     if body is None:
@@ -130,7 +130,8 @@ def begin_update(ctx: Context, kind: Kind, entry: Record, *, target: int, body: 
     if target != entry["version"]:
         raise ServiceError(
             "ConflictException",
-            f"TargetVersion {target} is not the current version {entry['version']} of {kind.title} '{entry['id']}'",
+            f"TargetVersion {target} is not the current version {entry['version']} "
+            f"of {kind.title} '{entry['id']}'",
         )
     entry["version"] += 1
     entry["versions"][str(entry["version"])] = body
@@ -141,7 +142,7 @@ def begin_update(ctx: Context, kind: Kind, entry: Record, *, target: int, body: 
 
 
 def begin_delete(ctx: Context, kind: Kind, entry: Record) -> None:
-    """A deletion waits for a change that still runs; asking twice is no error."""
+    """Begin to delete, unless another change still runs; asking twice is no error."""
     if entry["status"] == "Deleting":
         return
     if entry["status"] in MOVING:
@@ -153,7 +154,7 @@ def begin_delete(ctx: Context, kind: Kind, entry: Record) -> None:
 
 
 def arrive(ctx: Context, kind: Kind, entry: Record, *, change: str, failure: str) -> None:
-    """The end of a creation or update."""
+    """Take note of the end of a creation or update."""
     machine = MACHINES[f"{kind.kind}.{change}"]
     entry["status"] = machine.failed if failure else machine.done
     entry["failure"] = failure[:1024]
@@ -161,7 +162,7 @@ def arrive(ctx: Context, kind: Kind, entry: Record, *, change: str, failure: str
 
 
 def vanish(ctx: Context, kind: Kind, entry: Record, *, failure: str) -> None:
-    """The end of a deletion."""
+    """Take note of the end of a deletion."""
     if failure:
         entry.update(status=MACHINES[f"{kind.kind}.delete"].failed, failure=failure[:1024])
     else:

@@ -29,7 +29,7 @@ PARTS = ("PriorityClasses", "FairShare", "IdleResourceSharing")
 
 
 def _config(given: Record) -> Record:
-    """The configuration with the service's defaults written out."""
+    """Return the configuration with the service's defaults written out."""
     for name, times in Counter(entry["Name"] for entry in given.get("PriorityClasses", [])).items():
         if times > 1:
             raise ServiceError(
@@ -40,7 +40,7 @@ def _config(given: Record) -> Record:
 
 @operation("sagemaker", "CreateClusterSchedulerConfig")
 def create_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
-    """The policy of a cluster, which can have one."""
+    """Return the policy of a cluster, which can have one."""
     cluster = cluster_by_arn(ctx, params["ClusterArn"])
     for other in ctx.table("policies").values():
         if other["cluster"] == params["ClusterArn"]:
@@ -58,7 +58,7 @@ def create_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
 
 @operation("sagemaker", "UpdateClusterSchedulerConfig")
 def update_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
-    """A new version; a configuration that is given replaces the old one."""
+    """Return a new version; a configuration that is given replaces the old one."""
     entry = find(ctx, POLICY, params["ClusterSchedulerConfigId"])
     body = dict(version_of(entry, POLICY, None)[1])
     if "SchedulerConfig" in params:
@@ -70,7 +70,7 @@ def update_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
 
 
 def policy_document(entry: Record, *, version: int | None = None) -> Record:
-    """What DescribeClusterSchedulerConfig answers."""
+    """Return what DescribeClusterSchedulerConfig answers."""
     number, body = version_of(entry, POLICY, version)
     return {
         "ClusterSchedulerConfigArn": entry["arn"],
@@ -91,7 +91,7 @@ def policy_document(entry: Record, *, version: int | None = None) -> Record:
 
 @operation("sagemaker", "DescribeClusterSchedulerConfig")
 def describe_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
-    """The policy, in its newest version or the one asked for."""
+    """Return the policy, in its newest version or the one asked for."""
     entry = find(ctx, POLICY, params["ClusterSchedulerConfigId"])
     return policy_document(entry, version=params.get("ClusterSchedulerConfigVersion"))
 
@@ -125,7 +125,7 @@ def delete_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
 
 @action("policy.arrived")
 def arrived(ctx: Context, *, entry_id: str, change: str, failure: str = "") -> None:
-    """The policy is Created or Updated, or has failed."""
+    """Apply: the policy is Created or Updated, or has failed."""
     entry = find(ctx, POLICY, entry_id)
     if not failure:
         tell = ctx.effects.policy_created if change == "create" else ctx.effects.policy_updated
@@ -135,7 +135,7 @@ def arrived(ctx: Context, *, entry_id: str, change: str, failure: str = "") -> N
 
 @action("policy.vanished")
 def vanished(ctx: Context, *, entry_id: str, failure: str = "") -> None:
-    """The policy is gone, or could not be deleted."""
+    """Apply: the policy is gone, or could not be deleted."""
     entry = find(ctx, POLICY, entry_id)
     if not failure:
         ctx.effects.policy_deleted(policy_document(entry), cluster_document(ctx, entry))

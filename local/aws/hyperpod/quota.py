@@ -30,7 +30,7 @@ DEFAULT_BORROW_LIMIT = 50
 
 
 def _config(given: Record) -> Record:
-    """The configuration as the service stores it: rows filled in, defaults written out."""
+    """Return the configuration as the service stores it: rows filled in, defaults written out."""
     sharing: dict[str, Any] = dict(given.get("ResourceSharingConfig") or {"Strategy": "LendAndBorrow"})
     if sharing["Strategy"] == "LendAndBorrow" and "AbsoluteBorrowLimits" not in sharing:
         sharing.setdefault("BorrowLimit", DEFAULT_BORROW_LIMIT)
@@ -77,7 +77,7 @@ def create_compute_quota(ctx: Context, params: Record) -> Record:
 
 @operation("sagemaker", "UpdateComputeQuota")
 def update_compute_quota(ctx: Context, params: Record) -> Record:
-    """A new version; the team stays. A configuration that is given replaces the old one."""
+    """Return a new version; the team stays. A configuration that is given replaces the old one."""
     entry = find(ctx, QUOTA, params["ComputeQuotaId"])
     body = dict(version_of(entry, QUOTA, None)[1])
     if "ComputeQuotaTarget" in params:
@@ -96,7 +96,7 @@ def update_compute_quota(ctx: Context, params: Record) -> Record:
 
 
 def quota_document(entry: Record, *, version: int | None = None) -> Record:
-    """What DescribeComputeQuota answers."""
+    """Return what DescribeComputeQuota answers."""
     number, body = version_of(entry, QUOTA, version)
     return {
         "ComputeQuotaArn": entry["arn"],
@@ -142,7 +142,7 @@ def delete_compute_quota(ctx: Context, params: Record) -> Record:
 
 @action("quota.arrived")
 def arrived(ctx: Context, *, entry_id: str, change: str, failure: str = "") -> None:
-    """A quota is Created or Updated, or has failed."""
+    """Apply: a quota is Created or Updated, or has failed."""
     entry = find(ctx, QUOTA, entry_id)
     if not failure:
         tell = ctx.effects.quota_created if change == "create" else ctx.effects.quota_updated
@@ -152,7 +152,7 @@ def arrived(ctx: Context, *, entry_id: str, change: str, failure: str = "") -> N
 
 @action("quota.vanished")
 def vanished(ctx: Context, *, entry_id: str, failure: str = "") -> None:
-    """A quota is gone, or could not be deleted."""
+    """Apply: a quota is gone, or could not be deleted."""
     entry = find(ctx, QUOTA, entry_id)
     if not failure:
         ctx.effects.quota_deleted(quota_document(entry), cluster_document(ctx, entry))

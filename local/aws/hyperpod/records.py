@@ -14,7 +14,7 @@ GONE = "ShuttingDown"
 
 
 def require(ctx: Context, name_or_arn: str) -> Record:
-    """The cluster by name or ARN, or the service's refusal."""
+    """Return the cluster by name or ARN, or the service's refusal."""
     for cluster in ctx.table("clusters").values():
         if name_or_arn in (cluster["name"], cluster["arn"]):
             return cluster
@@ -22,7 +22,7 @@ def require(ctx: Context, name_or_arn: str) -> Record:
 
 
 def busy(cluster: Record) -> ServiceError:
-    """The refusal of a change while another one runs."""
+    """Return the refusal of a change while another one runs."""
     return ServiceError(
         "ConflictException",
         f"Cluster '{cluster['name']}' cannot be changed while its status is {cluster['status']}",
@@ -30,7 +30,7 @@ def busy(cluster: Record) -> ServiceError:
 
 
 def moment(value: Any) -> float:
-    """A timestamp of a request: a number of seconds or ISO 8601."""
+    """Return a timestamp of a request: a number of seconds or ISO 8601."""
     if isinstance(value, (int, float)):
         return float(value)
     try:
@@ -50,7 +50,7 @@ def current_count(cluster: Record, group: str) -> int:
 
 
 def describe(cluster: Record) -> Record:
-    """What DescribeCluster answers."""
+    """Return what DescribeCluster answers."""
     document: Record = {
         "ClusterArn": cluster["arn"],
         "ClusterName": cluster["name"],

@@ -1,7 +1,8 @@
 """What the service checks of a cluster request beyond its API model.
 
-Sources: SageMaker developer guide, pages "Creating a SageMaker HyperPod cluster with EKS orchestration", "Continuous
-provisioning", "Custom labels and taints", "Autoscaling on SageMaker HyperPod EKS"; UpdateCluster API reference.
+Sources: SageMaker developer guide, pages "Creating a SageMaker HyperPod cluster with EKS orchestration",
+"Continuous provisioning", "Custom labels and taints", "Autoscaling on SageMaker HyperPod EKS";
+UpdateCluster API reference.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ AUTOSCALER_TRUST = "hyperpod.sagemaker.amazonaws.com"
 
 
 def refuse(message: str) -> ServiceError:
-    """A broken rule, as the service answers it."""
+    """Return a broken rule, as the service answers it."""
     return ServiceError("ValidationException", message)
 
 
@@ -87,7 +88,8 @@ def _check_count(group: Record, *, continuous: bool) -> None:
         raise refuse(f"Instance group '{name}': MinInstanceCount needs NodeProvisioningMode Continuous")
     if least > group["InstanceCount"]:
         raise refuse(
-            f"Instance group '{name}': MinInstanceCount {least} is greater than InstanceCount {group['InstanceCount']}"
+            f"Instance group '{name}': MinInstanceCount {least} is greater than "
+            f"InstanceCount {group['InstanceCount']}"
         )
 
 
@@ -168,7 +170,7 @@ def check_vpc(ctx: Context, config: Record, vpc_id: str) -> list[Subnet]:
 
 
 def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
-    """Managed Karpenter needs continuous provisioning, automatic recovery and a role of its own."""
+    """Ask for what managed Karpenter needs: continuous provisioning, automatic recovery, a role of its own."""
     if "ClusterRole" in settings:
         require_role(ctx, settings["ClusterRole"], trusts=AUTOSCALER_TRUST, purpose="the cluster role")
     if mode != "Enable":
@@ -182,7 +184,7 @@ def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
 
 
 def check_replacement(old: Record, new: Record, live_types: set[str]) -> None:
-    """What cannot change on a group that exists (UpdateCluster API reference)."""
+    """Refuse what cannot change on a group that exists (UpdateCluster API reference)."""
     name = old["InstanceGroupName"]
     for style, other in (("InstanceType", "InstanceRequirements"), ("InstanceRequirements", "InstanceType")):
         if style in new and style not in old:
@@ -201,5 +203,5 @@ def check_replacement(old: Record, new: Record, live_types: set[str]) -> None:
         lost = live_types - set(new["InstanceRequirements"]["InstanceTypes"])
         if lost:
             raise refuse(
-                f"Instance group '{name}': instance types {sorted(lost)} have running nodes and cannot be removed"
+                f"Instance group '{name}': types {sorted(lost)} have running nodes and cannot be removed"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
+from local.aws.eks.addons import nodes_arrived
 from local.aws.hyperpod.events import finish_scaling, record_event, start_scaling
 from local.aws.hyperpod.nodes import node_details
 from local.aws.hyperpod.records import GONE, current_count, describe, nodes_of
@@ -20,7 +21,7 @@ REPLACE_SECONDS = 60
 
 
 def new_group(spec: Record) -> Record:
-    """The record of a group that is being created."""
+    """Return the record of a group that is being created."""
     return {"spec": dict(spec), "status": "Creating", "release": spec.get("ImageReleaseVersion", RELEASE)}
 
 
@@ -90,7 +91,7 @@ def _await_minimum(ctx: Context, cluster: Record, group: Record, *, since: int |
 
 @action("hyperpod.minimum-expired")
 def minimum_expired(ctx: Context, *, name: str, group: str, waiting: int, back_to: int) -> None:
-    """The minimum was not reached in time: back to the last InService values, or to none."""
+    """Apply: the minimum was not reached in time: back to the last InService values, or to none."""
     cluster = ctx.table("clusters").get(name)
     found = cluster["groups"].get(group) if cluster else None
     if cluster is None or found is None or found.get("waiting") != waiting:
@@ -120,7 +121,8 @@ def _fit(ctx: Context, cluster: Record, group: Record, *, at_once: bool = False)
     if room:
         add_nodes(ctx, cluster, group, count=room, at_once=at_once)
     if room < -surplus:
-        text = f"Insufficient capacity: instance group {name} is {-surplus - room} short of {spec['InstanceCount']}"
+        missing = -surplus - room
+        text = f"Insufficient capacity: instance group {name} misses {missing} of {spec['InstanceCount']}"
         record_event(ctx, cluster, text, group=name, level="Warn")
         seconds = max(1.0, CAPACITY_RETRY_SECONDS * ctx.world.settings.latency_factor)
         ctx.world.later(ctx, seconds, "hyperpod.retry", {"name": cluster["name"], "group": name})
@@ -171,7 +173,7 @@ def _new_node(ctx: Context, cluster: Record, group: Record) -> Record:
 
 
 def _free_address(cidr: str, taken: set[str]) -> str:
-    """The first address of the subnet that is free; AWS keeps the first four for itself."""
+    """Return the first address of the subnet that is free; AWS keeps the first four for itself."""
     network = ipaddress.ip_network(cidr)
     for offset in range(4, network.num_addresses - 1):
         address = str(network.network_address + offset)
@@ -259,6 +261,8 @@ def nodes_down(ctx: Context, *, name: str, ids: list[str], failure: str = "") ->
 def _report(ctx: Context, cluster: Record) -> None:
     for group in cluster["groups"].values():
         _settle_group(cluster, group)
+    if any(node["status"] == "Running" for node in cluster["nodes"].values()):
+        nodes_arrived(ctx, cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2])
     ctx.effects.nodes_changed(
         describe(cluster), [node_details(cluster, node) for node in cluster["nodes"].values()]
     )

@@ -58,7 +58,7 @@ def update_cluster(ctx: Context, params: Record) -> Record:
 
 
 def _check_fixed(cluster: Record, params: Record) -> None:
-    """What the whole cluster keeps for life, and the role that the autoscaler is using."""
+    """Refuse to change what a cluster keeps for life, or the role that the autoscaler is using."""
     if "RestrictedInstanceGroups" in params or "RestrictedInstanceGroupsConfig" in params:
         raise refuse("Restricted instance groups are not part of the local AWS endpoint")
     settings = cluster["settings"]
@@ -145,7 +145,8 @@ def _capacity_missing(ctx: Context, plan: Record) -> str:
     for name, spec in plan["groups"].items():
         limit = ctx.faults.value("capacity", name)
         if limit is not None and spec["InstanceCount"] > limit:
-            return f"Insufficient capacity for instance group '{name}': {spec['InstanceCount']} asked, {int(limit)} there"
+            asked = spec["InstanceCount"]
+            return f"Insufficient capacity for instance group '{name}': {asked} asked, {int(limit)} available"
     return ""
 
 
