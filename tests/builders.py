@@ -5,6 +5,7 @@ import datetime
 from typing import Any
 
 import yaml
+
 from hpkit.checks import Finding, check
 from hpkit.config import Organization, parse, read_text
 
@@ -12,6 +13,7 @@ TODAY = datetime.date(2026, 11, 21)
 
 _BASE: dict[str, Any] = {
     "organization": "acme",
+    "clusterPolicy": {"idleResourceSharing": "Enabled"},
     "teams": [],
     "environments": {
         "dev": {

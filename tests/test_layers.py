@@ -21,7 +21,10 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "plan": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan"}, set()),
     "checks": (PURE - {"hpkit.whatif"}, set()),
     "whatif": (PURE, set()),
-    "components": (PURE | {"hpkit.components", "hpkit.resources"}, {"pulumi", "pulumi_aws", "pulumi_kubernetes"}),
+    "components": (
+        PURE | {"hpkit.components", "hpkit.resources"},
+        {"pulumi", "pulumi_aws", "pulumi_kubernetes"},
+    ),
     "resources": (PURE | {"hpkit.resources"}, {"pulumi", "pulumi_aws", "pulumi_kubernetes"}),
 }
 # Modules of the pure layers that no pure layer may touch: clock, network, processes.

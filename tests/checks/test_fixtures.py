@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from hpkit.checks import RULES
 from tests.builders import findings_in
 

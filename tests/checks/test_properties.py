@@ -5,10 +5,11 @@ import json
 from fractions import Fraction
 
 import pytest
-from hpkit.catalog import find_instance_type
-from hpkit.plan.derive import derive
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from hpkit.catalog import find_instance_type
+from hpkit.plan.derive import derive
 from tests.builders import findings, findings_in, group, organization, team, text_of, typed
 
 TYPES = ("ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.c5.2xlarge", "ml.g5.8xlarge")
@@ -17,19 +18,22 @@ NAMES = ("ada", "bob", "cyd", "dee", "eve")
 
 
 @st.composite
-def rows(draw, total=st.integers(0, 6)):
+def rows(draw):
     instance_type = draw(st.sampled_from(TYPES))
     kind = draw(st.sampled_from(["count", "share", "accelerators", "vCpu", "memoryInGiB", "partition"]))
     row: dict = {"instanceType": instance_type}
     if kind == "count":
-        row["count"] = draw(total)
+        row["count"] = draw(st.integers(0, 6))
     elif kind == "share":
         row["share"] = f"{draw(st.integers(0, 60))}%"
     elif kind == "accelerators" and instance_type != "ml.c5.2xlarge":
         row["accelerators"] = draw(st.integers(1, 12))
     elif kind == "partition":
         row["instanceType"] = "ml.p4d.24xlarge"
-        row["acceleratorPartition"] = {"type": draw(st.sampled_from(sorted(MIG))), "count": draw(st.integers(1, 20))}
+        row["acceleratorPartition"] = {
+            "type": draw(st.sampled_from(sorted(MIG))),
+            "count": draw(st.integers(1, 20)),
+        }
     elif kind == "vCpu":
         row["vCpu"] = draw(st.integers(1, 100)) / 2
     else:
@@ -157,7 +161,8 @@ def test_the_order_of_a_teams_rows_changes_no_sum(data, random):
 
 scalars = st.none() | st.booleans() | st.integers(-5, 10**12) | st.floats() | st.text(max_size=12)
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
 )
 
 
@@ -182,7 +187,10 @@ def places(value, path=()):
 
 FULL = organization(
     teams=[team("ada", sharing={"strategy": "LendAndBorrow", "borrowLimit": 50}), team("bob")],
-    allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 2}], "bob": [{"instanceType": "ml.g5.12xlarge", "share": "40%"}]},
+    allocations={
+        "ada": [{"instanceType": "ml.g5.12xlarge", "count": 2}],
+        "bob": [{"instanceType": "ml.g5.12xlarge", "share": "40%"}],
+    },
     environment={
         "autoscaling": {
             "nodeClasses": [{"name": "burst", "instanceGroups": ["gpu"]}],

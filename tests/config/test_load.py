@@ -1,6 +1,7 @@
 """Reading files that are wrong in every way a file can be."""
 
 import pytest
+
 from hpkit.config import format_path, read_file, read_text
 from hpkit.errors import InputError
 from tests.builders import findings_in, organization, text_of
@@ -46,7 +47,8 @@ def test_an_alias_bomb_is_refused_and_not_unfolded():
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(b"", "empty"), (b"# only a comment\n", "empty"), (b"- a\n", "a list"), (b"word\n", "text")]
+    ("content", "says"),
+    [(b"", "empty"), (b"# only a comment\n", "empty"), (b"- a\n", "a list"), (b"word\n", "text")],
 )
 def test_a_file_that_is_no_map_says_what_it_is(content, says):
     (found,) = findings_in(content)

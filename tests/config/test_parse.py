@@ -1,10 +1,11 @@
 """The form of an organization: keys, types, limits of the API, and what is said of each."""
 
 import pytest
+from jsonschema import Draft202012Validator
+
 from hpkit.catalog import limit
 from hpkit.config.parse import fields_at
 from hpkit.config.reference import json_schema
-from jsonschema import Draft202012Validator
 from tests.builders import findings, organization, team
 
 
@@ -93,7 +94,9 @@ def test_a_wrong_enum_member_names_the_nearest(value):
     assert "must be one of Automatic, None" in found.message
 
 
-@pytest.mark.parametrize(("value", "fix"), [("4", "Write it without quotes."), ("04", "Write it without leading zeros.")])
+@pytest.mark.parametrize(
+    ("value", "fix"), [("4", "Write it without quotes."), ("04", "Write it without leading zeros.")]
+)
 def test_a_number_in_quotes_says_how_to_write_it(value, fix):
     assert only(with_group(instanceCount=value)).fix == fix
 

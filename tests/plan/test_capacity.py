@@ -3,12 +3,13 @@
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hpkit.catalog import find_instance_type
 from hpkit.plan.capacity import apportion, overruns, pool_instances, quantity, quota_table, reserve, usage
 from hpkit.plan.derive import derive
 from hpkit.plan.model import Partition, QuotaRow, TypeCapacity
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.builders import group, organization, team, typed
 
 G5 = find_instance_type("ml.g5.12xlarge")  # 48 vCPU, 192 GiB, 4 GPUs
@@ -79,7 +80,8 @@ def test_fractions_and_counts_are_summed_in_every_dimension():
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("16", 16), ("500m", Fraction(1, 2)), ("64Gi", 64 * 2**30), ("1.5k", 1500), ("2M", 2 * 10**6)]
+    ("text", "value"),
+    [("16", 16), ("500m", Fraction(1, 2)), ("64Gi", 64 * 2**30), ("1.5k", 1500), ("2M", 2 * 10**6)],
 )
 def test_quantities_are_exact(text, value):
     assert quantity(text) == value
@@ -151,9 +153,9 @@ def test_karpenters_groups_add_to_the_maximum_only():
             }
         },
     )
-    assert derive(typed(data), "dev").capacity["ml.g5.12xlarge"] == TypeCapacity(
-        4, 6, ("burst", "gpu"), ("pool",)
-    ), "10 GPUs are two instances of four, and a rest that no instance fits"
+    assert derive(typed(data), "dev").capacity["ml.g5.12xlarge"] == TypeCapacity(4, 6, ("burst", "gpu"), ("pool",)), (
+        "10 GPUs are two instances of four, and a rest that no instance fits"
+    )
 
 
 def test_a_flexible_group_guarantees_none_of_its_types():

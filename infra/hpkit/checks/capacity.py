@@ -170,7 +170,9 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
             if problem:
                 key = "acceleratorPartition" if row.partition else "accelerators"
                 yield Issue(
-                    (*row.path, key), f"{team.name} asks for {problem}", "Ask for what the type has, or another type."
+                    (*row.path, key),
+                    f"{team.name} asks for {problem}",
+                    "Ask for what the type has, or another type.",
                 )
             elif None in (usage(row, instance).vector[1:4]):
                 yield Issue(
@@ -215,10 +217,7 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
             if not share.borrow_limit:
                 continue
             if share.borrow_limit > share.borrowable:
-                beyond.append(
-                    f"{name}: limit {amount(share.borrow_limit)}, others can lend "
-                    f"{amount(share.borrowable)}"
-                )
+                beyond.append(f"{name}: limit {amount(share.borrow_limit)}, others can lend {amount(share.borrowable)}")
             else:
                 reachable = True
         # One percentage serves all types: it is too high only where no type can fill it.

@@ -137,7 +137,8 @@ def _labels_and_taints(context: Context) -> Iterator[Issue]:
         if group.taints and group.deep_health_checks:
             yield Issue(
                 (*path, "taints"),
-                f"{group.name} has {len(group.taints)} custom taints together with deep health checks, which the service refuses",
+                f"{group.name} has {len(group.taints)} custom taints together with deep health checks, "
+                "which the service refuses",
                 "Remove the taints, or deepHealthChecks.",
             )
         keys: list[tuple[str, Path]] = [(key, (*path, "labels", key)) for key in group.labels]
@@ -225,6 +226,6 @@ RULES = (
          _labels_and_taints),
     Rule("CLU006", "error", "A group has either instanceType or up to 20 instanceTypes.", _API, _one_style),
     Rule("CLU007", "error", "minInstanceCount is at most instanceCount.", _API, _counts),
-    Rule("CLU008", "error", "A drain policy stands with DrainFirst, and DrainFirst with a batch size.", _API, _patching),
+    Rule("CLU008", "error", "A drain policy goes with DrainFirst, DrainFirst with a batch size.", _API, _patching),
     Rule("CLU009", "warning", "A cluster has at most 20 groups.", _GUIDE, _number_of_groups),
 )  # fmt: skip

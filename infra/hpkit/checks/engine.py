@@ -47,8 +47,7 @@ def check(document: Document, parsed: Parsed, *, file: str, today: datetime.date
     file is the name to show; today decides which waivers have expired.
     """
     issues = {
-        _key(problem.rule, problem.path, problem.message): _Placed.of_problem(problem)
-        for problem in parsed.problems
+        _key(problem.rule, problem.path, problem.message): _Placed.of_problem(problem) for problem in parsed.problems
     }
     if parsed.organization is not None:
         for placed in _judge(parsed.organization, document, today):
@@ -80,15 +79,11 @@ class _Placed:
 def _judge(organization: Organization, document: Document, today: datetime.date) -> Iterable[_Placed]:
     for environment in sorted(organization.environments):
         context = Context(organization, environment, derive(organization, environment))
-        found = [
-            _Placed(rule.id, issue) for rule in RULES if rule.check is not None for issue in rule.check(context)
-        ]
+        found = [_Placed(rule.id, issue) for rule in RULES if rule.check is not None for issue in rule.check(context)]
         yield from _waive(context, found, document, today)
 
 
-def _waive(
-    context: Context, found: list[_Placed], document: Document, today: datetime.date
-) -> Iterable[_Placed]:
+def _waive(context: Context, found: list[_Placed], document: Document, today: datetime.date) -> Iterable[_Placed]:
     """Leave out what valid waivers cover, and judge the waivers themselves."""
     covered: set[int] = set()
     for index, waiver in enumerate(context.spec.waivers):
@@ -98,7 +93,11 @@ def _waive(
             why = "which no rule has" if rule is None else "which cannot be waived"
             yield _Placed(
                 "WAI003",
-                Issue((*path, "rule"), f"a waiver of {waiver.rule}, {why}", "Remove the waiver and mend the cause."),
+                Issue(
+                    (*path, "rule"),
+                    f"a waiver of {waiver.rule}, {why}",
+                    "Remove the waiver and mend the cause.",
+                ),
             )
             continue
         hits = {position for position, placed in enumerate(found) if _covers(waiver, placed, document)}

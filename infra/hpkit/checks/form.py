@@ -29,11 +29,13 @@ def _unique_names(context: Context) -> Iterator[Issue]:
     ]
     if autoscaling is not None:
         lists.append(
-            ("NodeClass", (*base, "autoscaling", "nodeClasses"), [each.name for each in autoscaling.node_classes])
+            (
+                "NodeClass",
+                (*base, "autoscaling", "nodeClasses"),
+                [each.name for each in autoscaling.node_classes],
+            )
         )
-        lists.append(
-            ("NodePool", (*base, "autoscaling", "nodePools"), [each.name for each in autoscaling.node_pools])
-        )
+        lists.append(("NodePool", (*base, "autoscaling", "nodePools"), [each.name for each in autoscaling.node_pools]))
     if spec.governance is not None and spec.governance.cluster_policy is not None:
         names = [each.name for each in spec.governance.cluster_policy.priority_classes]
         lists.append(("priority class", (*base, "governance", "clusterPolicy", "priorityClasses"), names))

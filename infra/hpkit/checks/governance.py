@@ -63,7 +63,7 @@ def _rows(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, index),
                     f"{team}: {message}",
-                    "Write one of count, share, or fractions (accelerators or acceleratorPartition, vCpu, memoryInGiB).",
+                    "Write count, share, or fractions (accelerators or acceleratorPartition, vCpu, memoryInGiB).",
                 )
     for index, each in enumerate(context.organization.teams):
         if len(each.sharing.absolute_borrow_limits) > _MOST_ROWS:

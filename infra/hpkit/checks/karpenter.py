@@ -101,9 +101,7 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 fix = f"Use one of {listing(list(_KEYS))}."
                 if requirement.key == "karpenter.sh/capacity-type":
                     fix = "Set capacityType on the instance group: HyperPod ignores this requirement."
-                yield Issue(
-                    (*path, "key"), f"{pool.name}: HyperPod does not support the key `{requirement.key}`", fix
-                )
+                yield Issue((*path, "key"), f"{pool.name}: HyperPod does not support the key `{requirement.key}`", fix)
             if requirement.operator not in _OPERATORS:
                 yield Issue(
                     (*path, "operator"),
@@ -142,7 +140,9 @@ def _pools_match(context: Context) -> Iterator[Issue]:
             )
         elif not derived[pool.name].instance_types:
             groups = [group for group in context.plan.groups if group.spec.name in node_class.instance_groups]
-            have = sorted({f"{name} in {zone}" for group in groups for name in group.spec.types for zone in group.zones})
+            have = sorted(
+                {f"{name} in {zone}" for group in groups for name in group.spec.types for zone in group.zones}
+            )
             yield Issue(
                 (*path, "requirements"),
                 f"the requirements of {pool.name} match none of the groups of {pool.node_class} "

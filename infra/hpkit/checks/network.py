@@ -86,7 +86,9 @@ def _zones(context: Context) -> Iterator[Issue]:
         name = zone.availability_zone
         if name[:-1] != context.spec.region:
             yield Issue(
-                path, f"the zone {name} is not in {context.spec.region}", "Name a zone of the environment's region."
+                path,
+                f"the zone {name} is not in {context.spec.region}",
+                "Name a zone of the environment's region.",
             )
         if name in seen:
             yield Issue(path, f"the zone {name} stands twice", "Keep one entry a zone.")

@@ -32,8 +32,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command = importlib.import_module(f"hpkit.cli.{_module(cmd_name)}").command
-        assert isinstance(command, click.Command)
+        command: click.Command = importlib.import_module(f"hpkit.cli.{_module(cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -61,7 +61,7 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
     return "\n".join(lines)
 
 
-def _json(findings: list[Finding], loaded: list[Loaded]) -> str:
+def _json(findings: list[Finding], _loaded: list[Loaded]) -> str:
     summary = summarize(findings)
     return json.dumps(
         {
@@ -73,7 +73,7 @@ def _json(findings: list[Finding], loaded: list[Loaded]) -> str:
     )
 
 
-def _github(findings: list[Finding], loaded: list[Loaded]) -> str:
+def _github(findings: list[Finding], _loaded: list[Loaded]) -> str:
     """Write workflow commands; GitHub puts each on its line of the pull request."""
     return "\n".join(
         f"::{finding.severity} file={_property(finding.file)},line={finding.line},col={finding.column},"
@@ -90,7 +90,7 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _sarif(findings: list[Finding], loaded: list[Loaded]) -> str:
+def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
     rules = [
         {
             "id": rule.id,

@@ -3,7 +3,6 @@
 import datetime
 import difflib
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -126,7 +125,7 @@ def command(only_check: bool) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(f".{path.name}.new")
             temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
+            temporary.replace(path)
             click.echo(f"wrote {name}")
     if only_check and stale:
         click.echo(f"out of date: {', '.join(stale)}; run `hpkit generate`", err=True)

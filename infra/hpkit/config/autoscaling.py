@@ -45,9 +45,7 @@ class Disruption(Model):
         pattern="^(?:WhenEmpty|WhenEmptyOrUnderutilized)$",
         description="WhenEmpty or WhenEmptyOrUnderutilized.",
     )
-    consolidate_after: str = Field(
-        default="5m", pattern=_DURATION, description="Idle time before removal, or Never."
-    )
+    consolidate_after: str = Field(default="5m", pattern=_DURATION, description="Idle time before removal, or Never.")
     budgets: tuple[Budget, ...] = Field(default=(), description="Absent: Karpenter's default of 10%.")
 
 

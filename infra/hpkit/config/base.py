@@ -59,9 +59,7 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+\Z")
 
 def _version(value: Any) -> Any:
     if isinstance(value, float):
-        raise PydanticCustomError(
-            "version_float", "a version without quotes is a number, and 1.30 as a number is 1.3"
-        )
+        raise PydanticCustomError("version_float", "a version without quotes is a number, and 1.30 as a number is 1.3")
     if isinstance(value, str) and not _VERSION.match(value):
         raise PydanticCustomError("version_form", "not a version like 1.33")
     return value

@@ -23,9 +23,7 @@ class Taint(Model):
     """A Kubernetes taint."""
 
     key: Annotated[str, Api("ClusterKubernetesTaintKey")] = Field(description="Taint key.")
-    value: Annotated[str, Api("ClusterKubernetesTaintValue")] | None = Field(
-        default=None, description="Taint value."
-    )
+    value: Annotated[str, Api("ClusterKubernetesTaintValue")] | None = Field(default=None, description="Taint value.")
     effect: Annotated[str, Api("ClusterKubernetesTaintEffect")] = Field(
         description="NoSchedule, PreferNoSchedule or NoExecute."
     )
@@ -47,7 +45,9 @@ class DeploymentConfig(Model):
         default=None, description="Seconds between batches, 0–3600."
     )
     auto_rollback_alarms: tuple[Annotated[str, Api("AlarmName")], ...] = Field(
-        default=(), description="CloudWatch alarms that stop and roll back the update, at most 10.", max_length=10
+        default=(),
+        description="CloudWatch alarms that stop and roll back the update, at most 10.",
+        max_length=10,
     )
 
 
@@ -105,9 +105,7 @@ class InstanceGroup(Model):
     availability_zone: str | None = Field(
         default=None, description="Pins the group to this zone's subnet. Absent: all zones' subnets."
     )
-    capacity_type: Literal["OnDemand", "Spot"] = Field(
-        default="OnDemand", description="Cannot change after creation."
-    )
+    capacity_type: Literal["OnDemand", "Spot"] = Field(default="OnDemand", description="Cannot change after creation.")
     ebs_volume_gib: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
         default=None, alias="ebsVolumeGiB", description="Extra volume at /opt/sagemaker, GiB."
     )
@@ -143,9 +141,9 @@ class TieredStorage(Model):
     """Managed tiered checkpointing."""
 
     mode: Annotated[str, Api("ClusterConfigMode")] = Field(description="Enable or Disable.")
-    instance_memory_allocation_percentage: (
-        Annotated[int, Api("ClusterInstanceMemoryAllocationPercentage")] | None
-    ) = Field(default=None, description="Percent of node memory, 20–100.")
+    instance_memory_allocation_percentage: Annotated[int, Api("ClusterInstanceMemoryAllocationPercentage")] | None = (
+        Field(default=None, description="Percent of node memory, 20–100.")
+    )
 
 
 class Cluster(Model):

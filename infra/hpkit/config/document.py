@@ -7,6 +7,7 @@ __all__ = ["Document", "Mark", "Node", "Path", "Problem", "format_path"]
 
 Path = tuple[str | int, ...]
 
+
 @dataclass(frozen=True, slots=True, order=True)
 class Mark:
     """A place in a file; line and column count from 1."""

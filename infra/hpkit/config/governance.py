@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Api, Model, Name
+from hpkit.config.base import Api, Model
 
 __all__ = [
     "AbsoluteBorrowLimit",
@@ -52,9 +52,7 @@ class AcceleratorPartition(Model):
     """MIG partitions of one profile."""
 
     type: str = Field(description="MIG profile, such as `mig-1g.5gb`.")
-    count: Annotated[int, Api("AcceleratorPartitionConfigCountInteger")] = Field(
-        description="Number of partitions."
-    )
+    count: Annotated[int, Api("AcceleratorPartitionConfigCountInteger")] = Field(description="Number of partitions.")
 
 
 class AbsoluteBorrowLimit(Model):
@@ -77,7 +75,8 @@ class Sharing(Model):
         "With LendAndBorrow and no limit the service takes 50.",
     )
     absolute_borrow_limits: tuple[AbsoluteBorrowLimit, ...] = Field(
-        default=(), description="Limits in instances, per type; for a type named here they replace the percentage."
+        default=(),
+        description="Limits in instances, per type; for a type named here they replace the percentage.",
     )
 
 
@@ -120,9 +119,7 @@ class AllocationRow(Model):
     elastic: bool = Field(
         default=False, description="Counts on Karpenter: must fit the maximum, not the guaranteed capacity."
     )
-    future: bool = Field(
-        default=False, description="The type comes later: its absence is a warning, not an error."
-    )
+    future: bool = Field(default=False, description="The type comes later: its absence is a warning, not an error.")
 
 
 class SharedPool(Model):
@@ -135,9 +132,7 @@ class SharedPool(Model):
 class Governance(Model):
     """Task governance of one environment: policy and every team's share."""
 
-    cluster_policy: ClusterPolicy | None = Field(
-        default=None, description="Replaces the organization's policy, whole."
-    )
+    cluster_policy: ClusterPolicy | None = Field(default=None, description="Replaces the organization's policy, whole.")
     allocations: dict[str, tuple[AllocationRow, ...]] = Field(
         default={}, description="Team → rows. A team without rows has no queue in this environment."
     )

@@ -7,11 +7,13 @@ problem), refuses what would loop or exhaust memory, and never raises for the co
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from hpkit.config.document import Document, Mark, Node, Path, Problem
+from hpkit.config.document import Document, Mark, Node, Problem
+from hpkit.config.document import Path as ValuePath
 from hpkit.errors import InputError
 
 __all__ = ["MAX_BYTES", "read_file", "read_text"]
@@ -59,7 +61,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     """
     name = os.fspath(path)
     try:
-        with open(name, "rb") as file:
+        with Path(name).open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise InputError(f"{name}: no such file") from None
@@ -75,7 +77,7 @@ def _unreadable(message: str, fix: str, *, mark: Mark | None = None) -> Document
     return Document(None, (Problem("CFG005", (), message, fix, mark or Mark(1, 1)),), None)
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     def __init__(self, message: str, fix: str, mark: Mark) -> None:
         super().__init__(message)
         self.problem = Problem("CFG005", (), message, fix, mark)
@@ -93,7 +95,7 @@ class _Composer:
     def compose(self, text: str) -> Document:
         try:
             root = self._root(self._events(text))
-        except _Refused as refused:
+        except _RefusedError as refused:
             return Document(None, (*self.problems, refused.problem), None)
         except yaml.MarkedYAMLError as error:
             return _syntax_error(error, text)
@@ -110,7 +112,7 @@ class _Composer:
         root: Node | None = None
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise _Refused(
+                raise _RefusedError(
                     "the file holds more than one YAML document",
                     "Keep one organization a file; remove the second `---`.",
                     _mark(event),
@@ -127,16 +129,14 @@ class _Composer:
             done: Node | None = None
             self.count += 1
             if self.count > _MAX_NODES:
-                raise _Refused("the file holds over a million values", "Remove repeated aliases.", _mark(event))
+                raise _RefusedError("the file holds over a million values", "Remove repeated aliases.", _mark(event))
             if isinstance(event, yaml.AliasEvent):
                 done = self._alias(event)
             elif isinstance(event, yaml.ScalarEvent):
                 done = self._scalar(event, stack)
             elif isinstance(event, yaml.CollectionStartEvent):
                 if len(stack) >= _MAX_DEPTH:
-                    raise _Refused(
-                        f"nested deeper than {_MAX_DEPTH} levels", "Close the brackets.", _mark(event)
-                    )
+                    raise _RefusedError(f"nested deeper than {_MAX_DEPTH} levels", "Close the brackets.", _mark(event))
                 stack.append(_Frame(event, isinstance(event, yaml.MappingStartEvent)))
                 if event.anchor:
                     self.open.add(event.anchor)
@@ -152,7 +152,7 @@ class _Composer:
     def _alias(self, event: yaml.AliasEvent) -> Node:
         mark, name = _mark(event), event.anchor
         if name in self.open:
-            raise _Refused(
+            raise _RefusedError(
                 f"the alias *{name} stands inside &{name} itself, so the value would contain itself",
                 f"Move the part that &{name} marks out, or write the value in full.",
                 mark,
@@ -160,7 +160,7 @@ class _Composer:
         node = self.anchors.get(name)
         if node is None:
             known = ", ".join(f"&{anchor}" for anchor in sorted(self.anchors)) or "none"
-            raise _Refused(
+            raise _RefusedError(
                 f"the alias *{name} has no anchor before it (anchors so far: {known})",
                 f"Mark the value with &{name} first.",
                 mark,
@@ -213,9 +213,9 @@ class _Composer:
             self._put(frame, frame.key, node)
             frame.key = None
 
-    def _key(self, node: Node, frame: "_Frame", path: Path) -> tuple[str, Mark]:
+    def _key(self, node: Node, frame: "_Frame", path: ValuePath) -> tuple[str, Mark]:
         if not isinstance(node.value, str):
-            raise _Refused("a list or a map stands where a key belongs", "Use a plain word as key.", node.mark)
+            raise _RefusedError("a list or a map stands where a key belongs", "Use a plain word as key.", node.mark)
         key = node.value
         if key in frame.own:
             first = frame.node.keys[key]
@@ -240,7 +240,7 @@ class _Composer:
             return
         merged = [node] if isinstance(node.value, dict) else list(node.children.values())
         if not merged or not all(isinstance(source.value, dict) for source in merged):
-            raise _Refused("`<<` takes a map, or a list of maps", "Point it at an anchor of a map.", mark)
+            raise _RefusedError("`<<` takes a map, or a list of maps", "Point it at an anchor of a map.", mark)
         for source in merged:
             for child, value in source.children.items():
                 if child not in frame.node.children:
@@ -263,7 +263,7 @@ def _mark(event: yaml.Event) -> Mark:
     return Mark(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-def _path(stack: list[_Frame], last: str | None) -> Path:
+def _path(stack: list[_Frame], last: str | None) -> ValuePath:
     steps: list[str | int] = []
     for frame in stack:
         if not frame.mapping:
@@ -322,6 +322,4 @@ def _control_character(error: yaml.reader.ReaderError, text: str) -> Document:
     character = chr(error.character) if isinstance(error.character, int) else str(error.character)
     offset = max(text.find(character), 0)
     mark = Mark(text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1)
-    return _unreadable(
-        f"the character U+{ord(character):04X} is not allowed in YAML", "Remove it.", mark=mark
-    )
+    return _unreadable(f"the character U+{ord(character):04X} is not allowed in YAML", "Remove it.", mark=mark)

@@ -52,9 +52,7 @@ def fields_at(path: Path) -> tuple[str, ...]:
     for step in path:
         current = _step(current, step)
     models = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
-    return tuple(
-        field.alias or name for model in models for name, field in model.model_fields.items()
-    )
+    return tuple(field.alias or name for model in models for name, field in model.model_fields.items())
 
 
 def _not_a_mapping(document: Document) -> Problem:
@@ -66,9 +64,7 @@ def _not_a_mapping(document: Document) -> Problem:
     return Problem("CFG005", (), message, "Begin with `organization: <name>`.", document.locate(()))
 
 
-def _validate(
-    document: Document, data: dict[str, Any]
-) -> tuple[Organization | None, list[Problem], tuple[Path, ...]]:
+def _validate(document: Document, data: dict[str, Any]) -> tuple[Organization | None, list[Problem], tuple[Path, ...]]:
     problems: list[Problem] = []
     unread: list[Path] = []
     while True:
@@ -77,7 +73,7 @@ def _validate(
         except ValidationError as error:
             details = error.errors(include_url=False, include_context=True, include_input=True)
             left_out: set[str] = set()
-            for detail in details:
+            for detail in _without_consequences(details):
                 # Key errors end in "[key]"; the path that people know has no such step.
                 path = tuple(step for step in detail["loc"] if step != "[key]")
                 problems.append(_problem(document, detail, path))
@@ -97,6 +93,19 @@ def _validate(
             data = {**data, "environments": kept}
 
 
+def _without_consequences(details: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Leave out the length of a list that is only too short because its items are wrong."""
+    return [
+        detail
+        for detail in details
+        if detail["type"] != "too_short"
+        or not any(
+            len(other["loc"]) > len(detail["loc"]) and other["loc"][: len(detail["loc"])] == detail["loc"]
+            for other in details
+        )
+    ]
+
+
 def _without(data: Any, path: Path) -> Any:
     """Copy data without the value at path; only the way to it is copied."""
     step, rest = path[0], path[1:]
@@ -114,7 +123,11 @@ def _problem(document: Document, detail: ErrorDetails, path: Path) -> Problem:
     if kind == "missing":
         here = format_path(path[:-1], document.data) or "the file"
         return Problem(
-            "CFG003", path, f"`{path[-1]}` is missing in {here}", _missing_fix(path), document.locate(path[:-1])
+            "CFG003",
+            path,
+            f"`{path[-1]}` is missing in {here}",
+            _missing_fix(path),
+            document.locate(path[:-1]),
         )
     shown = _shown(document, path, detail["input"])
     message, fix = _wrong(detail, shown, str(path[-1]) if path else "the file")
@@ -127,9 +140,7 @@ def _unknown_key(document: Document, path: Path) -> Problem:
     here = format_path(path[:-1], document.data) or "the file"
     nearest = next((name for name in known if near and name.lower() == near[0]), None)
     fix = f"Did you mean `{nearest}`?" if nearest else f"Known here: {', '.join(known) or 'no key at all'}."
-    return Problem(
-        "CFG001", path, f"unknown key `{key}` in {here}", fix, document.locate(path, key=True)
-    )
+    return Problem("CFG001", path, f"unknown key `{key}` in {here}", fix, document.locate(path, key=True))
 
 
 def _missing_fix(path: Path) -> str:
@@ -190,7 +201,10 @@ def _wrong(detail: ErrorDetails, shown: str, field: str) -> tuple[str, str]:
         bound = context.get("min_length", context.get("max_length"))
         side = "at least" if kind.endswith("short") else "at most"
         unit = "characters" if kind.startswith("string") else "items"
-        return f"{field} has a length that is not allowed: {side} {bound} {unit}", f"Write {side} {bound} {unit}."
+        return (
+            f"{field} has a length that is not allowed: {side} {bound} {unit}",
+            f"Write {side} {bound} {unit}.",
+        )
     message = detail["msg"]
     return f"{field} is {shown}: {message[:1].lower()}{message[1:]}", "Mend the value."
 

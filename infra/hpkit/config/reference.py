@@ -14,9 +14,18 @@ __all__ = ["json_schema", "reference"]
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of an organization file."""
     schema = Organization.model_json_schema(by_alias=True)
+    for model in _models():
+        properties = (schema if model is Organization else schema["$defs"][model.__name__])["properties"]
+        for name, field in model.model_fields.items():
+            # Beside a $ref pydantic leaves the field's own description out.
+            properties[field.alias or name]["description"] = field.description
     # Top-level keys that begin with x- hold anchors, and are not read.
     schema["patternProperties"] = {"^x-": {}}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hpkit organization", **schema}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "hpkit organization",
+        **schema,
+    }
 
 
 def reference() -> str:
@@ -29,22 +38,27 @@ def reference() -> str:
         "",
         "This page is generated from the models; `hpkit schema` writes the same as JSON Schema for editors.",
     ]
-    seen: list[type[BaseModel]] = []
-    todo: list[type[BaseModel]] = [Organization]
-    while todo:
-        model = todo.pop(0)
-        if model in seen:
-            continue
-        seen.append(model)
+    for model in _models():
         lines += ["", f"## {model.__name__}", "", (model.__doc__ or "").strip(), ""]
         lines += ["| key | takes | default | meaning |", "|---|---|---|---|"]
         for name, field in model.model_fields.items():
-            takes, models = _takes(field.annotation)
-            todo += models
+            takes, _ = _takes(field.annotation)
             default = "required" if field.is_required() else _default(field.default)
             meaning = (field.description or "").replace("|", "\\|")
             lines.append(f"| `{field.alias or name}` | {takes} | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def _models() -> list[type[BaseModel]]:
+    """Return every section's model, from the root outward."""
+    seen: list[type[BaseModel]] = []
+    todo: list[type[BaseModel]] = [Organization]
+    while todo:
+        model = todo.pop(0)
+        if model not in seen:
+            seen.append(model)
+            todo += [inner for field in model.model_fields.values() for inner in _takes(field.annotation)[1]]
+    return seen
 
 
 def _takes(annotation: Any) -> tuple[str, list[type[BaseModel]]]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from hpkit.catalog import InstanceType, addons, find_instance_type
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup
-from hpkit.config.governance import AllocationRow, Governance, Team
+from hpkit.config.governance import AllocationRow, Governance, SharedPool, Team
 from hpkit.config.network import Network
 from hpkit.config.organization import Environment, Organization
 from hpkit.plan.capacity import apportion, dimensions_of, pool_instances, reserve
@@ -64,9 +64,7 @@ def derive(organization: Organization, environment: str) -> Plan:
         GroupPlan(group, _group_zones(group, zones), node_class_of.get(group.name))
         for group in sorted(spec.cluster.instance_groups, key=lambda group: group.name)
     )
-    pools = tuple(
-        _node_pool(pool, groups) for pool in sorted(_pools(spec), key=lambda pool: pool.name)
-    )
+    pools = tuple(_node_pool(pool, groups) for pool in sorted(_pools(spec), key=lambda pool: pool.name))
     capacity = _capacity(groups, pools)
     governance = spec.governance
     policy = None if governance is None else governance.cluster_policy or organization.cluster_policy
@@ -145,9 +143,7 @@ def _node_pool(spec: NodePool, groups: tuple[GroupPlan, ...]) -> NodePoolPlan:
             zones &= set(requirement.values)
         elif requirement.key == ARCHITECTURE_KEY and "amd64" not in requirement.values:
             types = set()
-    kept = {
-        name for group in own for name in group.spec.types if name in types and zones.intersection(group.zones)
-    }
+    kept = {name for group in own for name in group.spec.types if name in types and zones.intersection(group.zones)}
     return NodePoolPlan(spec, tuple(sorted(kept)), tuple(sorted(zones)))
 
 
@@ -209,11 +205,8 @@ def _maximum(name: str, fixed: int, pools: tuple[NodePoolPlan, ...]) -> int | No
     return total
 
 
-def _teams(
-    organization: Organization, environment: str, capacity: Mapping[str, TypeCapacity]
-) -> tuple[TeamPlan, ...]:
-    governance = organization.environments[environment].governance
-    assert governance is not None
+def _teams(organization: Organization, environment: str, capacity: Mapping[str, TypeCapacity]) -> tuple[TeamPlan, ...]:
+    governance = organization.environments[environment].governance or Governance()
     counts = _share_counts(governance, capacity)
     known = {team.name: team for team in organization.teams}
     teams = [
@@ -226,9 +219,7 @@ def _teams(
     return tuple(sorted(teams, key=lambda team: team.name))
 
 
-def _share_counts(
-    governance: Governance, capacity: Mapping[str, TypeCapacity]
-) -> dict[tuple[str, int], int]:
+def _share_counts(governance: Governance, capacity: Mapping[str, TypeCapacity]) -> dict[tuple[str, int], int]:
     """Return (team, index of the row) → instances, for all rows with a share."""
     shares: dict[tuple[str, bool], dict[tuple[str, int], Fraction]] = {}
     for team, rows in governance.allocations.items():
@@ -280,21 +271,16 @@ def _team(team: Team, rows: tuple[QuotaRow, ...]) -> TeamPlan:
         fair_share_weight=team.fair_share_weight,
         strategy=team.sharing.strategy,
         borrow_limit=team.sharing.borrow_limit,
-        absolute_borrow_limits={
-            limit.instance_type: limit.count for limit in team.sharing.absolute_borrow_limits
-        },
+        absolute_borrow_limits={limit.instance_type: limit.count for limit in team.sharing.absolute_borrow_limits},
         preempt_team_tasks=team.preempt_team_tasks,
         members=team.members,
         rows=rows,
     )
 
 
-def _shared_pool(
-    governance: Governance, teams: list[TeamPlan], capacity: Mapping[str, TypeCapacity]
-) -> TeamPlan:
+def _shared_pool(governance: Governance, teams: list[TeamPlan], capacity: Mapping[str, TypeCapacity]) -> TeamPlan:
     """Return the pool as a team: every whole instance that no firm row needs, all of it lent."""
-    pool = governance.shared_pool
-    assert pool is not None
+    pool = governance.shared_pool or SharedPool()
     wanted: dict[str, list[QuotaRow]] = {}
     for team in teams:
         for row in team.rows:

@@ -80,12 +80,13 @@ def _eks(plan: Plan) -> Iterator[Outline]:
 
 
 def _hyperpod(plan: Plan) -> Iterator[Outline]:
-    groups = tuple(
-        Outline("", group.spec.name, _group_detail(group)) for group in plan.groups
-    )
+    groups = tuple(Outline("", group.spec.name, _group_detail(group)) for group in plan.groups)
     recovery = plan.spec.cluster.node_recovery
     yield Outline(
-        "hyperpod.Cluster", plan.spec.cluster.name, f"continuous provisioning, node recovery {recovery}", groups
+        "hyperpod.Cluster",
+        plan.spec.cluster.name,
+        f"continuous provisioning, node recovery {recovery}",
+        groups,
     )
 
 
@@ -114,7 +115,9 @@ def _governance(plan: Plan) -> Iterator[Outline]:
     if plan.policy is None:
         return
     policy = plan.policy
-    detail = f"{policy.task_prioritization}, fair share {policy.fair_share}, idle sharing {policy.idle_resource_sharing}"
+    detail = (
+        f"{policy.task_prioritization}, fair share {policy.fair_share}, idle sharing {policy.idle_resource_sharing}"
+    )
     classes = tuple(
         Outline("", each.name, f"weight {each.weight}")
         for each in sorted(policy.priority_classes, key=lambda each: -each.weight)

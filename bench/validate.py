@@ -1,0 +1,71 @@
+"""Time and peak memory of `hpkit validate` as a whole process, by number of teams.
+
+Each organization has 8 instance types and a row of each for every team. Prints a line a size, and beside it the
+cost of importing the two libraries that it cannot do without.
+"""
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TYPES = [f"ml.g5.{size}xlarge" for size in (2, 4, 8, 12, 16, 24, 48)] + ["ml.p4d.24xlarge"]
+RUNS = 5
+
+
+def organization(teams: int) -> str:
+    lines = ["organization: bench", "clusterPolicy: {idleResourceSharing: Enabled}", "teams:"]
+    lines += [f"  - {{name: team-{index}, fairShareWeight: {index % 100}}}" for index in range(teams)]
+    lines += [
+        "environments:",
+        "  dev:",
+        "    region: us-west-2",
+        "    network:",
+        "      vpcCidr: 10.192.0.0/16",
+        "      zones: [{availabilityZone: us-west-2a, nodeCidr: 10.1.0.0/16}]",
+        '    eks: {version: "1.33"}',
+        "    cluster:",
+        "      name: bench",
+        "      instanceGroups:",
+    ]
+    lines += [
+        f"        - {{name: g{index}, instanceType: {name}, instanceCount: {teams}, availabilityZone: us-west-2a}}"
+        for index, name in enumerate(TYPES)
+    ]
+    lines += ["    governance:", "      allocations:"]
+    for index in range(teams):
+        lines.append(f"        team-{index}:")
+        lines += [f"          - {{instanceType: {name}, count: 1}}" for name in TYPES]
+    return "\n".join(lines) + "\n"
+
+
+def measure(command: list[str]) -> tuple[float, int]:
+    times = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        times.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+    return statistics.median(times), peak
+
+
+def main() -> None:
+    python, hpkit = sys.executable, str(Path(sys.executable).parent / "hpkit")
+    base, memory = measure([python, "-c", "import pydantic, yaml"])
+    print(f"import pydantic, yaml: {base:.2f} s, {memory} MiB")
+    before = None
+    with tempfile.TemporaryDirectory() as folder:
+        for teams in (10, 100, 1000):
+            file = Path(folder) / f"{teams}.yaml"
+            file.write_text(organization(teams))
+            seconds, memory = measure([hpkit, "validate", str(file)])
+            growth = f", {seconds / before:.1f} times the line before" if before else ""
+            print(f"{teams:5} teams: {seconds:.2f} s = {seconds / base:.1f} imports, {memory} MiB{growth}")
+            before = seconds
+
+
+if __name__ == "__main__":
+    main()

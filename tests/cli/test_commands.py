@@ -1,0 +1,82 @@
+"""`hpkit plan`, `quota`, `rules`, `schema` and `generate`."""
+
+import json
+
+import pytest
+
+from tests.cli.test_validate import ROOT, hpkit
+
+
+def test_help_lists_every_command_without_importing_them():
+    result = hpkit("--help", cwd=ROOT)
+    for name in ("validate", "plan", "quota", "rules", "schema", "instances"):
+        assert f"\n  {name} " in result.stdout
+
+
+def test_quota_shows_capacity_and_every_teams_part():
+    (stack,) = json.loads(hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)
+    gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.12xlarge")
+    assert (gpu["guaranteed"], gpu["maximum"], gpu["unreserved"]) == (4, 4, 0)
+    assert gpu["teams"] == [
+        {"team": "john", "reserved": 3, "elastic": 0, "borrowLimit": 1.5, "borrowable": 1, "lendable": 3},
+        {"team": "smith", "reserved": 1, "elastic": 0, "borrowLimit": 1, "borrowable": 1, "lendable": 1},
+    ]
+
+
+def test_quota_counts_what_karpenter_may_add_as_maximum():
+    (stack,) = json.loads(hpkit("quota", "--stack", "autoscale-dev", "--format", "json", cwd=ROOT).stdout)
+    gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.8xlarge")
+    assert (gpu["guaranteed"], gpu["maximum"]) == (2, 18)
+    assert [share["elastic"] for share in gpu["teams"]] == [0, 8]
+
+
+@pytest.mark.parametrize("command", ["quota", "plan"])
+def test_tables_and_trees_fit_80_columns(command):
+    text = hpkit(command, cwd=ROOT).stdout
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "\x1b" not in text
+
+
+def test_plan_lists_every_team_and_group():
+    (tree,) = json.loads(hpkit("plan", "--stack", "enterprise-prod", "--format", "json", cwd=ROOT).stdout)
+    text = json.dumps(tree)
+    for name in ("vision", "language", "speech", "ranking", "serving", "shared", "gpu", "system"):
+        assert f'"name": "{name}"' in text
+    assert tree["resources"] > 30
+
+
+def test_plan_of_a_file_that_cannot_be_read_shows_why(tmp_path):
+    (tmp_path / "bad.yaml").write_text("organization: [")
+    result = hpkit("plan", "bad.yaml", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "CFG005" in result.stderr
+
+
+def test_rules_lists_all_and_explains_one_with_examples():
+    listed = json.loads(hpkit("rules", "--format", "json", cwd=ROOT).stdout)
+    fixed = {"CAP001", "CAP002", "CAP003", "CAP004"}
+    assert {rule["id"] for rule in listed if not rule["waivable"] and rule["id"].startswith("CAP")} == fixed
+    text = hpkit("rules", "cap001", cwd=ROOT).stdout
+    assert "Fails: tests/stacks/acme.error.CAP001" in text
+    assert "Passes: tests/stacks/acme.happy.CAP001" in text
+    assert hpkit("rules", "CAP999", cwd=ROOT).returncode == 1
+
+
+def test_generated_files_are_up_to_date():
+    result = hpkit("generate", "--check", cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+
+
+def test_schema_writes_where_it_is_told(tmp_path):
+    assert hpkit("schema", "--write", "schema.json", cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "schema.json").read_text())["title"] == "hpkit organization"
+    result = hpkit("schema", "--write", "no/such/folder.json", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "No such file or directory" in result.stderr
+
+
+def test_the_options_of_two_commands_mean_the_same():
+    for command in ("validate", "plan", "quota"):
+        text = hpkit(command, "--help", cwd=ROOT).stdout
+        assert "--stack S" in text
+        assert "[FILE]..." in text

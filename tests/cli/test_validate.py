@@ -1,0 +1,208 @@
+"""`hpkit validate` as a process: formats, exit codes, and files that are no files."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.builders import organization, team, text_of
+
+HPKIT = Path(sys.executable).parent / "hpkit"
+ROOT = Path(__file__).parent.parent.parent
+FIXTURES = ROOT / "tests" / "stacks"
+
+
+def hpkit(*arguments, cwd, **environment):
+    result = subprocess.run(
+        [HPKIT, *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=60,
+    )
+    assert "Traceback" not in result.stderr + result.stdout
+    return result
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+    (tmp_path / "stacks").mkdir()
+    return tmp_path
+
+
+def write(project, name, data):
+    file = project / "stacks" / name
+    file.write_bytes(data if isinstance(data, bytes) else text_of(data))
+    return file
+
+
+BROKEN = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 5}]})
+
+
+def test_without_arguments_all_organizations_of_the_project_are_checked(project):
+    write(project, "one.yaml", organization())
+    write(project, "two.yaml", BROKEN)
+    (project / "stacks" / "Pulumi.one-dev.yaml").write_text("config: {}\n")
+    result = hpkit("validate", cwd=project)
+    assert result.returncode == 1
+    assert "stacks/two.yaml" in result.stdout
+    assert "5 × ml.g5.12xlarge reserved, 4 guaranteed (ada 5)" in result.stdout
+    assert result.stdout.endswith("1 error, 0 warnings in 2 files\n")
+
+
+def test_the_project_is_found_from_a_folder_below_it(project):
+    write(project, "one.yaml", organization())
+    (project / "deep" / "er").mkdir(parents=True)
+    assert hpkit("validate", cwd=project / "deep" / "er").returncode == 0
+
+
+def test_json_is_the_contract(project):
+    write(project, "two.yaml", BROKEN)
+    said = json.loads(hpkit("validate", "--format", "json", cwd=project).stdout)
+    assert said["summary"] == {"errors": 1, "warnings": 0}
+    (finding,) = said["findings"]
+    assert list(finding) == ["rule", "severity", "path", "file", "line", "column", "message", "fix"]
+    assert finding["path"] == "environments.dev.governance.allocations.ada[0]"
+    line = (project / "stacks" / "two.yaml").read_text().splitlines()[finding["line"] - 1]
+    assert "instanceType: ml.g5.12xlarge" in line
+
+
+def test_github_annotations_escape_what_workflow_commands_read(project):
+    write(project, "two.yaml", organization(teams=[team("a%,:b")]))
+    (line,) = hpkit("validate", "--format", "github", cwd=project).stdout.splitlines()
+    head, _, message = line.partition("::error ")[2].partition("::")
+    assert head.startswith("file=stacks/two.yaml,line=3,col=")
+    assert "title=GOV004 teams[a%25%2C%3Ab].name" in head
+    assert "a%25,:b" in message
+
+
+def test_sarif_carries_rules_and_places(project):
+    write(project, "two.yaml", BROKEN)
+    log = json.loads(hpkit("validate", "--format", "sarif", cwd=project).stdout)
+    (run,) = log["runs"]
+    (result,) = run["results"]
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "CAP001"
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "stacks/two.yaml"
+    assert place["region"]["startLine"] > 1
+
+
+def test_one_stack_leaves_other_environments_out(project):
+    data = organization(teams=[team("ada")])
+    data["environments"]["prod"] = BROKEN["environments"]["dev"]
+    write(project, "acme.yaml", data)
+    assert hpkit("validate", "--stack", "acme-dev", cwd=project).returncode == 0
+    assert hpkit("validate", "--stack", "acme-prod", cwd=project).returncode == 1
+
+
+def test_a_stacks_own_file_may_name_organization_and_environment(project):
+    write(project, "acme.yaml", BROKEN)
+    settings = "config:\n  hpkit:organization: acme\n  hpkit:environment: dev\n"
+    (project / "stacks" / "Pulumi.blue.yaml").write_text(settings)
+    assert hpkit("validate", "--stack", "blue", cwd=project).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--stack", "nobody-dev"], "needs stacks/nobody.yaml"),
+        (["--stack", "acme-prod"], "has no environment `prod` (it has dev)"),
+        (["--stack", "plain"], "is not a stack's name"),
+        (["--format", "xml"], "xml"),
+        (["stacks/acme.yaml", "--stack", "acme-dev"], "files or stacks, not both"),
+        (["--nonsense"], "--nonsense"),
+    ],
+)
+def test_misuse_exits_2(project, arguments, says):
+    write(project, "acme.yaml", organization())
+    result = hpkit("validate", *arguments, cwd=project)
+    assert result.returncode == 2
+    assert says in result.stderr
+
+
+def test_a_project_without_organizations_says_so(project):
+    result = hpkit("validate", cwd=project)
+    assert result.returncode == 2
+    assert "no organization file" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "the file is empty"),
+        (b"%PDF-1.7 \x00\xff", "not UTF-8"),
+        (b"- a\n- b\n", "a list where a map belongs"),
+        (b"a:\n\tb: 1\n", "a tab"),
+        (b"a: &a [*a]\n", "contain itself"),
+        (b"[" * 5000, "nested deeper"),
+        (b"organization: x\n" + b"# padding\n" * 600_000, "larger than"),
+    ],
+    ids=["empty", "pdf", "list", "tab", "loop", "brackets", "5MB"],
+)
+def test_bad_files_are_findings_and_exit_1(project, content, says):
+    write(project, "bad.yaml", content)
+    result = hpkit("validate", cwd=project)
+    assert result.returncode == 1
+    assert "CFG005" in result.stdout
+    assert says in " ".join(result.stdout.split())
+
+
+def test_a_missing_file_and_a_directory_are_findings_and_exit_1(project):
+    for name, says in (("missing.yaml", "no such file"), ("stacks", "a directory")):
+        result = hpkit("validate", name, cwd=project)
+        assert result.returncode == 1
+        assert says in result.stdout
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root may read every file")
+def test_a_file_that_may_not_be_read_is_a_finding(project):
+    file = write(project, "secret.yaml", organization())
+    file.chmod(0)
+    command = [str(HPKIT), "validate", "stacks/secret.yaml"]
+    if os.geteuid() == 0:
+        # Root reads everything while it has the capability to; without it the file's mode counts.
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *command]
+    result = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 1
+    assert "permission denied" in result.stdout
+
+
+def test_text_fits_80_columns_and_has_no_colour_off_a_terminal(project):
+    write(project, "two.yaml", BROKEN)
+    text = hpkit("validate", cwd=project, COLUMNS="200").stdout
+    assert "\x1b" not in text
+    for line in text.splitlines():
+        assert len(line) <= 80 or line.startswith("stacks/")
+
+
+@pytest.mark.parametrize("name", ["handson", "bestpractice", "enterprise", "startup", "topology", "autoscale"])
+def test_the_examples_are_valid_and_say_what_they_show(name):
+    result = hpkit("validate", f"stacks/{name}.yaml", cwd=ROOT)
+    assert result.returncode == 0, result.stdout
+    head = (ROOT / "stacks" / f"{name}.yaml").read_text().splitlines()
+    assert head[0] == "# yaml-language-server: $schema=./schema.json"
+    assert any(line.startswith("# From: ") for line in head)
+    assert any(line.startswith("# Shows: ") for line in head)
+
+
+def test_the_examples_fit_the_schema_that_editors_read():
+    import yaml
+
+    validator = Draft202012Validator(json.loads((ROOT / "stacks" / "schema.json").read_text()))
+    for file in sorted((ROOT / "stacks").glob("[a-z]*.yaml")):
+        assert list(validator.iter_errors(yaml.safe_load(file.read_text()))) == [], file.name
+
+
+def test_all_fixtures_are_read_in_one_run():
+    files = sorted(FIXTURES.glob("*.yaml"))
+    said = json.loads(hpkit("validate", "--format", "json", *files, cwd=ROOT).stdout)
+    assert {finding["file"] for finding in said["findings"]} == {
+        os.path.relpath(file, ROOT) for file in files if ".error." in file.name
+    }
