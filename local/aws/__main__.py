@@ -44,9 +44,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     known = "; ".join(f"{name}: {meaning}" for name, meaning in FAULTS.items())
     parser = argparse.ArgumentParser(prog="python -m local.aws", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
-    parser.add_argument(
-        "--state-file", type=Path, help="where state survives a restart; without it none does"
-    )
+    parser.add_argument("--state-file", type=Path, help="where state survives a restart; without it none does")
     parser.add_argument(
         "--latency-factor",
         type=float,

@@ -72,9 +72,7 @@ def invoke(ctx: Context, call: Call) -> Record:
     return result
 
 
-def _once(
-    ctx: Context, call: Call, implementation: Operation, params: Record, members: Sequence[str]
-) -> Record:
+def _once(ctx: Context, call: Call, implementation: Operation, params: Record, members: Sequence[str]) -> Record:
     token = next((params[name] for name in members if name in params), None)
     if token is None:
         return implementation(ctx, params)

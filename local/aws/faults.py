@@ -67,9 +67,7 @@ class Faults:
 
     def update(self, changes: Mapping[str, object]) -> None:
         """Set faults by name; None takes one away. Nothing changes when one of them is wrong."""
-        parsed = {
-            name: None if value is None else parse_fault(name, value) for name, value in changes.items()
-        }
+        parsed = {name: None if value is None else parse_fault(name, value) for name, value in changes.items()}
         for name, fault in parsed.items():
             if fault is None:
                 self._active.pop(name, None)

@@ -79,9 +79,7 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
     return Call(service, region, operation, protocol, path, query, body, key)
 
 
-def _signer(
-    environ: dict[str, Any], query: dict[str, list[str]], default_region: str
-) -> tuple[str, str, str | None]:
+def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region: str) -> tuple[str, str, str | None]:
     found = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
     if found is None:
         presigned = query.get("X-Amz-Credential", [""])[0]
@@ -99,9 +97,7 @@ def _routes(service: str) -> tuple[tuple[str, re.Pattern[str], frozenset[str], s
         pattern = re.sub(r"\\\{(\w+)(\\\+)?\\\}", _segment, re.escape(path))
         keys = frozenset(part.partition("=")[0] for part in query.split("&") if part)
         rows.append((http["method"], re.compile(pattern + "/?"), keys, name))
-    return tuple(
-        sorted(rows, key=lambda row: (-len(row[2]), row[1].pattern.count("(?P<"), -len(row[1].pattern)))
-    )
+    return tuple(sorted(rows, key=lambda row: (-len(row[2]), row[1].pattern.count("(?P<"), -len(row[1].pattern))))
 
 
 def _segment(found: re.Match[str]) -> str:
@@ -164,6 +160,4 @@ def render(call: Call, result: dict[str, Any], *, request_id: str) -> Reply:
     kind = "application/x-amz-json-1.1" if call.protocol == "json" else "application/json"
     operation = service_model(call.service).operation_model(call.operation)
     status = operation.http.get("responseCode", 200)
-    return Reply(
-        int(status), json.dumps(result).encode(), {"Content-Type": kind, "x-amzn-RequestId": request_id}
-    )
+    return Reply(int(status), json.dumps(result).encode(), {"Content-Type": kind, "x-amzn-RequestId": request_id})

@@ -81,9 +81,7 @@ def require_security_group(ctx: Context, group_id: str, *, vpc_id: str, code: st
     if home is None:
         raise ServiceError(code, f"The security group '{group_id}' does not exist")
     if home != vpc_id:
-        raise ServiceError(
-            code, f"The security group '{group_id}' is in VPC {home}, the subnets are in VPC {vpc_id}"
-        )
+        raise ServiceError(code, f"The security group '{group_id}' is in VPC {home}, the subnets are in VPC {vpc_id}")
 
 
 def require_bucket(ctx: Context, uri: str) -> None:

@@ -43,13 +43,11 @@ class Endpoint:
         self._calls: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._delayed = 0.0
-        self._server = make_server(
-            "127.0.0.1", port, self._application, threaded=True, request_handler=_QuietHandler
-        )
+        self._server = make_server("127.0.0.1", port, self._application, threaded=True, request_handler=_QuietHandler)
         self._wake = threading.Event()
         self._stopping = False
         self._threads = [
-            threading.Thread(target=self._server.serve_forever, name="aws-http", daemon=True),
+            threading.Thread(target=self._server.serve_forever, args=(0.05,), name="aws-http", daemon=True),
             threading.Thread(target=self._tick, name="aws-transitions", daemon=True),
         ]
 
@@ -178,9 +176,7 @@ class Endpoint:
                 return self._faults(method, environ)
         except EndpointError as error:
             return _json(400, {"error": str(error)})
-        return _json(
-            404, {"error": f"no {method} {path}; there are GET /_hpkit/stats, GET|POST|DELETE /_hpkit/faults"}
-        )
+        return _json(404, {"error": f"no {method} {path}; there are GET /_hpkit/stats, GET|POST|DELETE /_hpkit/faults"})
 
     def _faults(self, method: str, environ: dict[str, Any]) -> Reply:
         with self.world.lock:
@@ -191,9 +187,7 @@ class Endpoint:
                 except ValueError as error:
                     raise EndpointError(f"the body is not JSON: {error}") from None
                 if not isinstance(changes, dict):
-                    raise EndpointError(
-                        'the body must be an object such as {"throttle": 0.5, "conflict": null}'
-                    )
+                    raise EndpointError('the body must be an object such as {"throttle": 0.5, "conflict": null}')
                 self.world.faults.update(changes)
             elif method == "DELETE":
                 self.world.faults.clear()

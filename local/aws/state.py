@@ -27,9 +27,7 @@ class StateFile:
             self._open()
         except sqlite3.DatabaseError as error:
             self._database.close()
-            raise EndpointError(
-                f"{path} is not a state file of this program ({error}); give another path"
-            ) from None
+            raise EndpointError(f"{path} is not a state file of this program ({error}); give another path") from None
         except EndpointError:
             self._database.close()
             raise
@@ -40,12 +38,9 @@ class StateFile:
         (found,) = self._database.execute("PRAGMA user_version").fetchone()
         if found not in (0, FORMAT):
             raise EndpointError(
-                f"{self.path} has state format {found}, this program writes {FORMAT}; "
-                "delete it or give another path"
+                f"{self.path} has state format {found}, this program writes {FORMAT}; delete it or give another path"
             )
-        self._database.execute(
-            "CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, value BLOB NOT NULL)"
-        )
+        self._database.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
         self._database.execute(f"PRAGMA user_version={FORMAT}")
 
     def read(self) -> dict[str, bytes]:

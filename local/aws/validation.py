@@ -55,9 +55,7 @@ def violations(shape: Shape, value: object, path: str = "", *, sizes: bool = Tru
     `sizes=False` leaves out how long lists and maps are: EKS answers `tags: {}`, which its own model forbids.
     """
     if not _has_type(shape, value):
-        raise WrongTypeError(
-            f"{_json_type(value)} can not be converted to {shape.type_name} at '{path or shape.name}'"
-        )
+        raise WrongTypeError(f"{_json_type(value)} can not be converted to {shape.type_name} at '{path or shape.name}'")
     if isinstance(shape, StructureShape) and isinstance(value, dict):
         yield from _structure(shape, value, path, sizes=sizes)
     elif isinstance(shape, ListShape) and isinstance(value, list):
@@ -77,7 +75,7 @@ def violations(shape: Shape, value: object, path: str = "", *, sizes: bool = Tru
 
 def _has_type(shape: Shape, value: object) -> bool:
     if isinstance(value, bool):
-        return shape.type_name == "boolean"
+        return bool(shape.type_name == "boolean")
     wanted: tuple[type, ...] = _TYPES[shape.type_name]
     return isinstance(value, wanted)
 
@@ -129,11 +127,7 @@ def _bounds(shape: Shape, value: Any, path: str, measure: str) -> Iterator[str]:
 
 
 def _failed(value: object, path: str, constraint: str) -> str:
-    shown = (
-        "null"
-        if value is None
-        else f"'{value if isinstance(value, str) else json.dumps(value, default=str)}'"
-    )
+    shown = "null" if value is None else f"'{value if isinstance(value, str) else json.dumps(value, default=str)}'"
     return f"Value {shown} at '{path}' failed to satisfy constraint: {constraint}"
 
 

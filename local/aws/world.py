@@ -204,9 +204,7 @@ class Context:
         """Start a declared change: a timer for `action`; returns the status shown meanwhile."""
         declared = MACHINES[machine]
         factor = self.world.settings.latency_factor
-        seconds = declared.seconds * factor + (
-            self.faults.value(f"slow-{declared.change}", declared.kind) or 0.0
-        )
+        seconds = declared.seconds * factor + (self.faults.value(f"slow-{declared.change}", declared.kind) or 0.0)
         self.world.scheduled_seconds += seconds
         if self.faults.strikes(f"failed-{declared.change}", declared.kind):
             args["failure"] = f"fault injected: failed-{declared.change}"

@@ -83,14 +83,10 @@ def _create(ctx: Context, params: Record) -> Record:
     digest = hashlib.sha256(f"{cluster}{principal}".encode()).hexdigest()
     identifier = f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
     what, name = resource.partition("/")[0], resource.rpartition("/")[2]
-    default = (
-        f"arn:aws:sts::{account}:assumed-role/{name}/{{{{SessionName}}}}" if what == "role" else principal
-    )
+    default = f"arn:aws:sts::{account}:assumed-role/{name}/{{{{SessionName}}}}" if what == "role" else principal
     groups = {"STANDARD": params.get("kubernetesGroups", [])}.get(kind, ["system:nodes"])
     if kind != "STANDARD":
-        default = (
-            "system:node:{{SessionName}}" if kind == "HYPERPOD_LINUX" else "system:node:{{EC2PrivateDNSName}}"
-        )
+        default = "system:node:{{SessionName}}" if kind == "HYPERPOD_LINUX" else "system:node:{{EC2PrivateDNSName}}"
     entry: Record = {
         "clusterName": cluster,
         "principalArn": principal,
@@ -118,9 +114,7 @@ def create_access_entry(ctx: Context, params: Record) -> Record:
     if not principal.startswith("arn:aws:iam::") or principal.count(":") < 5 or "/" not in principal:
         raise ServiceError(INVALID, f"The specified principalArn is invalid: invalid principal: {principal}")
     if kind != "STANDARD" and ("kubernetesGroups" in params or "username" in params):
-        raise ServiceError(
-            INVALID, f"kubernetesGroups and username can only be set for STANDARD, not for {kind}"
-        )
+        raise ServiceError(INVALID, f"kubernetesGroups and username can only be set for STANDARD, not for {kind}")
     _check_groups(params)
     if _key(params["clusterName"], principal) in ctx.table("access"):
         raise ServiceError(
@@ -152,9 +146,7 @@ def update_access_entry(ctx: Context, params: Record) -> Record:
     found = _entry(ctx, params)
     entry = found["entry"]
     if entry["type"] != "STANDARD":
-        raise ServiceError(
-            "InvalidRequestException", f"An access entry of type {entry['type']} cannot be updated"
-        )
+        raise ServiceError("InvalidRequestException", f"An access entry of type {entry['type']} cannot be updated")
     _check_groups(params)
     entry.update({name: params[name] for name in ("kubernetesGroups", "username") if name in params})
     entry["modifiedAt"] = ctx.now
@@ -187,7 +179,7 @@ def list_access_entries(ctx: Context, params: Record) -> Record:
 
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(ctx: Context, params: Record) -> Record:
-    """Give an entry the rights of a policy, in the whole cluster or in namespaces; again changes the scope."""
+    """Give an entry the rights of a policy in the cluster or in namespaces; again changes the scope."""
     found = _entry(ctx, params)
     policy, scope = params["policyArn"], params["accessScope"]
     if policy.removeprefix(POLICY_ARN) not in POLICIES or not policy.startswith(POLICY_ARN):

@@ -52,13 +52,9 @@ def create_addon(ctx: Context, params: Record) -> Record:
     check_configuration(offer, version, cluster, params)
     _check_needs(ctx, cluster["name"], offer)
     if "serviceAccountRoleArn" in params:
-        require_role(
-            ctx, params["serviceAccountRoleArn"], trusts="", purpose="the service account role", code=INVALID
-        )
+        require_role(ctx, params["serviceAccountRoleArn"], trusts="", purpose="the service account role", code=INVALID)
     addon = _new_record(ctx, cluster["name"], offer, version, params)
-    addon["podIdentityAssociations"] = _associate(
-        ctx, addon, offer, params.get("podIdentityAssociations", [])
-    )
+    addon["podIdentityAssociations"] = _associate(ctx, addon, offer, params.get("podIdentityAssociations", []))
     ctx.table("addons")[key] = addon
     addon["status"] = ctx.begin("addon.create", "addon.arrived", key=key, since=ctx.now)
     return {"addon": addon_document(addon)}
@@ -67,9 +63,7 @@ def create_addon(ctx: Context, params: Record) -> Record:
 def _check_needs(ctx: Context, cluster: str, offer: Offer) -> None:
     missing = [name for name in offer.needs if f"{cluster}|{name}" not in ctx.table("addons")]
     if missing:
-        raise ServiceError(
-            "InvalidRequestException", f"Addon {offer.name} needs the add-ons {', '.join(missing)}"
-        )
+        raise ServiceError("InvalidRequestException", f"Addon {offer.name} needs the add-ons {', '.join(missing)}")
 
 
 def _new_record(ctx: Context, cluster: str, offer: Offer, version: str, params: Record) -> Record:
@@ -170,9 +164,7 @@ def list_addons(ctx: Context, params: Record) -> Record:
     """Names of the add-ons of a cluster."""
     cluster = require_cluster(ctx, params["clusterName"])
     found = sorted(
-        addon["addonName"]
-        for addon in ctx.table("addons").values()
-        if addon["clusterName"] == cluster["name"]
+        addon["addonName"] for addon in ctx.table("addons").values() if addon["clusterName"] == cluster["name"]
     )
     names, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
     return {"addons": names, **({"nextToken": token} if token else {})}
@@ -195,9 +187,7 @@ def update_addon(ctx: Context, params: Record) -> Record:
     if "podIdentityAssociations" in params:
         dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
         changes["podIdentityAssociations"] = _associate(ctx, addon, offer, params["podIdentityAssociations"])
-    update = start_update(
-        ctx, addon["clusterName"], kind="AddonUpdate", addon=offer.name, params=_receipt(params)
-    )
+    update = start_update(ctx, addon["clusterName"], kind="AddonUpdate", addon=offer.name, params=_receipt(params))
     failure = _unmigrated(addon["addonVersion"], version, offer)
     extra = {"failure": failure} if failure else {}
     addon["status"] = ctx.begin(

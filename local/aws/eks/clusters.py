@@ -47,9 +47,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     require_role(ctx, params["roleArn"], trusts="eks.amazonaws.com", purpose="the cluster role", code=INVALID)
     version = params.get("version", DEFAULT_VERSION)
     if version not in VERSIONS:
-        raise ServiceError(
-            INVALID, f"unsupported Kubernetes version {version}; supported: {', '.join(VERSIONS)}"
-        )
+        raise ServiceError(INVALID, f"unsupported Kubernetes version {version}; supported: {', '.join(VERSIONS)}")
     cluster = _new_record(ctx, params, version)
     ctx.table("eks")[name] = cluster
     cluster["status"] = ctx.begin("eks.create", "eks.created", name=name)

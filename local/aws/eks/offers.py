@@ -133,9 +133,7 @@ OFFERS = {
             namespace="hyperpod-observability",
             schema=_OBSERVABILITY,
             kind="observability",
-            accounts=(
-                ("hyperpod-observability-operator-otel-collector", "AmazonPrometheusRemoteWriteAccess"),
-            ),
+            accounts=(("hyperpod-observability-operator-otel-collector", "AmazonPrometheusRemoteWriteAccess"),),
             needs=("eks-pod-identity-agent",),
         ),
         Offer(

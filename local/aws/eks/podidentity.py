@@ -56,9 +56,7 @@ def _find(ctx: Context, params: Record) -> Record:
     require_cluster(ctx, params["clusterName"])
     found = ctx.table("podidentity").get(f"{params['clusterName']}|{params['associationId']}")
     if found is None:
-        raise ServiceError(
-            "ResourceNotFoundException", f"Association not found: {params['associationId']}", status=404
-        )
+        raise ServiceError("ResourceNotFoundException", f"Association not found: {params['associationId']}", status=404)
     return found
 
 
@@ -100,7 +98,7 @@ def _check_owner(association: Record) -> None:
     if "ownerArn" in association:
         raise ServiceError(
             "InvalidRequestException",
-            f"Association {association['associationId']} belongs to {association['ownerArn']}: change it there",
+            f"Association {association['associationId']} is managed by {association['ownerArn']}",
         )
 
 

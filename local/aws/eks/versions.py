@@ -65,9 +65,7 @@ def describe_addon_versions(ctx: Context, params: Record) -> Record:  # noqa: AR
         for offer in OFFERS.values()
         if wanted in (None, offer.name) and (not kinds or offer.kind in kinds)
     ]
-    if not {"aws"} & set(params.get("owners", ["aws"])) or not {"eks"} & set(
-        params.get("publishers", ["eks"])
-    ):
+    if not {"aws"} & set(params.get("owners", ["aws"])) or not {"eks"} & set(params.get("publishers", ["eks"])):
         found = []
     addons, token = page(
         [entry for entry in found if entry["addonVersions"]],

@@ -64,9 +64,7 @@ def _cannot_add(ctx: Context, cluster: Record, entry: Record) -> tuple[str, str]
             return "IncompatibleAvailabilityZones", f"Instance group '{name}' is in {sorted(zones)}"
     limit = ctx.faults.value("capacity", name)
     if limit is not None and spec["InstanceCount"] + entry["IncrementTargetCountBy"] > limit:
-        record_event(
-            ctx, cluster, f"Insufficient capacity for instance group {name}", group=name, level="Warn"
-        )
+        record_event(ctx, cluster, f"Insufficient capacity for instance group {name}", group=name, level="Warn")
     return None
 
 
@@ -86,17 +84,13 @@ def _add(ctx: Context, cluster: Record, entry: Record) -> list[Record]:
     start_scaling(ctx, cluster, name, before=counts, after=after)
     limit = ctx.faults.value("capacity", name)
     room = count if limit is None else min(count, max(0, int(limit) - len(nodes_of(cluster, name))))
-    chosen: Record = {
-        member: entry[member] for member in ("AvailabilityZones", "InstanceTypes") if member in entry
-    }
+    chosen: Record = {member: entry[member] for member in ("AvailabilityZones", "InstanceTypes") if member in entry}
     nodes = add_nodes(ctx, cluster, group, count=room) if room else []
     if "InstanceTypes" in entry:
         for node in nodes:
             node["type"] = entry["InstanceTypes"][0]
     logical = [node["logical"] for node in nodes] + [f"{name}-{ctx.token(12)}" for _ in range(count - room)]
-    return [
-        {"NodeLogicalId": node, "InstanceGroupName": name, "Status": "Pending", **chosen} for node in logical
-    ]
+    return [{"NodeLogicalId": node, "InstanceGroupName": name, "Status": "Pending", **chosen} for node in logical]
 
 
 @operation("sagemaker", "BatchDeleteClusterNodes")
@@ -123,9 +117,7 @@ def batch_replace_cluster_nodes(ctx: Context, params: Record) -> Record:
     for node in good.values():
         remove_nodes(ctx, cluster, [node["id"]])
         add_nodes(ctx, cluster, cluster["groups"][node["group"]], count=1)
-    return _answer(
-        params, good, bad, codes=("InstanceIdNotFound", "InvalidInstanceStatus"), member="ErrorCode"
-    )
+    return _answer(params, good, bad, codes=("InstanceIdNotFound", "InvalidInstanceStatus"), member="ErrorCode")
 
 
 @operation("sagemaker", "BatchRebootClusterNodes")
@@ -138,9 +130,7 @@ def batch_reboot_cluster_nodes(ctx: Context, params: Record) -> Record:
     if good:
         ids = [node["id"] for node in good.values()]
         ctx.begin("node.reboot", "hyperpod.rebooted", name=cluster["name"], ids=ids)
-    return _answer(
-        params, good, bad, codes=("InstanceIdNotFound", "InvalidInstanceStatus"), member="ErrorCode"
-    )
+    return _answer(params, good, bad, codes=("InstanceIdNotFound", "InvalidInstanceStatus"), member="ErrorCode")
 
 
 @action("hyperpod.rebooted")
@@ -161,9 +151,7 @@ def _sort(cluster: Record, params: Record) -> tuple[dict[str, Record], dict[str,
     if not names:
         raise refuse("Give NodeIds or NodeLogicalIds")
     if cluster["status"] != "InService":
-        raise refuse(
-            f"Cluster '{cluster['name']}' is {cluster['status']}; nodes can be changed when it is InService"
-        )
+        raise refuse(f"Cluster '{cluster['name']}' is {cluster['status']}; nodes can be changed when it is InService")
     known = {key: node for node in cluster["nodes"].values() for key in (node["id"], node["logical"])}
     good: dict[str, Record] = {}
     bad: dict[str, Record | None] = {}

@@ -46,9 +46,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     check_groups(groups, continuous=continuous)
     eks = _eks_cluster(ctx, params)
     if ctx.faults.spend("role-race", "CreateCluster"):
-        raise refuse(
-            f"Unable to assume the execution role {groups[0]['ExecutionRole']}: try again in a few seconds"
-        )
+        raise refuse(f"Unable to assume the execution role {groups[0]['ExecutionRole']}: try again in a few seconds")
     check_vpc(ctx, params["VpcConfig"], eks["resourcesVpcConfig"]["vpcId"])
     check_references(ctx, groups, eks["resourcesVpcConfig"]["vpcId"])
     settings = {member: params[member] for member in SETTINGS if member in params}
@@ -69,22 +67,16 @@ def _eks_cluster(ctx: Context, params: Record) -> Record:
     """Return the EKS cluster, if it fits; one HyperPod cluster each."""
     arn = params.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
     if arn is None:
-        raise refuse(
-            "The local AWS endpoint serves clusters orchestrated by EKS: give Orchestrator.Eks.ClusterArn"
-        )
+        raise refuse("The local AWS endpoint serves clusters orchestrated by EKS: give Orchestrator.Eks.ClusterArn")
     eks = next((cluster for cluster in ctx.table("eks").values() if cluster["arn"] == arn), None)
     if eks is None:
         raise refuse(f"The EKS cluster {arn} does not exist")
     if eks["status"] != "ACTIVE":
         raise refuse(f"The EKS cluster {arn} is {eks['status']}; it must be ACTIVE")
     if eks["version"] not in EKS_VERSIONS:
-        raise refuse(
-            f"The EKS cluster {arn} runs Kubernetes {eks['version']}; supported: {', '.join(EKS_VERSIONS)}"
-        )
+        raise refuse(f"The EKS cluster {arn} runs Kubernetes {eks['version']}; supported: {', '.join(EKS_VERSIONS)}")
     if eks["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
-        raise refuse(
-            f"The EKS cluster {arn} has authentication mode CONFIG_MAP; use API or API_AND_CONFIG_MAP"
-        )
+        raise refuse(f"The EKS cluster {arn} has authentication mode CONFIG_MAP; use API or API_AND_CONFIG_MAP")
     if "VpcConfig" not in params:
         raise refuse("VpcConfig is required for a cluster orchestrated by EKS")
     for other in ctx.table("clusters").values():
@@ -101,9 +93,7 @@ def _new_record(ctx: Context, params: Record, settings: Record) -> Record:
         "status": "",
         "failure": "",
         "settings": settings,
-        "groups": {
-            group["InstanceGroupName"]: new_group(group) for group in params.get("InstanceGroups", [])
-        },
+        "groups": {group["InstanceGroupName"]: new_group(group) for group in params.get("InstanceGroups", [])},
         "autoscaling": None,
         "wanted_autoscaling": params.get("AutoScaling"),
         "nodes": {},
@@ -143,11 +133,7 @@ def _missing_script(ctx: Context, cluster: Record) -> str:
     for group in cluster["groups"].values():
         config = group["spec"].get("LifeCycleConfig", {})
         script = config.get("OnCreate") or config.get("OnInitComplete")
-        if (
-            script
-            and group["spec"]["InstanceCount"]
-            and not object_exists(ctx, config["SourceS3Uri"], script)
-        ):
+        if script and group["spec"]["InstanceCount"] and not object_exists(ctx, config["SourceS3Uri"], script):
             return (
                 f"Instance group '{group['spec']['InstanceGroupName']}': lifecycle script {script} not found "
                 f"under {config['SourceS3Uri']}"
@@ -187,9 +173,7 @@ def _in_period(cluster: Record, params: Record) -> bool:
 
 def _summary(cluster: Record) -> Record:
     plans = [
-        group["spec"]["TrainingPlanArn"]
-        for group in cluster["groups"].values()
-        if "TrainingPlanArn" in group["spec"]
+        group["spec"]["TrainingPlanArn"] for group in cluster["groups"].values() if "TrainingPlanArn" in group["spec"]
     ]
     return {
         "ClusterArn": cluster["arn"],

@@ -127,9 +127,7 @@ def describe_cluster_event(ctx: Context, params: Record) -> Record:
             if entry["metadata"]:
                 details["EventDetails"] = {"EventMetadata": entry["metadata"]}
             return {"EventDetails": details}
-    raise ServiceError(
-        "ResourceNotFound", f"Event {params['EventId']} of cluster {cluster['name']} not found"
-    )
+    raise ServiceError("ResourceNotFound", f"Event {params['EventId']} of cluster {cluster['name']} not found")
 
 
 @operation("sagemaker", "ListClusterOperations")
@@ -155,6 +153,4 @@ def describe_cluster_operation(ctx: Context, params: Record) -> Record:
     for entry in cluster["operations"]:
         if entry["OperationId"] == params["OperationId"]:
             return dict(entry)
-    raise ServiceError(
-        "ResourceNotFound", f"Operation {params['OperationId']} of cluster {cluster['name']} not found"
-    )
+    raise ServiceError("ResourceNotFound", f"Operation {params['OperationId']} of cluster {cluster['name']} not found")

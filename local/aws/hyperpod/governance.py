@@ -130,15 +130,12 @@ def begin_update(ctx: Context, kind: Kind, entry: Record, *, target: int, body: 
     if target != entry["version"]:
         raise ServiceError(
             "ConflictException",
-            f"TargetVersion {target} is not the current version {entry['version']} "
-            f"of {kind.title} '{entry['id']}'",
+            f"TargetVersion {target} is not the current version {entry['version']} of {kind.title} '{entry['id']}'",
         )
     entry["version"] += 1
     entry["versions"][str(entry["version"])] = body
     entry.update(modified=ctx.now, modified_by=principal(ctx), failure="")
-    entry["status"] = ctx.begin(
-        f"{kind.kind}.update", f"{kind.kind}.arrived", entry_id=entry["id"], change="update"
-    )
+    entry["status"] = ctx.begin(f"{kind.kind}.update", f"{kind.kind}.arrived", entry_id=entry["id"], change="update")
 
 
 def begin_delete(ctx: Context, kind: Kind, entry: Record) -> None:

@@ -110,9 +110,7 @@ def list_cluster_scheduler_configs(ctx: Context, params: Record) -> Record:
         "Status",
         "ClusterArn",
     )
-    summaries = [
-        {name: value for name, value in policy_document(entry).items() if name in shown} for entry in entries
-    ]
+    summaries = [{name: value for name, value in policy_document(entry).items() if name in shown} for entry in entries]
     return {"ClusterSchedulerConfigSummaries": summaries, **({"NextToken": token} if token else {})}
 
 

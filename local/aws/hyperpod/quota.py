@@ -56,9 +56,7 @@ def create_compute_quota(ctx: Context, params: Record) -> Record:
         if other["cluster"] != params["ClusterArn"]:
             continue
         if other["name"] == params["Name"]:
-            raise ServiceError(
-                "ConflictException", f"ComputeQuota with name '{params['Name']}' already exists"
-            )
+            raise ServiceError("ConflictException", f"ComputeQuota with name '{params['Name']}' already exists")
         if version_of(other, QUOTA, None)[1]["ComputeQuotaTarget"]["TeamName"] == team:
             raise ServiceError(
                 "ConflictException", f"Team '{team}' already has ComputeQuota '{other['id']}' on this cluster"
@@ -127,8 +125,7 @@ def list_compute_quotas(ctx: Context, params: Record) -> Record:
     entries, token = listing(ctx, QUOTA, params)
     hidden = ("CreatedBy", "LastModifiedBy", "FailureReason", "Description")
     summaries = [
-        {name: value for name, value in quota_document(entry).items() if name not in hidden}
-        for entry in entries
+        {name: value for name, value in quota_document(entry).items() if name not in hidden} for entry in entries
     ]
     return {"ComputeQuotaSummaries": summaries, **({"NextToken": token} if token else {})}
 

@@ -127,8 +127,7 @@ def _flexible(cluster: Record, spec: Record) -> Record:
     types = spec["InstanceRequirements"]["InstanceTypes"]
     live = [node for node in nodes_of(cluster, spec["InstanceGroupName"]) if node["status"] != "Pending"]
     details = [
-        {"InstanceType": kind, "CurrentCount": sum(1 for node in live if node["type"] == kind)}
-        for kind in types
+        {"InstanceType": kind, "CurrentCount": sum(1 for node in live if node["type"] == kind)} for kind in types
     ]
     return {
         "InstanceRequirements": {"CurrentInstanceTypes": types, "DesiredInstanceTypes": types},

@@ -58,19 +58,13 @@ def check_groups(groups: Iterable[Record], *, continuous: bool) -> None:
 def _check_type(group: Record, *, continuous: bool) -> None:
     name = group["InstanceGroupName"]
     if ("InstanceType" in group) == ("InstanceRequirements" in group):
-        raise refuse(
-            f"Instance group '{name}' must have exactly one of InstanceType and InstanceRequirements"
-        )
+        raise refuse(f"Instance group '{name}' must have exactly one of InstanceType and InstanceRequirements")
     if "InstanceRequirements" in group:
         types = group["InstanceRequirements"]["InstanceTypes"]
         if len(set(types)) != len(types):
-            raise refuse(
-                f"Instance group '{name}': InstanceRequirements.InstanceTypes has duplicates: {types}"
-            )
+            raise refuse(f"Instance group '{name}': InstanceRequirements.InstanceTypes has duplicates: {types}")
         if not continuous:
-            raise refuse(
-                f"Instance group '{name}': InstanceRequirements needs NodeProvisioningMode Continuous"
-            )
+            raise refuse(f"Instance group '{name}': InstanceRequirements needs NodeProvisioningMode Continuous")
     spot = group.get("CapacityRequirements", {})
     if len(spot) > 1:
         raise refuse(f"Instance group '{name}': CapacityRequirements is either Spot or OnDemand")
@@ -88,8 +82,7 @@ def _check_count(group: Record, *, continuous: bool) -> None:
         raise refuse(f"Instance group '{name}': MinInstanceCount needs NodeProvisioningMode Continuous")
     if least > group["InstanceCount"]:
         raise refuse(
-            f"Instance group '{name}': MinInstanceCount {least} is greater than "
-            f"InstanceCount {group['InstanceCount']}"
+            f"Instance group '{name}': MinInstanceCount {least} is greater than InstanceCount {group['InstanceCount']}"
         )
 
 
@@ -101,13 +94,9 @@ def _check_storage(group: Record) -> None:
         name = group["InstanceGroupName"]
         if volume.get("RootVolume"):
             if "VolumeSizeInGB" in volume or "VolumeKmsKeyId" not in volume:
-                raise refuse(
-                    f"Instance group '{name}': a root volume takes VolumeKmsKeyId and no VolumeSizeInGB"
-                )
+                raise refuse(f"Instance group '{name}': a root volume takes VolumeKmsKeyId and no VolumeSizeInGB")
         elif "VolumeSizeInGB" not in volume:
-            raise refuse(
-                f"Instance group '{name}': VolumeSizeInGB is required for a volume that is not the root one"
-            )
+            raise refuse(f"Instance group '{name}': VolumeSizeInGB is required for a volume that is not the root one")
 
 
 def _check_lifecycle(group: Record) -> None:
@@ -138,9 +127,7 @@ def _check_patching(group: Record) -> None:
         return
     strategy = config["PatchingStrategy"]
     if "DrainPolicy" in config and strategy != "DrainFirst":
-        raise refuse(
-            f"Instance group '{name}': DrainPolicy needs PatchingStrategy DrainFirst, not {strategy}"
-        )
+        raise refuse(f"Instance group '{name}': DrainPolicy needs PatchingStrategy DrainFirst, not {strategy}")
     policy = config.get("DeploymentConfig", {}).get("RollingUpdatePolicy", {})
     if strategy == "DrainFirst" and "MaximumBatchSize" not in policy:
         raise refuse(f"Instance group '{name}': PatchingStrategy DrainFirst needs a MaximumBatchSize")
@@ -161,16 +148,14 @@ def check_vpc(ctx: Context, config: Record, vpc_id: str) -> list[Subnet]:
     subnets = [require_subnet(ctx, subnet) for subnet in config["Subnets"]]
     for subnet in subnets:
         if subnet.vpc_id != vpc_id:
-            raise refuse(
-                f"The subnet '{subnet.id}' is in VPC {subnet.vpc_id}; the EKS cluster is in VPC {vpc_id}"
-            )
+            raise refuse(f"The subnet '{subnet.id}' is in VPC {subnet.vpc_id}; the EKS cluster is in VPC {vpc_id}")
     for group in config["SecurityGroupIds"]:
         require_security_group(ctx, group, vpc_id=vpc_id)
     return subnets
 
 
 def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
-    """Ask for what managed Karpenter needs: continuous provisioning, automatic recovery, a role of its own."""
+    """Ask for what managed Karpenter needs: continuous mode, automatic recovery, a role."""
     if "ClusterRole" in settings:
         require_role(ctx, settings["ClusterRole"], trusts=AUTOSCALER_TRUST, purpose="the cluster role")
     if mode != "Enable":
@@ -196,12 +181,8 @@ def check_replacement(old: Record, new: Record, live_types: set[str]) -> None:
                 "create a new instance group"
             )
         if member in ("OverrideVpcConfig", "CapacityRequirements") and member in new and member not in old:
-            raise refuse(
-                f"Instance group '{name}': {member} cannot be added after creation; create a new group"
-            )
+            raise refuse(f"Instance group '{name}': {member} cannot be added after creation; create a new group")
     if "InstanceRequirements" in new:
         lost = live_types - set(new["InstanceRequirements"]["InstanceTypes"])
         if lost:
-            raise refuse(
-                f"Instance group '{name}': types {sorted(lost)} have running nodes and cannot be removed"
-            )
+            raise refuse(f"Instance group '{name}': types {sorted(lost)} have running nodes and cannot be removed")

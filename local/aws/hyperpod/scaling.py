@@ -36,9 +36,7 @@ def launch_all(ctx: Context, cluster: Record) -> str:
         wanted = group["spec"]["InstanceCount"]
         limit = ctx.faults.value("capacity", name)
         if limit is not None and wanted > limit:
-            return (
-                f"Insufficient capacity for instance group '{name}': {wanted} asked, {int(limit)} available"
-            )
+            return f"Insufficient capacity for instance group '{name}': {wanted} asked, {int(limit)} available"
     for group in cluster["groups"].values():
         _fit(ctx, cluster, group, at_once=True)
     return ""
@@ -63,9 +61,7 @@ def scale(ctx: Context, cluster: Record, group: Record, *, since: int | None) ->
             cluster,
             f"Scaling instance group {name} from {since} to {target}",
             group=name,
-            metadata={
-                "InstanceGroupScaling": {"InstanceCount": target, "TargetCount": target, "MinCount": least}
-            },
+            metadata={"InstanceGroupScaling": {"InstanceCount": target, "TargetCount": target, "MinCount": least}},
         )
     if current_count(cluster, name) < spec.get("MinInstanceCount", 0) and group["status"] != "Deleting":
         _await_minimum(ctx, cluster, group, since=since)
@@ -136,9 +132,7 @@ def retry(ctx: Context, *, name: str, group: str) -> None:
         scale(ctx, cluster, cluster["groups"][group], since=None)
 
 
-def add_nodes(
-    ctx: Context, cluster: Record, group: Record, *, count: int, at_once: bool = False
-) -> list[Record]:
+def add_nodes(ctx: Context, cluster: Record, group: Record, *, count: int, at_once: bool = False) -> list[Record]:
     """Ask for `count` nodes; they run some time later, or at once while the cluster itself is being made."""
     nodes = [_new_node(ctx, cluster, group) for _ in range(count)]
     for node in nodes:
@@ -263,9 +257,7 @@ def _report(ctx: Context, cluster: Record) -> None:
         _settle_group(cluster, group)
     if any(node["status"] == "Running" for node in cluster["nodes"].values()):
         nodes_arrived(ctx, cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2])
-    ctx.effects.nodes_changed(
-        describe(cluster), [node_details(cluster, node) for node in cluster["nodes"].values()]
-    )
+    ctx.effects.nodes_changed(describe(cluster), [node_details(cluster, node) for node in cluster["nodes"].values()])
 
 
 def _settle_group(cluster: Record, group: Record) -> None:

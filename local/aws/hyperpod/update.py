@@ -112,9 +112,7 @@ def _only_counts(cluster: Record, plan: Record) -> bool:
     counts = {"InstanceCount", "MinInstanceCount"}
     for name, spec in plan["groups"].items():
         old = cluster["groups"].get(name)
-        if old is None or any(
-            old["spec"].get(key) != value for key, value in spec.items() if key not in counts
-        ):
+        if old is None or any(old["spec"].get(key) != value for key, value in spec.items() if key not in counts):
             return False
     return True
 
@@ -193,9 +191,7 @@ def update_cluster_software(ctx: Context, params: Record) -> Record:
         releases[name] = entry.get("ImageReleaseVersion")
         cluster["groups"][name].update(software="InProgress", status="SystemUpdating")
     record_event(ctx, cluster, f"Software update of {', '.join(releases)} started")
-    cluster["status"] = ctx.begin(
-        "cluster.software", "hyperpod.patched", name=cluster["name"], releases=releases
-    )
+    cluster["status"] = ctx.begin("cluster.software", "hyperpod.patched", name=cluster["name"], releases=releases)
     return {"ClusterArn": cluster["arn"]}
 
 

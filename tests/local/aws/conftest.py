@@ -1,0 +1,158 @@
+"""A network, roles, a bucket and an EKS cluster on a running endpoint: what HyperPod calls build on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local.aws.clock import ManualClock
+from local.aws.testing import RunningEndpoint, running_endpoint
+
+GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+
+
+class Cloud:
+    """Clients of one endpoint, and builders of what each test needs."""
+
+    def __init__(self, endpoint: RunningEndpoint, clock: ManualClock | None = None) -> None:
+        self.endpoint = endpoint
+        self.clock = clock
+        self.ec2, self.iam, self.s3, self.eks, self.sm = (
+            endpoint.client(service) for service in ("ec2", "iam", "s3", "eks", "sagemaker")
+        )
+        self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        self.subnets = [
+            self.ec2.create_subnet(VpcId=self.vpc, CidrBlock=f"10.0.{i}.0/24", AvailabilityZone=f"us-west-2{z}")[
+                "Subnet"
+            ]["SubnetId"]
+            for i, z in enumerate("ab")
+        ]
+        self.sg = self.ec2.create_security_group(GroupName="nodes", Description="nodes", VpcId=self.vpc)["GroupId"]
+        self.eks_role = self.role("eks", "eks.amazonaws.com")
+        self.node_role = self.role("node", "sagemaker.amazonaws.com")
+        self.karpenter_role = self.role("karpenter", "hyperpod.sagemaker.amazonaws.com")
+        self.s3.create_bucket(Bucket="sagemaker-scripts", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+        self.s3.put_object(Bucket="sagemaker-scripts", Key="on_create.sh", Body=b"exit 0")
+        self.eks_arn = self.make_eks("kube")
+
+    def role(self, name: str, service: str) -> str:
+        """Make a role that `service` may assume."""
+        statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        return str(self.iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy)["Role"]["Arn"])
+
+    def make_eks(self, name: str, **more: Any) -> str:
+        """Make an EKS cluster and wait until it is there."""
+        wanted = {
+            "name": name,
+            "roleArn": self.eks_role,
+            "version": "1.33",
+            "resourcesVpcConfig": {"subnetIds": self.subnets},
+            "accessConfig": {"authenticationMode": "API"},
+            **more,
+        }
+        arn = str(self.eks.create_cluster(**wanted)["cluster"]["arn"])
+        self.advance(720)
+        return arn
+
+    def group(self, name: str = "gpu", count: int = 2, **more: Any) -> dict[str, Any]:
+        """Build an instance group that breaks no rule."""
+        return {
+            "InstanceGroupName": name,
+            "InstanceType": "ml.g5.12xlarge",
+            "InstanceCount": count,
+            "ExecutionRole": self.node_role,
+            "LifeCycleConfig": {"SourceS3Uri": "s3://sagemaker-scripts", "OnCreate": "on_create.sh"},
+            **more,
+        }
+
+    def request(self, **more: Any) -> dict[str, Any]:
+        """Build a CreateCluster request that breaks no rule; None takes a member away."""
+        wanted = {
+            "ClusterName": "train",
+            "InstanceGroups": [self.group()],
+            "VpcConfig": {"SecurityGroupIds": [self.sg], "Subnets": self.subnets},
+            "Orchestrator": {"Eks": {"ClusterArn": self.eks_arn}},
+            "NodeProvisioningMode": "Continuous",
+            **more,
+        }
+        return {name: value for name, value in wanted.items() if value is not None}
+
+    def make_cluster(self, **more: Any) -> str:
+        """Make a HyperPod cluster and wait until its nodes run."""
+        arn = str(self.sm.create_cluster(**self.request(**more))["ClusterArn"])
+        self.advance(1200)
+        self.describe()
+        self.advance(240)
+        return arn
+
+    def govern(self) -> str:
+        """Make a cluster with the task governance add-on."""
+        arn = self.make_cluster()
+        self.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
+        self.advance(60)
+        return arn
+
+    def quota(self, arn: str, team: str = "nlp", *, rows: list[dict[str, Any]] | None = None, **more: Any) -> str:
+        """Make a quota without waiting for it."""
+        wanted = {
+            "Name": f"quota-{team}",
+            "ClusterArn": arn,
+            "ComputeQuotaConfig": {"ComputeQuotaResources": rows or [{"InstanceType": "ml.g5.12xlarge", "Count": 1}]},
+            "ComputeQuotaTarget": {"TeamName": team},
+            **more,
+        }
+        return str(self.sm.create_compute_quota(**wanted)["ComputeQuotaId"])
+
+    def policy(self, arn: str, **more: Any) -> str:
+        """Make a cluster policy without waiting for it."""
+        config = {"PriorityClasses": [{"Name": "training", "Weight": 80}]}
+        wanted = {"Name": "policy", "ClusterArn": arn, "SchedulerConfig": config, **more}
+        return str(self.sm.create_cluster_scheduler_config(**wanted)["ClusterSchedulerConfigId"])
+
+    def describe(self, name: str = "train") -> dict[str, Any]:
+        """Describe a cluster."""
+        return dict(self.sm.describe_cluster(ClusterName=name))
+
+    def nodes(self, name: str = "train") -> list[dict[str, Any]]:
+        """List all nodes of a cluster, which may take several pages."""
+        pages = self.sm.get_paginator("list_cluster_nodes").paginate(ClusterName=name)
+        return [node for page in pages for node in page["ClusterNodeSummaries"]]
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass; without a manual clock every change is immediate anyway."""
+        if self.clock is not None:
+            self.clock.advance(seconds)
+
+
+@pytest.fixture
+def cloud() -> Iterator[Cloud]:
+    """Latency factor 0: every change is done by the time of the next call."""
+    with running_endpoint() as endpoint:
+        yield Cloud(endpoint)
+
+
+@pytest.fixture
+def slow_cloud() -> Iterator[Cloud]:
+    """Latency factor 1 on a clock that the test moves: every status on the way can be seen."""
+    clock = ManualClock()
+    with running_endpoint(latency_factor=1.0, clock=clock) as endpoint:
+        yield Cloud(endpoint, clock)
+
+
+@pytest.fixture
+def refused() -> Callable[..., str]:
+    """Call something that must be refused with `code`; returns the message."""
+
+    def call(code: str, operation: Callable[..., Any], **params: Any) -> str:
+        with pytest.raises(ClientError) as caught:
+            operation(**params)
+        error = caught.value.response["Error"]
+        assert error["Code"] == code, error
+        return str(error["Message"])
+
+    return call

@@ -1,0 +1,179 @@
+"""Statuses of clusters, groups, nodes and the autoscaler, each on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def _group(cluster: dict[str, Any], name: str = "gpu") -> dict[str, Any]:
+    return next(group for group in cluster["InstanceGroups"] if group["InstanceGroupName"] == name)
+
+
+def test_a_continuous_cluster_is_in_service_before_its_nodes_run(slow_cloud: Any) -> None:
+    slow_cloud.sm.create_cluster(**slow_cloud.request())
+    created = slow_cloud.describe()
+    assert (created["ClusterStatus"], _group(created)["Status"]) == ("Creating", "Creating")
+    assert created["NodeProvisioningMode"] == "Continuous", "the mode must be remembered"
+    slow_cloud.advance(1200)
+    ready = slow_cloud.describe()
+    assert (ready["ClusterStatus"], _group(ready)["Status"]) == ("InService", "InService")
+    assert (_group(ready)["CurrentCount"], _group(ready)["TargetCount"]) == (0, 2)
+    assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"Pending"}
+    slow_cloud.advance(240)
+    assert _group(slow_cloud.describe())["CurrentCount"] == 2
+    assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"Running"}
+
+
+def test_without_continuous_provisioning_nodes_come_with_the_cluster(slow_cloud: Any) -> None:
+    slow_cloud.sm.create_cluster(**slow_cloud.request(NodeProvisioningMode=None))
+    slow_cloud.advance(1200)
+    cluster = slow_cloud.describe()
+    assert (cluster["ClusterStatus"], _group(cluster)["CurrentCount"]) == ("InService", 2)
+    assert "NodeProvisioningMode" not in cluster
+
+
+def test_the_arn_ends_in_an_id_and_not_in_the_name(cloud: Any) -> None:
+    arn = cloud.make_cluster()
+    assert len(arn.rpartition("/")[2]) == 12
+    assert cloud.describe(arn)["ClusterName"] == "train", "calls take the ARN in place of the name"
+
+
+def test_changes_are_refused_while_one_runs(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    slow_cloud.sm.create_cluster(**slow_cloud.request())
+    message = "Cluster 'train' cannot be changed while its status is Creating"
+    for operation in ("update_cluster", "delete_cluster", "update_cluster_software"):
+        call = getattr(slow_cloud.sm, operation)
+        assert refused("ConflictException", call, ClusterName="train") == message
+    slow_cloud.advance(1200)
+    slow_cloud.sm.update_cluster(ClusterName="train", NodeRecovery="None")
+    assert slow_cloud.describe()["ClusterStatus"] == "Updating"
+    assert "Updating" in refused("ConflictException", slow_cloud.sm.delete_cluster, ClusterName="train")
+    slow_cloud.advance(120)
+    assert slow_cloud.describe()["ClusterStatus"] == "InService"
+    assert slow_cloud.describe()["NodeRecovery"] == "None"
+
+
+def test_deleting_takes_time_and_then_there_is_nothing(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    slow_cloud.make_cluster()
+    slow_cloud.sm.delete_cluster(ClusterName="train")
+    assert slow_cloud.describe()["ClusterStatus"] == "Deleting"
+    assert "Deleting" in refused("ConflictException", slow_cloud.sm.delete_cluster, ClusterName="train")
+    slow_cloud.advance(600)
+    message = refused("ResourceNotFound", slow_cloud.sm.describe_cluster, ClusterName="train")
+    assert message == "Cluster with name 'train' not found"
+
+
+def test_a_cluster_without_its_role_hangs_in_deleting(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    slow_cloud.make_cluster()
+    slow_cloud.sm.delete_cluster(ClusterName="train")
+    slow_cloud.iam.delete_role(RoleName="node")
+    slow_cloud.advance(600)
+    cluster = slow_cloud.describe()
+    assert cluster["ClusterStatus"] == "Deleting"
+    assert "role arn:aws:iam::123456789012:role/node does not exist" in cluster["FailureMessage"]
+    slow_cloud.role("node", "sagemaker.amazonaws.com")
+    slow_cloud.advance(10)
+    refused("ResourceNotFound", slow_cloud.sm.describe_cluster, ClusterName="train")
+
+
+def test_scaling_leaves_a_continuous_cluster_in_service(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster()
+    slow_cloud.sm.update_cluster(ClusterName="train", InstanceGroups=[slow_cloud.group(count=5)])
+    scaling = slow_cloud.describe()
+    assert scaling["ClusterStatus"] == "InService"
+    assert (_group(scaling)["CurrentCount"], _group(scaling)["TargetCount"]) == (2, 5)
+    assert _group(scaling)["ActiveOperations"] == {"Scaling": 1}
+    (running,) = slow_cloud.sm.list_cluster_operations(ClusterName="train", Status="InProgress")[
+        "ClusterOperationSummaries"
+    ]
+    slow_cloud.advance(240)
+    done = slow_cloud.sm.describe_cluster_operation(ClusterName="train", OperationId=running["OperationId"])
+    assert done["Status"] == "Done"
+    assert done["ScalingDetails"][0]["Desired"]["TargetCount"] == 5
+    assert _group(slow_cloud.describe())["CurrentCount"] == 5
+
+
+def test_a_second_scaling_supersedes_the_first(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster()
+    for count in (5, 3):
+        slow_cloud.sm.update_cluster(ClusterName="train", InstanceGroups=[slow_cloud.group(count=count)])
+        slow_cloud.advance(1)
+    found = slow_cloud.sm.list_cluster_operations(ClusterName="train", SortOrder="Ascending")
+    statuses = [entry["Status"] for entry in found["ClusterOperationSummaries"]]
+    assert statuses == ["Done", "Superseded", "InProgress"], "the first one brought the nodes up"
+    slow_cloud.advance(240)
+    assert _group(slow_cloud.describe())["CurrentCount"] == 3
+
+
+def test_a_cluster_without_continuous_provisioning_is_updating_while_it_scales(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster(NodeProvisioningMode=None)
+    slow_cloud.sm.update_cluster(ClusterName="train", InstanceGroups=[slow_cloud.group(count=3)])
+    assert slow_cloud.describe()["ClusterStatus"] == "Updating"
+    slow_cloud.advance(120 + 240)
+    slow_cloud.describe()
+    slow_cloud.advance(240)
+    assert _group(slow_cloud.describe())["CurrentCount"] == 3
+
+
+def test_deep_health_checks_come_before_running_and_block_updates(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(OnStartDeepHealthChecks=["InstanceStress"])])
+    assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"DeepHealthCheckInProgress"}
+    message = refused("ValidationException", slow_cloud.sm.update_cluster, ClusterName="train", NodeRecovery="None")
+    assert message == "Cluster 'train' cannot be updated while deep health checks run"
+    slow_cloud.advance(5400)
+    assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"Running"}
+
+
+def test_autoscaling_has_statuses_of_its_own(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    slow_cloud.make_cluster(ClusterRole=slow_cloud.karpenter_role)
+    slow_cloud.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Enable"})
+    slow_cloud.advance(120)
+    assert slow_cloud.describe()["AutoScaling"]["Status"] == "Creating"
+    slow_cloud.advance(180)
+    scaling = slow_cloud.describe()["AutoScaling"]
+    assert scaling == {"Mode": "Enable", "AutoScalerType": "Karpenter", "Status": "InService"}
+    other = slow_cloud.role("karpenter2", "hyperpod.sagemaker.amazonaws.com")
+    message = refused("ValidationException", slow_cloud.sm.update_cluster, ClusterName="train", ClusterRole=other)
+    assert message.startswith("ClusterRole cannot be changed while autoscaling is enabled")
+    slow_cloud.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Disable"})
+    slow_cloud.advance(120)
+    assert slow_cloud.describe()["AutoScaling"]["Status"] == "Deleting"
+    slow_cloud.advance(60)
+    assert "AutoScaling" not in slow_cloud.describe()
+    slow_cloud.sm.update_cluster(ClusterName="train", ClusterRole=other)
+
+
+def test_a_software_update_moves_release_and_statuses(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster()
+    slow_cloud.sm.update_cluster_software(
+        ClusterName="train", InstanceGroups=[{"InstanceGroupName": "gpu", "ImageReleaseVersion": "1.2.0"}]
+    )
+    running = slow_cloud.describe()
+    assert (running["ClusterStatus"], _group(running)["Status"]) == ("SystemUpdating", "SystemUpdating")
+    assert _group(running)["SoftwareUpdateStatus"] == "InProgress"
+    slow_cloud.advance(900)
+    done = slow_cloud.describe()
+    assert (done["ClusterStatus"], _group(done)["CurrentImageReleaseVersion"]) == ("InService", "1.2.0")
+    assert {node["CurrentImageReleaseVersion"] for node in slow_cloud.nodes()} == {"1.2.0"}
+
+
+def test_hyperpod_makes_and_removes_the_access_entry_of_its_nodes(cloud: Any) -> None:
+    cloud.make_cluster()
+    entry = cloud.eks.describe_access_entry(clusterName="kube", principalArn=cloud.node_role)["accessEntry"]
+    assert entry["type"] == "HYPERPOD_LINUX"
+    cloud.sm.delete_cluster(ClusterName="train")
+    assert cloud.eks.list_access_entries(clusterName="kube")["accessEntries"] == []
+
+
+def test_tags_come_with_the_cluster_and_change_by_their_own_calls(cloud: Any) -> None:
+    arn = cloud.make_cluster(Tags=[{"Key": "SageMaker", "Value": "true"}])
+    cloud.sm.add_tags(ResourceArn=arn, Tags=[{"Key": "team", "Value": "ml"}])
+    cloud.sm.delete_tags(ResourceArn=arn, TagKeys=["SageMaker"])
+    assert cloud.sm.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "team", "Value": "ml"}]
+
+
+def test_tags_of_an_unknown_arn_are_refused(cloud: Any, refused: Callable[..., str]) -> None:
+    arn = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"
+    message = refused("ValidationException", cloud.sm.list_tags, ResourceArn=arn)
+    assert message == f"Could not find resource with ARN: {arn}"

@@ -1,0 +1,230 @@
+"""CreateCluster: one request that breaks no rule, one mutation a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Mutation = Callable[[Any], dict[str, Any]]
+
+
+def _group(**more: Any) -> Mutation:
+    return lambda cloud: {"InstanceGroups": [cloud.group(**more)]}
+
+
+def _kubernetes(**config: Any) -> Mutation:
+    return _group(KubernetesConfig=config)
+
+
+RULES: dict[str, tuple[Mutation, str]] = {
+    "no group": (lambda _: {"InstanceGroups": None}, "A cluster needs at least one instance group"),
+    "same name twice": (
+        lambda cloud: {"InstanceGroups": [cloud.group(), cloud.group()]},
+        "Instance group names must be unique: 'gpu' is given 2 times",
+    ),
+    "no type": (_group(InstanceType=None), "Instance group 'gpu' must have exactly one of InstanceType and"),
+    "both type styles": (
+        _group(InstanceRequirements={"InstanceTypes": ["ml.g5.xlarge"]}),
+        "Instance group 'gpu' must have exactly one of InstanceType and InstanceRequirements",
+    ),
+    "duplicate types": (
+        _group(InstanceType=None, InstanceRequirements={"InstanceTypes": ["ml.g5.xlarge", "ml.g5.xlarge"]}),
+        "InstanceRequirements.InstanceTypes has duplicates",
+    ),
+    "flexible without continuous": (
+        lambda cloud: {
+            "NodeProvisioningMode": None,
+            "InstanceGroups": [
+                cloud.group(InstanceType=None, InstanceRequirements={"InstanceTypes": ["ml.g5.xlarge"]})
+            ],
+        },
+        "InstanceRequirements needs NodeProvisioningMode Continuous",
+    ),
+    "spot without continuous": (
+        lambda cloud: {
+            "NodeProvisioningMode": None,
+            "InstanceGroups": [cloud.group(CapacityRequirements={"Spot": {}})],
+        },
+        "Spot capacity needs NodeProvisioningMode Continuous",
+    ),
+    "spot and on demand": (
+        _group(CapacityRequirements={"Spot": {}, "OnDemand": {}}),
+        "CapacityRequirements is either Spot or OnDemand",
+    ),
+    "slurm group": (_group(SlurmConfig={"NodeType": "Compute"}), "SlurmConfig is not for clusters orchestrated"),
+    "minimum above count": (
+        _group(MinInstanceCount=3),
+        "Instance group 'gpu': MinInstanceCount 3 is greater than InstanceCount 2",
+    ),
+    "minimum without continuous": (
+        lambda cloud: {"NodeProvisioningMode": None, "InstanceGroups": [cloud.group(MinInstanceCount=1)]},
+        "MinInstanceCount needs NodeProvisioningMode Continuous",
+    ),
+    "root volume with size": (
+        _group(InstanceStorageConfigs=[{"EbsVolumeConfig": {"RootVolume": True, "VolumeSizeInGB": 10}}]),
+        "a root volume takes VolumeKmsKeyId and no VolumeSizeInGB",
+    ),
+    "volume without size": (
+        _group(InstanceStorageConfigs=[{"EbsVolumeConfig": {"VolumeKmsKeyId": "k"}}]),
+        "VolumeSizeInGB is required",
+    ),
+    "two scripts": (
+        _group(LifeCycleConfig={"SourceS3Uri": "s3://sagemaker-scripts", "OnCreate": "a", "OnInitComplete": "b"}),
+        "LifeCycleConfig takes OnCreate or OnInitComplete, not both",
+    ),
+    "script without source": (_group(LifeCycleConfig={"OnCreate": "a"}), "LifeCycleConfig needs SourceS3Uri"),
+    "reserved label": (
+        _kubernetes(Labels={"node.kubernetes.io/x": "y"}),
+        "the key 'node.kubernetes.io/x' uses a reserved prefix",
+    ),
+    "reserved taint": (
+        _kubernetes(Taints=[{"Key": "karpenter.sh/x", "Effect": "NoSchedule"}]),
+        "the key 'karpenter.sh/x' uses a reserved prefix",
+    ),
+    "taints with health checks": (
+        _group(
+            OnStartDeepHealthChecks=["InstanceStress"],
+            KubernetesConfig={"Taints": [{"Key": "team", "Effect": "NoSchedule"}]},
+        ),
+        "custom taints cannot be used with deep health checks",
+    ),
+    "drain policy without drain": (
+        _group(AutoPatchConfig={"PatchingStrategy": "WhenIdle", "DrainPolicy": {"OnDrainTimeout": "Skip"}}),
+        "DrainPolicy needs PatchingStrategy DrainFirst, not WhenIdle",
+    ),
+    "drain without batch": (
+        _group(AutoPatchConfig={"PatchingStrategy": "DrainFirst"}),
+        "PatchingStrategy DrainFirst needs a MaximumBatchSize",
+    ),
+    "unknown role": (
+        _group(ExecutionRole="arn:aws:iam::123456789012:role/nobody"),
+        "Unable to assume the execution role arn:aws:iam::123456789012:role/nobody",
+    ),
+    "role of another service": (
+        lambda cloud: {"InstanceGroups": [cloud.group(ExecutionRole=cloud.eks_role)]},
+        "its trust policy allows sagemaker.amazonaws.com",
+    ),
+    "unknown bucket": (
+        _group(LifeCycleConfig={"SourceS3Uri": "s3://sagemaker-nowhere/x", "OnCreate": "a"}),
+        "The S3 bucket 'sagemaker-nowhere' of s3://sagemaker-nowhere/x does not exist",
+    ),
+    "unknown subnet": (
+        lambda cloud: {"VpcConfig": {"SecurityGroupIds": [cloud.sg], "Subnets": ["subnet-0"]}},
+        "The subnet ID 'subnet-0' does not exist",
+    ),
+    "unknown security group": (
+        lambda cloud: {"VpcConfig": {"SecurityGroupIds": ["sg-0"], "Subnets": cloud.subnets}},
+        "The security group 'sg-0' does not exist",
+    ),
+    "unknown subnet of a group": (
+        lambda cloud: {
+            "InstanceGroups": [cloud.group(OverrideVpcConfig={"SecurityGroupIds": [cloud.sg], "Subnets": ["subnet-1"]})]
+        },
+        "The subnet ID 'subnet-1' does not exist",
+    ),
+    "no network": (lambda _: {"VpcConfig": None}, "VpcConfig is required"),
+    "no orchestrator": (lambda _: {"Orchestrator": None}, "give Orchestrator.Eks.ClusterArn"),
+    "unknown EKS cluster": (
+        lambda _: {"Orchestrator": {"Eks": {"ClusterArn": "arn:aws:eks:us-west-2:123456789012:cluster/none"}}},
+        "The EKS cluster arn:aws:eks:us-west-2:123456789012:cluster/none does not exist",
+    ),
+    "autoscaling without continuous": (
+        lambda cloud: {
+            "NodeProvisioningMode": None,
+            "AutoScaling": {"Mode": "Enable"},
+            "ClusterRole": cloud.karpenter_role,
+        },
+        "AutoScaling needs NodeProvisioningMode Continuous",
+    ),
+    "autoscaling without role": (
+        lambda _: {"AutoScaling": {"Mode": "Enable"}},
+        "AutoScaling needs a ClusterRole",
+    ),
+    "autoscaling without recovery": (
+        lambda cloud: {
+            "AutoScaling": {"Mode": "Enable"},
+            "ClusterRole": cloud.karpenter_role,
+            "NodeRecovery": "None",
+        },
+        "AutoScaling needs NodeRecovery Automatic",
+    ),
+    "cluster role of another service": (
+        lambda cloud: {"ClusterRole": cloud.node_role},
+        "its trust policy allows hyperpod.sagemaker.amazonaws.com",
+    ),
+    "count out of range": (
+        _group(count=6759),
+        "1 validation error detected: Value '6759' at 'instanceGroups.1.member.instanceCount' failed to satisfy "
+        "constraint: Member must have value less than or equal to 6758",
+    ),
+    "name with underscore": (
+        lambda _: {"ClusterName": "a_b"},
+        "Value 'a_b' at 'clusterName' failed to satisfy constraint: Member must satisfy regular expression pattern",
+    ),
+    "unknown instance type": (
+        _group(InstanceType="ml.inf2.xlarge"),
+        "Value 'ml.inf2.xlarge' at 'instanceGroups.1.member.instanceType' failed to satisfy constraint: "
+        "Member must satisfy enum value set",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_create_cluster_refuses(cloud: Any, refused: Callable[..., str], rule: str) -> None:
+    mutate, message = RULES[rule]
+    request = cloud.request(**mutate(cloud))
+    for group in request.get("InstanceGroups", []):
+        for name in [name for name, value in group.items() if value is None]:
+            del group[name]
+    assert message in refused("ValidationException", cloud.sm.create_cluster, **request)
+    assert cloud.sm.list_clusters()["ClusterSummaries"] == [], "a refused request must leave nothing behind"
+
+
+def test_a_name_can_be_used_once(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster()
+    message = refused("ResourceInUse", cloud.sm.create_cluster, **cloud.request())
+    assert message == "Cluster with name 'train' already exists"
+
+
+def test_an_eks_cluster_orchestrates_one_hyperpod_cluster(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster()
+    message = refused("ValidationException", cloud.sm.create_cluster, **cloud.request(ClusterName="second"))
+    assert message.endswith("already orchestrates HyperPod cluster 'train'")
+
+
+def test_the_eks_cluster_must_let_access_entries_in(cloud: Any, refused: Callable[..., str]) -> None:
+    arn = cloud.make_eks("old", accessConfig={"authenticationMode": "CONFIG_MAP"})
+    request = cloud.request(Orchestrator={"Eks": {"ClusterArn": arn}})
+    assert "authentication mode CONFIG_MAP" in refused("ValidationException", cloud.sm.create_cluster, **request)
+
+
+def test_the_eks_cluster_must_be_of_a_supported_version(cloud: Any, refused: Callable[..., str]) -> None:
+    arn = cloud.make_eks("old", version="1.29")
+    request = cloud.request(Orchestrator={"Eks": {"ClusterArn": arn}})
+    assert "runs Kubernetes 1.29; supported: 1.30" in refused("ValidationException", cloud.sm.create_cluster, **request)
+
+
+def test_subnets_must_be_in_the_vpc_of_the_eks_cluster(cloud: Any, refused: Callable[..., str]) -> None:
+    other = cloud.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    subnet = cloud.ec2.create_subnet(VpcId=other, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"]
+    request = cloud.request(VpcConfig={"SecurityGroupIds": [cloud.sg], "Subnets": [subnet]})
+    message = refused("ValidationException", cloud.sm.create_cluster, **request)
+    assert f"The subnet '{subnet}' is in VPC {other}; the EKS cluster is in VPC {cloud.vpc}" == message
+
+
+def test_security_groups_must_be_in_the_vpc_of_the_subnets(cloud: Any, refused: Callable[..., str]) -> None:
+    other = cloud.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    group = cloud.ec2.create_security_group(GroupName="x", Description="x", VpcId=other)["GroupId"]
+    request = cloud.request(VpcConfig={"SecurityGroupIds": [group], "Subnets": cloud.subnets})
+    message = refused("ValidationException", cloud.sm.create_cluster, **request)
+    assert message == f"The security group '{group}' is in VPC {other}, the subnets are in VPC {cloud.vpc}"
+
+
+def test_a_missing_lifecycle_script_fails_the_creation(cloud: Any) -> None:
+    config = {"SourceS3Uri": "s3://sagemaker-scripts/v2", "OnCreate": "on_create.sh"}
+    cloud.sm.create_cluster(**cloud.request(InstanceGroups=[cloud.group(LifeCycleConfig=config)]))
+    cluster = cloud.describe()
+    assert cluster["ClusterStatus"] == "Failed"
+    assert "lifecycle script on_create.sh not found under s3://sagemaker-scripts/v2" in cluster["FailureMessage"]
