@@ -34,3 +34,13 @@ lock:
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+generate: install
+	$(BIN)/hpkit generate
+
+bench: install
+	$(BIN)/python bench/validate.py
+
+# Known vulnerabilities in the pinned packages, where the database can be reached.
+audit: install
+	$(BIN)/pip-audit --require-hashes --disable-pip -r requirements.lock

@@ -78,7 +78,7 @@ def test_github_annotations_escape_what_workflow_commands_read(project):
     write(project, "two.yaml", organization(teams=[team("a%,:b")]))
     (line,) = hpkit("validate", "--format", "github", cwd=project).stdout.splitlines()
     head, _, message = line.partition("::error ")[2].partition("::")
-    assert head.startswith("file=stacks/two.yaml,line=3,col=")
+    assert head.startswith("file=stacks/two.yaml,line=5,col=9,")
     assert "title=GOV004 teams[a%25%2C%3Ab].name" in head
     assert "a%25,:b" in message
 

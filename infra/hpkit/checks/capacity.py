@@ -50,6 +50,7 @@ def _too_much(
     context: Context, name: str, rows: list[tuple[str, QuotaRow]], instances: int, what: str
 ) -> Iterator[Issue]:
     instance = context.instances.get(name)
+    found: list[tuple[str, Amount, Amount]]
     if instance is None:
         counted = sum(row.count or 0 for _, row in rows)
         found = [("instances", counted, instances)] if counted > instances else []

@@ -12,6 +12,7 @@ import click
 
 from hpkit.checks import RULES, check
 from hpkit.checks.registry import Rule
+from hpkit.cli.generate_catalog import service_model_text
 from hpkit.cli.inputs import load, project_root
 from hpkit.cli.schema import schema_text
 from hpkit.config.reference import reference
@@ -104,6 +105,7 @@ def _rule_section(rule: Rule, shown: list[dict[str, Any]]) -> list[str]:
 
 
 FILES: dict[str, Callable[[], str]] = {
+    "infra/hpkit/catalog/data/service_model.json": service_model_text,
     "stacks/schema.json": schema_text,
     "docs/reference/config.md": reference,
     "infra/hpkit/checks/examples.json": _examples_text,

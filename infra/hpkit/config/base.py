@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -68,7 +68,7 @@ def _version(value: Any) -> Any:
 # Kubernetes minor version, quoted in YAML.
 Version = Annotated[str, BeforeValidator(_version)]
 
-_QUANTITY = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
+_QUANTITY = re.compile(r"^[0-9]+(?:\.[0-9]+)?(?:m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
 
 
 def _quantity(value: Any) -> str:
@@ -79,7 +79,11 @@ def _quantity(value: Any) -> str:
 
 
 # A Kubernetes quantity; a plain number is taken as its text.
-Quantity = Annotated[str, BeforeValidator(_quantity)]
+Quantity = Annotated[
+    str,
+    BeforeValidator(_quantity),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": _QUANTITY.pattern[:-2] + "$"}),
+]
 
 _DNS_LABEL = r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$"
 

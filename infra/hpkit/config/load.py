@@ -157,7 +157,7 @@ class _Composer:
                 f"Move the part that &{name} marks out, or write the value in full.",
                 mark,
             )
-        node = self.anchors.get(name)
+        node = self.anchors.get(name or "")
         if node is None:
             known = ", ".join(f"&{anchor}" for anchor in sorted(self.anchors)) or "none"
             raise _RefusedError(
@@ -260,7 +260,8 @@ class _Frame:
 
 
 def _mark(event: yaml.Event) -> Mark:
-    return Mark(event.start_mark.line + 1, event.start_mark.column + 1)
+    start = event.start_mark
+    return Mark(start.line + 1, start.column + 1) if start else Mark(1, 1)
 
 
 def _path(stack: list[_Frame], last: str | None) -> ValuePath:

@@ -59,7 +59,8 @@ def _not_a_mapping(document: Document) -> Problem:
     if document.data is None:
         message = "the file is empty"
     else:
-        kind = {tuple: "a list", str: "text"}.get(type(document.data), "a single value")
+        data = document.data
+        kind = "a list" if isinstance(data, tuple) else "text" if isinstance(data, str) else "a single value"
         message = f"the file holds {kind} where a map belongs"
     return Problem("CFG005", (), message, "Begin with `organization: <name>`.", document.locate(()))
 

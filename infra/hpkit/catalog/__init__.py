@@ -1,0 +1,41 @@
+"""Facts about the service, each with source and date: instance types, regions, versions, API limits."""
+
+from hpkit.catalog.instances import (
+    InstanceType,
+    MigProfile,
+    Source,
+    find_instance_type,
+    find_nearest,
+    instance_type,
+    instance_types,
+)
+from hpkit.catalog.services import (
+    AddOn,
+    AddOnVersion,
+    Region,
+    ShapeLimits,
+    addons,
+    find_region,
+    kubernetes_versions,
+    limit,
+    regions,
+)
+
+__all__ = [
+    "AddOn",
+    "AddOnVersion",
+    "InstanceType",
+    "MigProfile",
+    "Region",
+    "ShapeLimits",
+    "Source",
+    "addons",
+    "find_instance_type",
+    "find_nearest",
+    "find_region",
+    "instance_type",
+    "instance_types",
+    "kubernetes_versions",
+    "limit",
+    "regions",
+]

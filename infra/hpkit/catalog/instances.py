@@ -1,0 +1,146 @@
+"""Instance types that HyperPod accepts, with what is known of each and from where."""
+
+import difflib
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+from hpkit.errors import CatalogError
+
+__all__ = [
+    "InstanceType",
+    "MigProfile",
+    "Source",
+    "find_instance_type",
+    "find_nearest",
+    "instance_type",
+    "instance_types",
+    "read_data",
+]
+
+# Resource names that the device plugins publish, as the HyperPod CLI requests them.
+_RESOURCES: Final = {"gpu": "nvidia.com/gpu", "trainium": "aws.amazon.com/neurondevice"}
+# Placements of a profile on one GPU with seven compute and eight memory slices; source: NVIDIA Multi-Instance GPU
+# user guide, supported profiles. 1g fits four times where it takes twice the memory.
+_PLACEMENTS: Final = {1: 7, 2: 3, 3: 2, 4: 1, 7: 1}
+_DOUBLE_MEMORY_PLACEMENTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a figure comes from; date is the day on which the page was as cited, ISO 8601."""
+
+    title: str
+    url: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class MigProfile:
+    """A MIG profile of a type: compute slices it takes, and how many of it fit on one accelerator."""
+
+    name: str
+    slices: int
+    max_per_accelerator: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """What is known of an instance type. None means unknown, and never zero.
+
+    memory_gib is the instance's whole memory; addresses are IPv4 addresses that a node can take in its subnet;
+    max_pods is the kubelet's limit on HyperPod, where one interface serves pods. sources names, for each figure, where
+    it comes from.
+    """
+
+    name: str
+    vcpu: int | None
+    memory_gib: int | None
+    accelerators: int | None
+    accelerator_kind: str | None
+    efa_interfaces: int | None
+    addresses: int | None
+    max_pods: int | None
+    architecture: str | None
+    mig_profiles: tuple[MigProfile, ...] | None
+    sources: "dict[str, Source]"
+
+    @property
+    def accelerator_resource(self) -> str | None:
+        """Return the Kubernetes resource name of the accelerators, None for a type without."""
+        return _RESOURCES.get(self.accelerator_kind or "")
+
+    @property
+    def mig_slices_per_accelerator(self) -> int:
+        """Return the compute slices of one MIG-capable accelerator."""
+        return 7
+
+
+def read_data(name: str) -> Any:
+    """Return a data file of the catalog."""
+    return json.loads(resources.files("hpkit.catalog").joinpath("data", name).read_text(encoding="utf-8"))
+
+
+@cache
+def _catalog() -> dict[str, InstanceType]:
+    data = read_data("instances.json")
+    sources = {key: Source(**value) for key, value in data["sources"].items()}
+    provenance = {
+        key: {figure: sources[source] for figure, source in value.items()} for key, value in data["provenance"].items()
+    }
+    return {
+        name: InstanceType(
+            name=name,
+            vcpu=row["vcpu"],
+            memory_gib=row["memoryGiB"],
+            accelerators=row["accelerators"],
+            accelerator_kind=row["kind"],
+            efa_interfaces=row["efa"],
+            addresses=row["addresses"],
+            max_pods=row["maxPods"],
+            architecture=row["architecture"],
+            mig_profiles=None if row["mig"] is None else _profiles(row["mig"]),
+            sources=provenance[row["sources"]],
+        )
+        for name, row in data["instanceTypes"].items()
+    }
+
+
+def _profiles(names: list[str]) -> tuple[MigProfile, ...]:
+    """Turn `1g.5gb 1g.10gb …` into profiles; the second of two with one slice is the one of double memory."""
+    profiles = []
+    seen: set[int] = set()
+    for name in names:
+        slices = int(name.partition("g")[0])
+        most = _DOUBLE_MEMORY_PLACEMENTS if slices == 1 and slices in seen else _PLACEMENTS[slices]
+        seen.add(slices)
+        profiles.append(MigProfile(f"mig-{name}", slices, most))
+    return tuple(profiles)
+
+
+def instance_types() -> tuple[InstanceType, ...]:
+    """Return every type that the CreateCluster API accepts, sorted by name."""
+    return tuple(_catalog()[name] for name in sorted(_catalog()))
+
+
+def find_instance_type(name: str) -> InstanceType | None:
+    """Return a type, or None for a name that the API does not accept."""
+    return _catalog().get(name)
+
+
+def find_nearest(name: str) -> tuple[str, ...]:
+    """Return up to three names like the one given."""
+    wanted = name if name.startswith("ml.") else f"ml.{name}"
+    return tuple(difflib.get_close_matches(wanted, _catalog(), n=3, cutoff=0.75))
+
+
+def instance_type(name: str) -> InstanceType:
+    """Return a type; raises CatalogError with the nearest names for one that the API does not accept."""
+    found = find_instance_type(name)
+    if found is None:
+        near = ", ".join(find_nearest(name))
+        hint = f"did you mean {near}?" if near else "hpkit instances lists what there is"
+        raise CatalogError(f"{name} is not an instance type of HyperPod; {hint}")
+    return found

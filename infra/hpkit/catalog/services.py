@@ -1,0 +1,116 @@
+"""Regions, Kubernetes versions, add-ons, and the limits of the SageMaker API."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from hpkit.catalog.instances import Source, read_data
+
+__all__ = [
+    "AddOn",
+    "AddOnVersion",
+    "Region",
+    "ShapeLimits",
+    "addons",
+    "find_region",
+    "kubernetes_versions",
+    "limit",
+    "regions",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeLimits:
+    """What the API's model says of a shape; min and max are a range, or the length of text and lists."""
+
+    type: str
+    min: float | None
+    max: float | None
+    pattern: str | None
+    enum: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A region, and what is offered there."""
+
+    name: str
+    task_governance: bool
+    hyperpod_eks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddOnVersion:
+    """A version of an add-on, with the Kueue that it ships (None for add-ons that ship none)."""
+
+    version: str
+    kueue: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AddOn:
+    """An EKS add-on.
+
+    default is the kit's pin; None where no version is documented, so EKS's own default is taken. minimum is the oldest
+    version that HyperPod or the kit works with. needs_nodes: it stays DEGRADED until a node is there.
+    """
+
+    name: str
+    default: str | None
+    minimum: str | None
+    needs_nodes: bool
+    versions: tuple[AddOnVersion, ...]
+    source: Source
+
+
+@cache
+def _services() -> Any:
+    return read_data("services.json")
+
+
+@cache
+def _shapes() -> dict[str, Any]:
+    shapes: dict[str, Any] = read_data("service_model.json")["shapes"]
+    return shapes
+
+
+def limit(shape: str) -> ShapeLimits:
+    """Return the limits of a shape of the SageMaker API; raises KeyError for one that the kit does not use."""
+    found = _shapes()[shape]
+    return ShapeLimits(
+        found["type"], found.get("min"), found.get("max"), found.get("pattern"), tuple(found.get("enum", ()))
+    )
+
+
+def regions() -> tuple[Region, ...]:
+    """Return the regions that have HyperPod on EKS, sorted by name."""
+    return tuple(
+        Region(name, row["taskGovernance"], row["hyperpodEks"]) for name, row in sorted(_services()["regions"].items())
+    )
+
+
+def find_region(name: str) -> Region | None:
+    """Return a region, or None for one that has no HyperPod on EKS as far as is known."""
+    return next((region for region in regions() if region.name == name), None)
+
+
+def kubernetes_versions() -> tuple[str, ...]:
+    """Return the Kubernetes versions that HyperPod on EKS offers, oldest first."""
+    return tuple(_services()["kubernetesVersions"]["versions"])
+
+
+@cache
+def addons() -> tuple[AddOn, ...]:
+    """Return the add-ons that the kit knows, sorted by name."""
+    data = _services()
+    return tuple(
+        AddOn(
+            name=name,
+            default=row["default"],
+            minimum=row["minimum"],
+            needs_nodes=row["needsNodes"],
+            versions=tuple(AddOnVersion(each["version"], each["kueue"]) for each in row["versions"]),
+            source=Source(**data["sources"][row["source"]]),
+        )
+        for name, row in sorted(data["addons"].items())
+    )

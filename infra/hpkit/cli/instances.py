@@ -1,0 +1,112 @@
+"""`hpkit instances`: what the catalog knows of each instance type, and from where."""
+
+import fnmatch
+import json
+import sys
+from typing import Any
+
+import click
+
+from hpkit.catalog import InstanceType, find_nearest, instance_types
+from hpkit.cli.formats import width
+
+__all__ = ["command"]
+
+
+@click.command("instances")
+@click.argument("pattern", required=False)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--sources", is_flag=True, help="Say where each figure comes from, and of which day.")
+def command(pattern: str | None, form: str, sources: bool) -> None:
+    """List instance types with what the catalog knows of them.
+
+    PATTERN is a part of the name (p5), or a glob (ml.g5.*). Figures that are not known are shown as `?`, in JSON as
+    null: they are never taken for zero.
+    """
+    found = [each for each in instance_types() if _matches(each.name, pattern)]
+    if not found:
+        near = ", ".join(find_nearest(pattern or ""))
+        click.echo(
+            f"error: no instance type matches `{pattern}`" + (f"; did you mean {near}?" if near else ""), err=True
+        )
+        sys.exit(1)
+    if form == "json":
+        click.echo(json.dumps([_as_dict(each, sources) for each in found], indent=2))
+        return
+    _print(found)
+    if sources:
+        _print_sources(found)
+
+
+def _matches(name: str, pattern: str | None) -> bool:
+    if not pattern:
+        return True
+    return fnmatch.fnmatchcase(name, pattern) if any(mark in pattern for mark in "*?[") else pattern in name
+
+
+def _as_dict(each: InstanceType, with_sources: bool) -> dict[str, Any]:
+    profiles = each.mig_profiles
+    data: dict[str, Any] = {
+        "name": each.name,
+        "vcpu": each.vcpu,
+        "memoryGiB": each.memory_gib,
+        "accelerators": each.accelerators,
+        "acceleratorKind": each.accelerator_kind,
+        "acceleratorResource": each.accelerator_resource,
+        "efaInterfaces": each.efa_interfaces,
+        "maxPods": each.max_pods,
+        "addresses": each.addresses,
+        "architecture": each.architecture,
+        "migProfiles": None
+        if profiles is None
+        else [
+            {"name": one.name, "slices": one.slices, "maxPerAccelerator": one.max_per_accelerator} for one in profiles
+        ],
+    }
+    if with_sources:
+        data["sources"] = {
+            figure: {"title": source.title, "url": source.url, "date": source.date}
+            for figure, source in sorted(each.sources.items())
+        }
+    return data
+
+
+def _cell(value: int | str | None) -> str:
+    return "?" if value is None else str(value)
+
+
+def _print(found: list[InstanceType]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("instance type", no_wrap=True)
+    for name in ("vCPU", "GiB", "accel.", "EFA", "pods", "addr.", "MIG"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("arch", no_wrap=True)
+    for each in found:
+        kind = {"gpu": " GPU", "trainium": " Trn"}.get(each.accelerator_kind or "", "")
+        table.add_row(
+            each.name,
+            _cell(each.vcpu),
+            _cell(each.memory_gib),
+            _cell(each.accelerators) + kind,
+            _cell(each.efa_interfaces),
+            _cell(each.max_pods),
+            _cell(each.addresses),
+            "?" if each.mig_profiles is None else str(len(each.mig_profiles)),
+            _cell(each.architecture),
+        )
+    console = Console(width=width(), highlight=False)
+    console.print(table)
+    console.print("? = not known, and not taken for zero. addr. = IPv4 addresses a node can take. MIG = profiles.")
+
+
+def _print_sources(found: list[InstanceType]) -> None:
+    used: dict[str, set[str]] = {}
+    for each in found:
+        for figure, source in each.sources.items():
+            used.setdefault(f"{source.title}\n    {source.url} ({source.date})", set()).add(figure)
+    for source_text, figures in sorted(used.items()):
+        click.echo(f"\n{', '.join(sorted(figures))}: {source_text}")

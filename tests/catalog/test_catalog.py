@@ -1,0 +1,128 @@
+"""The catalog against botocore's service model, and against itself."""
+
+import datetime
+
+import pytest
+from botocore.loaders import Loader
+
+from hpkit.catalog import addons, find_region, instance_type, instance_types, kubernetes_versions, limit, regions
+from hpkit.cli.generate_catalog import service_model_text
+from hpkit.errors import CatalogError
+
+SHAPES = Loader().load_service_model("sagemaker", "service-2")["shapes"]
+TYPES = {each.name: each for each in instance_types()}
+FIGURES = {
+    "vcpu": "vcpu",
+    "memory_gib": "memoryGiB",
+    "accelerators": "accelerators",
+    "accelerator_kind": "kind",
+    "efa_interfaces": "efa",
+    "addresses": "addresses",
+    "max_pods": "maxPods",
+    "architecture": "architecture",
+    "mig_profiles": "mig",
+}
+
+
+def test_the_catalog_holds_exactly_the_types_that_the_cluster_api_accepts():
+    assert sorted(TYPES) == sorted(SHAPES["ClusterInstanceType"]["enum"])
+
+
+def test_limits_are_botocores_own():
+    from importlib import resources
+
+    text = resources.files("hpkit.catalog").joinpath("data", "service_model.json").read_text(encoding="utf-8")
+    assert text == service_model_text(), "run `hpkit generate`"
+    assert limit("PriorityWeight").max == SHAPES["PriorityWeight"]["max"]
+    assert limit("ClusterNodeRecovery").enum == tuple(SHAPES["ClusterNodeRecovery"]["enum"])
+
+
+@pytest.mark.parametrize("each", TYPES.values(), ids=lambda each: each.name)
+def test_every_known_figure_has_a_source_with_address_and_date(each):
+    for attribute, figure in FIGURES.items():
+        if getattr(each, attribute) is None:
+            continue
+        source = each.sources[figure]
+        assert source.url.startswith("https://")
+        assert source.title
+        datetime.date.fromisoformat(source.date)
+
+
+@pytest.mark.parametrize("each", TYPES.values(), ids=lambda each: each.name)
+def test_an_unknown_figure_is_none_and_never_zero(each):
+    assert each.vcpu is None or each.vcpu > 0
+    assert each.memory_gib is None or each.memory_gib > 0
+    assert each.max_pods is None or each.max_pods > 0
+    assert each.addresses is None or each.addresses > (each.max_pods or 0)
+    # No accelerators is a fact about families that have none; a family that has some says how many, or nothing.
+    has_accelerators = each.name.split(".")[1].startswith(("p", "g", "trn"))
+    assert each.accelerators != 0 or not has_accelerators
+    assert (each.accelerator_kind is not None) == has_accelerators
+
+
+def test_what_is_not_documented_is_unknown():
+    assert TYPES["ml.g7.2xlarge"].vcpu is None
+    assert TYPES["ml.g7.2xlarge"].accelerators is None
+    assert TYPES["ml.m7i.xlarge"].max_pods is None
+
+
+@pytest.mark.parametrize(
+    ("name", "vcpu", "memory", "accelerators", "resource"),
+    [
+        ("ml.g5.12xlarge", 48, 192, 4, "nvidia.com/gpu"),
+        ("ml.p5.48xlarge", 192, 2048, 8, "nvidia.com/gpu"),
+        ("ml.trn1.32xlarge", 128, 512, 16, "aws.amazon.com/neurondevice"),
+        ("ml.c5.2xlarge", 8, 16, 0, None),
+    ],
+)
+def test_well_known_types_have_their_figures(name, vcpu, memory, accelerators, resource):
+    each = TYPES[name]
+    assert (each.vcpu, each.memory_gib, each.accelerators) == (vcpu, memory, accelerators)
+    assert each.accelerator_resource == resource
+
+
+def test_a_p5_node_takes_the_addresses_that_the_guide_counts():
+    assert TYPES["ml.p5.48xlarge"].addresses == 50 + 31
+
+
+def test_mig_profiles_are_those_of_the_api_and_fit_one_gpu():
+    known = set(SHAPES["MIGProfileType"]["enum"])
+    found = set()
+    for each in TYPES.values():
+        for profile in each.mig_profiles or ():
+            found.add(profile.name)
+            assert profile.slices * profile.max_per_accelerator <= each.mig_slices_per_accelerator
+            assert profile.max_per_accelerator >= 1
+    assert found <= known
+
+
+def test_graviton_and_gb200_are_arm():
+    arm = {name for name, each in TYPES.items() if each.architecture == "arm64"}
+    assert {"ml.m7g.2xlarge", "ml.c6g.large", "ml.p6e-gb200.36xlarge"} <= arm
+    assert not arm & {"ml.g5.xlarge", "ml.g6.xlarge", "ml.gr6.4xlarge", "ml.g4dn.xlarge"}
+
+
+def test_an_unknown_type_names_the_nearest():
+    with pytest.raises(CatalogError, match=r"did you mean ml\.p5\.48xlarge"):
+        instance_type("ml.p5.48xlarg")
+
+
+def test_task_governance_is_in_fifteen_regions_all_with_hyperpod():
+    governed = [region for region in regions() if region.task_governance]
+    assert len(governed) == 15
+    assert all(region.hyperpod_eks for region in governed)
+    assert find_region("eu-west-3") is None
+
+
+def test_default_pins_are_versions_that_are_listed():
+    for addon in addons():
+        if addon.default is not None:
+            assert addon.default in {each.version for each in addon.versions}
+    governance = next(addon for addon in addons() if addon.name.endswith("taskgovernance"))
+    assert {each.version: each.kueue for each in governance.versions}[governance.default] == "0.19.2"
+    assert governance.needs_nodes
+
+
+def test_kubernetes_versions_are_text_and_oldest_first():
+    assert kubernetes_versions()[0] == "1.30"
+    assert list(kubernetes_versions()) == sorted(kubernetes_versions())

@@ -1,0 +1,262 @@
+"""Compute quotas and cluster policies: rules, versions, statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.aws.hyperpod.fill import fill_rows
+
+G5 = "ml.g5.12xlarge"  # 48 vCPU, 192 GiB, 4 GPUs
+
+
+def _describe(cloud: Any, quota: str, **more: Any) -> dict[str, Any]:
+    return dict(cloud.sm.describe_compute_quota(ComputeQuotaId=quota, **more))
+
+
+def _policy(cloud: Any, policy: str, **more: Any) -> dict[str, Any]:
+    return dict(cloud.sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=policy, **more))
+
+
+def test_a_quota_goes_through_its_statuses(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    quota = slow_cloud.quota(slow_cloud.govern())
+    assert (_describe(slow_cloud, quota)["Status"], _describe(slow_cloud, quota)["ComputeQuotaVersion"]) == (
+        "Creating",
+        1,
+    )
+    text = refused("ConflictException", slow_cloud.sm.update_compute_quota, ComputeQuotaId=quota, TargetVersion=1)
+    assert text == f"ComputeQuota '{quota}' cannot be updated while it is Creating"
+    refused("ConflictException", slow_cloud.sm.delete_compute_quota, ComputeQuotaId=quota)
+    slow_cloud.advance(20)
+    assert _describe(slow_cloud, quota)["Status"] == "Created"
+    answer = slow_cloud.sm.update_compute_quota(ComputeQuotaId=quota, TargetVersion=1, Description="more")
+    assert answer["ComputeQuotaVersion"] == 2
+    assert _describe(slow_cloud, quota)["Status"] == "Updating"
+    slow_cloud.advance(15)
+    assert (_describe(slow_cloud, quota)["Status"], _describe(slow_cloud, quota)["Description"]) == (
+        "Updated",
+        "more",
+    )
+    slow_cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
+    assert _describe(slow_cloud, quota)["Status"] == "Deleting"
+    slow_cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
+    slow_cloud.advance(20)
+    text = refused("ResourceNotFound", slow_cloud.sm.describe_compute_quota, ComputeQuotaId=quota)
+    assert text == f"ComputeQuota with id '{quota}' not found"
+
+
+def test_the_service_writes_its_defaults_into_a_quota(cloud: Any) -> None:
+    quota = _describe(cloud, cloud.quota(cloud.govern()))
+    assert quota["ComputeQuotaConfig"] == {
+        "ComputeQuotaResources": [{"InstanceType": G5, "Count": 1}],
+        "ResourceSharingConfig": {"Strategy": "LendAndBorrow", "BorrowLimit": 50},
+        "PreemptTeamTasks": "LowerPriority",
+    }
+    assert quota["ComputeQuotaTarget"] == {"TeamName": "nlp", "FairShareWeight": 0}
+    assert quota["ActivationState"] == "Enabled"
+
+
+def test_an_update_must_name_the_current_version(cloud: Any, refused: Callable[..., str]) -> None:
+    quota = cloud.quota(cloud.govern())
+    for stale in (0, 2):
+        text = refused("ConflictException", cloud.sm.update_compute_quota, ComputeQuotaId=quota, TargetVersion=stale)
+        assert text == f"TargetVersion {stale} is not the current version 1 of ComputeQuota '{quota}'"
+    cloud.sm.update_compute_quota(
+        ComputeQuotaId=quota, TargetVersion=1, ComputeQuotaTarget={"TeamName": "nlp", "FairShareWeight": 9}
+    )
+    assert _describe(cloud, quota)["ComputeQuotaTarget"]["FairShareWeight"] == 9
+    old = _describe(cloud, quota, ComputeQuotaVersion=1)
+    assert old["ComputeQuotaTarget"]["FairShareWeight"] == 0, "former versions can be read"
+    refused("ResourceNotFound", cloud.sm.describe_compute_quota, ComputeQuotaId=quota, ComputeQuotaVersion=7)
+
+
+def test_a_quota_stays_with_its_team(cloud: Any, refused: Callable[..., str]) -> None:
+    quota = cloud.quota(cloud.govern())
+    target = {"TeamName": "vision"}
+    text = refused(
+        "ValidationException",
+        cloud.sm.update_compute_quota,
+        ComputeQuotaId=quota,
+        TargetVersion=1,
+        ComputeQuotaTarget=target,
+    )
+    assert text == f"TeamName of ComputeQuota '{quota}' cannot change from nlp to vision"
+
+
+def test_a_team_has_one_quota_and_a_name_is_used_once(cloud: Any, refused: Callable[..., str]) -> None:
+    arn = cloud.govern()
+    quota = cloud.quota(arn)
+    text = refused("ConflictException", cloud.quota, arn=arn, Name="other")
+    assert text == f"Team 'nlp' already has ComputeQuota '{quota}' on this cluster"
+    text = refused("ConflictException", cloud.quota, arn=arn, team="vision", Name="quota-nlp")
+    assert text == "ComputeQuota with name 'quota-nlp' already exists"
+
+
+@pytest.mark.parametrize("kind", ["quota", "policy"])
+def test_governance_needs_cluster_and_add_on(cloud: Any, refused: Callable[..., str], kind: str) -> None:
+    make = getattr(cloud, kind)
+    nowhere = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"
+    assert refused("ValidationException", make, arn=nowhere) == f"Cluster {nowhere} does not exist"
+    arn = cloud.make_cluster()
+    text = refused("ValidationException", make, arn=arn)
+    assert text == (
+        "EKS cluster 'kube' has no active add-on amazon-sagemaker-hyperpod-taskgovernance (not installed); "
+        "install it first"
+    )
+
+
+@pytest.mark.parametrize("kind", ["quota", "policy"])
+def test_governance_waits_for_the_cluster(slow_cloud: Any, refused: Callable[..., str], kind: str) -> None:
+    arn = slow_cloud.sm.create_cluster(**slow_cloud.request())["ClusterArn"]
+    assert refused("ConflictException", getattr(slow_cloud, kind), arn=arn) == "Cluster 'train' is Creating"
+
+
+def test_a_type_that_the_cluster_lacks_is_accepted(cloud: Any) -> None:
+    quota = cloud.quota(cloud.govern(), rows=[{"InstanceType": "ml.p5.48xlarge", "Count": 900}])
+    assert _describe(cloud, quota)["Status"] == "Created", "the service leaves this check to its users"
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"Count": 1, "VCpu": 4.0}, "Count cannot be combined with VCpu for ml.g5.12xlarge"),
+        ({}, "ml.g5.12xlarge needs Count or one of Accelerators, VCpu, MemoryInGiB, AcceleratorPartition"),
+        (
+            {"Accelerators": 1, "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 1}},
+            "Accelerators and AcceleratorPartition exclude each other for ml.g5.12xlarge",
+        ),
+        ({"InstanceType": "ml.c5.xlarge", "Accelerators": 1}, "ml.c5.xlarge has no accelerators"),
+    ],
+)
+def test_a_row_is_refused(cloud: Any, refused: Callable[..., str], row: dict[str, Any], message: str) -> None:
+    arn = cloud.govern()
+    text = refused("ValidationException", cloud.quota, arn=arn, rows=[{"InstanceType": G5, **row}])
+    assert text == f"ComputeQuotaResources.1: {message}"
+
+
+@pytest.mark.parametrize(
+    ("given", "filled"),
+    [
+        ({"Accelerators": 2}, {"Accelerators": 2, "VCpu": 24.0, "MemoryInGiB": 96.0}),
+        ({"VCpu": 12.0}, {"Accelerators": 0, "VCpu": 12.0, "MemoryInGiB": 48.0}),
+        ({"MemoryInGiB": 48.0}, {"Accelerators": 0, "VCpu": 12.0, "MemoryInGiB": 48.0}),
+        ({"Accelerators": 1, "VCpu": 2.0}, {"Accelerators": 1, "VCpu": 2.0, "MemoryInGiB": 48.0}),
+        ({"Count": 3}, {"Count": 3}),
+    ],
+)
+def test_fractions_are_filled_in_pro_rata(given: dict[str, Any], filled: dict[str, Any]) -> None:
+    (row,) = fill_rows([{"InstanceType": G5, **given}], "ComputeQuotaResources")
+    assert row == {"InstanceType": G5, **filled}
+
+
+def test_a_mig_partition_brings_vcpu_and_memory() -> None:
+    partition = {"Type": "mig-7g.40gb", "Count": 4}
+    (row,) = fill_rows([{"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": partition}], "x")
+    assert (row["VCpu"], row["MemoryInGiB"]) == (48.0, 576.0), "4 of 8 whole GPUs are half of 96 vCPU and 1152 GiB"
+    assert "Accelerators" not in row
+
+
+def test_absolute_borrow_limits_take_the_place_of_the_percentage(cloud: Any) -> None:
+    sharing = {"Strategy": "LendAndBorrow", "AbsoluteBorrowLimits": [{"InstanceType": G5, "Accelerators": 2}]}
+    config = {"ComputeQuotaResources": [{"InstanceType": G5, "Count": 1}], "ResourceSharingConfig": sharing}
+    quota = _describe(cloud, cloud.quota(cloud.govern(), ComputeQuotaConfig=config))
+    found = quota["ComputeQuotaConfig"]["ResourceSharingConfig"]
+    assert "BorrowLimit" not in found
+    assert found["AbsoluteBorrowLimits"][0]["VCpu"] == 24.0
+
+
+def test_a_policy_goes_through_its_statuses(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    policy = slow_cloud.policy(slow_cloud.govern())
+    created = _policy(slow_cloud, policy)
+    assert created["Status"] == "Creating"
+    assert set(created["StatusDetails"]) == {"PriorityClasses", "FairShare", "IdleResourceSharing"}
+    slow_cloud.advance(20)
+    assert _policy(slow_cloud, policy)["Status"] == "Created"
+    config = {"FairShare": "Disabled"}
+    update = slow_cloud.sm.update_cluster_scheduler_config
+    refused("ConflictException", update, ClusterSchedulerConfigId=policy, TargetVersion=9, SchedulerConfig=config)
+    answer = update(ClusterSchedulerConfigId=policy, TargetVersion=1, SchedulerConfig=config)
+    assert answer["ClusterSchedulerConfigVersion"] == 2
+    assert _policy(slow_cloud, policy)["Status"] == "Updating"
+    slow_cloud.advance(15)
+    done = _policy(slow_cloud, policy)
+    assert (done["Status"], done["SchedulerConfig"]) == (
+        "Updated",
+        {"FairShare": "Disabled", "IdleResourceSharing": "Disabled"},
+    ), "a configuration that is given replaces the old one"
+    assert _policy(slow_cloud, policy, ClusterSchedulerConfigVersion=1)["SchedulerConfig"]["FairShare"] == "Enabled"
+    slow_cloud.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
+    assert _policy(slow_cloud, policy)["Status"] == "Deleting"
+    slow_cloud.advance(20)
+    refused("ResourceNotFound", _policy, cloud=slow_cloud, policy=policy)
+
+
+def test_a_cluster_has_one_policy(cloud: Any, refused: Callable[..., str]) -> None:
+    arn = cloud.govern()
+    policy = cloud.policy(arn)
+    text = refused("ConflictException", cloud.policy, arn=arn, Name="second")
+    assert text == f"Cluster 'train' already has ClusterSchedulerConfig '{policy}'"
+
+
+def test_priority_classes_have_names_of_their_own(cloud: Any, refused: Callable[..., str]) -> None:
+    config = {"PriorityClasses": [{"Name": "a", "Weight": 1}, {"Name": "a", "Weight": 2}]}
+    text = refused("ValidationException", cloud.policy, arn=cloud.govern(), SchedulerConfig=config)
+    assert text == "Priority class names must be unique: 'a' is given 2 times"
+
+
+def test_eleven_priority_classes_are_too_many(cloud: Any, refused: Callable[..., str]) -> None:
+    config = {"PriorityClasses": [{"Name": f"c{i}", "Weight": i} for i in range(11)]}
+    text = refused("ValidationException", cloud.policy, arn=cloud.govern(), SchedulerConfig=config)
+    assert "at 'schedulerConfig.priorityClasses' failed to satisfy constraint: Member must have length less" in text
+
+
+def test_a_cluster_stays_while_quotas_or_a_policy_are_attached(cloud: Any, refused: Callable[..., str]) -> None:
+    arn = cloud.govern()
+    quota, policy = cloud.quota(arn), cloud.policy(arn)
+    text = refused("ConflictException", cloud.sm.delete_cluster, ClusterName="train")
+    assert text == (
+        "Cluster 'train' cannot be deleted while these are attached: "
+        f"compute quota quota-nlp ({quota}), cluster scheduler config policy ({policy})"
+    )
+    cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
+    refused("ConflictException", cloud.sm.delete_cluster, ClusterName="train")
+    cloud.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
+    cloud.sm.delete_cluster(ClusterName="train")
+
+
+@pytest.mark.parametrize("change", ["create", "update", "delete"])
+@pytest.mark.parametrize("kind", ["quota", "policy"])
+def test_a_change_can_fail(cloud: Any, refused: Callable[..., str], kind: str, change: str) -> None:
+    arn = cloud.govern()
+    if change == "create":
+        cloud.endpoint.set_faults({"failed-create": f"1@{kind}"})
+    entry = getattr(cloud, kind)(arn)
+    suffix, key = (
+        ("compute_quota", "ComputeQuotaId")
+        if kind == "quota"
+        else (
+            "cluster_scheduler_config",
+            "ClusterSchedulerConfigId",
+        )
+    )
+    describe, update, delete = (getattr(cloud.sm, f"{verb}_{suffix}") for verb in ("describe", "update", "delete"))
+    describe(**{key: entry})
+    cloud.endpoint.set_faults({f"failed-{change}": f"1@{kind}"})
+    if change == "update":
+        update(**{key: entry}, TargetVersion=1, Description="x")
+    if change == "delete":
+        delete(**{key: entry})
+    found = describe(**{key: entry})
+    assert found["Status"] == f"{change.capitalize()}Failed"
+    assert found["FailureReason"] == f"fault injected: failed-{change}"
+    cloud.endpoint.set_faults({"failed-create": None, f"failed-{change}": None})
+    if change == "create":
+        text = refused("ConflictException", update, **{key: entry}, TargetVersion=1)
+        assert text.endswith("is CreateFailed: delete and create it again")
+    if change == "update":
+        update(**{key: entry}, TargetVersion=2, Description="x")
+        assert describe(**{key: entry})["Status"] == "Updated", "a failed update is retried with the new version"
+    delete(**{key: entry})
+    refused("ResourceNotFound", describe, **{key: entry})

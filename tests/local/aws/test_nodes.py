@@ -1,0 +1,223 @@
+"""Nodes: adding, deleting, replacing, rebooting, and what happens when capacity or hardware fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def _group(cloud: Any, name: str = "gpu") -> dict[str, Any]:
+    return next(group for group in cloud.describe()["InstanceGroups"] if group["InstanceGroupName"] == name)
+
+
+def _add(cloud: Any, **entry: Any) -> dict[str, Any]:
+    wanted = {"InstanceGroupName": "gpu", "IncrementTargetCountBy": 1, **entry}
+    return dict(cloud.sm.batch_add_cluster_nodes(ClusterName="train", NodesToAdd=[wanted]))
+
+
+def test_added_nodes_raise_the_target_and_run_later(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster()
+    (added,) = _add(slow_cloud)["Successful"]
+    assert added["Status"] == "Pending"
+    assert (_group(slow_cloud)["CurrentCount"], _group(slow_cloud)["TargetCount"]) == (2, 3)
+    node = slow_cloud.sm.describe_cluster_node(ClusterName="train", NodeLogicalId=added["NodeLogicalId"])
+    assert node["NodeDetails"]["InstanceStatus"]["Status"] == "Pending"
+    slow_cloud.advance(240)
+    assert _group(slow_cloud)["CurrentCount"] == 3
+
+
+def test_adding_with_a_token_twice_adds_once(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster()
+    entry = [{"InstanceGroupName": "gpu", "IncrementTargetCountBy": 1}]
+    call = cloud.sm.batch_add_cluster_nodes
+    first = call(ClusterName="train", ClientToken="t1", NodesToAdd=entry)
+    again = call(ClusterName="train", ClientToken="t1", NodesToAdd=entry)
+    assert first["Successful"] == again["Successful"]
+    assert _group(cloud)["TargetCount"] == 3
+    other = [{"InstanceGroupName": "gpu", "IncrementTargetCountBy": 2}]
+    text = refused("ValidationException", call, ClusterName="train", ClientToken="t1", NodesToAdd=other)
+    assert text == "Client token t1 was used by a BatchAddClusterNodes request with other parameters"
+
+
+def test_entries_that_cannot_be_added_fail_one_by_one(cloud: Any) -> None:
+    cloud.make_cluster()
+    cases = {
+        "InstanceGroupNotFound": {"InstanceGroupName": "none"},
+        "IncompatibleInstanceTypes": {"InstanceTypes": ["ml.g5.xlarge"]},
+        "IncompatibleAvailabilityZones": {"AvailabilityZones": ["us-west-2d"]},
+    }
+    for code, entry in cases.items():
+        answer = _add(cloud, **entry)
+        assert answer["Successful"] == []
+        assert [(failed["ErrorCode"], failed["FailedCount"]) for failed in answer["Failed"]] == [(code, 1)]
+
+
+def test_adding_needs_a_cluster_in_service(slow_cloud: Any) -> None:
+    slow_cloud.sm.create_cluster(**slow_cloud.request())
+    assert _add(slow_cloud)["Failed"][0]["ErrorCode"] == "InvalidInstanceGroupStatus"
+
+
+def test_batch_calls_need_continuous_provisioning(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster(NodeProvisioningMode=None)
+    entry = [{"InstanceGroupName": "gpu", "IncrementTargetCountBy": 1}]
+    text = refused("ValidationException", cloud.sm.batch_add_cluster_nodes, ClusterName="train", NodesToAdd=entry)
+    assert text == "BatchAddClusterNodes needs a cluster with NodeProvisioningMode Continuous"
+    node = cloud.nodes()[0]["InstanceId"]
+    text = refused("ValidationException", cloud.sm.batch_delete_cluster_nodes, ClusterName="train", NodeIds=[node])
+    assert text == "BatchDeleteClusterNodes needs a cluster with NodeProvisioningMode Continuous"
+
+
+def test_at_most_fifty_nodes_are_added_at_once(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster()
+    entries = [{"InstanceGroupName": "gpu", "IncrementTargetCountBy": 30}] * 2
+    text = refused("ValidationException", cloud.sm.batch_add_cluster_nodes, ClusterName="train", NodesToAdd=entries)
+    assert text == "A request can add up to 50 nodes in all, not 60"
+
+
+def test_deleting_nodes_lowers_the_target(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster()
+    node = slow_cloud.nodes()[0]["InstanceId"]
+    answer = slow_cloud.sm.batch_delete_cluster_nodes(ClusterName="train", NodeIds=[node, "i-0123456789abcdef0"])
+    assert answer["Successful"] == [node]
+    assert [(failed["NodeId"], failed["Code"]) for failed in answer["Failed"]] == [
+        ("i-0123456789abcdef0", "NodeIdNotFound")
+    ]
+    assert (_group(slow_cloud)["CurrentCount"], _group(slow_cloud)["TargetCount"]) == (1, 1)
+    slow_cloud.advance(120)
+    assert node not in {entry["InstanceId"] for entry in slow_cloud.nodes()}
+    again = slow_cloud.sm.batch_delete_cluster_nodes(ClusterName="train", NodeIds=[node])
+    assert again["Failed"][0]["Code"] == "NodeIdNotFound"
+
+
+def test_nodes_can_be_named_by_logical_id(cloud: Any) -> None:
+    cloud.make_cluster()
+    logical = cloud.sm.list_cluster_nodes(ClusterName="train", IncludeNodeLogicalIds=True)
+    name = logical["ClusterNodeSummaries"][0]["NodeLogicalId"]
+    answer = cloud.sm.batch_delete_cluster_nodes(ClusterName="train", NodeLogicalIds=[name, "none"])
+    assert answer["SuccessfulNodeLogicalIds"] == [name]
+    assert answer["FailedNodeLogicalIds"][0]["Code"] == "NodeIdNotFound"
+
+
+def test_replaced_nodes_keep_the_count(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster()
+    node = slow_cloud.nodes()[0]["InstanceId"]
+    assert slow_cloud.sm.batch_replace_cluster_nodes(ClusterName="train", NodeIds=[node])["Successful"] == [node]
+    slow_cloud.advance(240)
+    assert _group(slow_cloud)["CurrentCount"] == 2
+    assert node not in {entry["InstanceId"] for entry in slow_cloud.nodes()}
+
+
+def test_rebooted_nodes_keep_their_id(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster()
+    node = slow_cloud.nodes()[0]["InstanceId"]
+    slow_cloud.sm.batch_reboot_cluster_nodes(ClusterName="train", NodeIds=[node])
+    statuses = {entry["InstanceId"]: entry["InstanceStatus"]["Status"] for entry in slow_cloud.nodes()}
+    assert statuses[node] == "Pending"
+    slow_cloud.advance(180)
+    statuses = {entry["InstanceId"]: entry["InstanceStatus"]["Status"] for entry in slow_cloud.nodes()}
+    assert statuses[node] == "Running"
+
+
+def test_a_batch_call_without_nodes_is_refused(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster()
+    text = refused("ValidationException", cloud.sm.batch_reboot_cluster_nodes, ClusterName="train")
+    assert text == "Give NodeIds or NodeLogicalIds"
+
+
+def test_a_node_shows_where_it_is(cloud: Any) -> None:
+    network = {"SecurityGroupIds": [cloud.sg], "Subnets": [cloud.subnets[1]]}
+    cloud.make_cluster(InstanceGroups=[cloud.group(OverrideVpcConfig=network)])
+    node = cloud.sm.describe_cluster_node(ClusterName="train", NodeId=cloud.nodes()[0]["InstanceId"])["NodeDetails"]
+    assert node["Placement"]["AvailabilityZone"] == "us-west-2b"
+    assert node["PrivatePrimaryIp"].startswith("10.0.1.")
+    assert node["PrivateDnsHostname"] == f"ip-{node['PrivatePrimaryIp'].replace('.', '-')}.us-west-2.compute.internal"
+    addresses = {
+        cloud.sm.describe_cluster_node(ClusterName="train", NodeId=entry["InstanceId"])["NodeDetails"][
+            "PrivatePrimaryIp"
+        ]
+        for entry in cloud.nodes()
+    }
+    assert len(addresses) == 2, "two nodes cannot share an address"
+
+
+def test_unknown_nodes_and_events_are_not_found(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster()
+    sm, uuid = cloud.sm, "00000000-0000-0000-0000-000000000000"
+    text = refused("ResourceNotFound", sm.describe_cluster_node, ClusterName="train", NodeId="i-0123456789abcdef0")
+    assert text == "Node 'i-0123456789abcdef0' of cluster 'train' not found"
+    refused("ValidationException", sm.describe_cluster_node, ClusterName="train")
+    assert uuid in refused("ResourceNotFound", sm.describe_cluster_event, ClusterName="train", EventId=uuid)
+    assert uuid in refused("ResourceNotFound", sm.describe_cluster_operation, ClusterName="train", OperationId=uuid)
+
+
+def test_capacity_leaves_a_group_below_its_target_until_there_is_more(slow_cloud: Any) -> None:
+    slow_cloud.endpoint.set_faults(capacity="1@gpu")
+    slow_cloud.make_cluster()
+    assert (_group(slow_cloud)["CurrentCount"], _group(slow_cloud)["TargetCount"]) == (1, 2)
+    warnings = slow_cloud.sm.list_cluster_events(ClusterName="train", ResourceType="InstanceGroup")["Events"]
+    assert any(
+        event["EventLevel"] == "Warn" and event["Description"].startswith("Insufficient capacity") for event in warnings
+    )
+    slow_cloud.endpoint.set_faults(capacity=None)
+    for seconds in (60, 240):
+        slow_cloud.advance(seconds)
+        slow_cloud.describe()
+    assert _group(slow_cloud)["CurrentCount"] == 2, "continuous provisioning asks again"
+
+
+def test_without_continuous_provisioning_missing_capacity_fails_the_cluster(cloud: Any) -> None:
+    cloud.endpoint.set_faults(capacity=1)
+    cloud.sm.create_cluster(**cloud.request(NodeProvisioningMode=None))
+    cluster = cloud.describe()
+    assert cluster["ClusterStatus"] == "Failed"
+    text = "Insufficient capacity for instance group 'gpu': 2 asked, 1 available"
+    assert cluster["FailureMessage"] == text
+
+
+def test_failed_nodes_are_replaced_when_recovery_is_automatic(slow_cloud: Any) -> None:
+    slow_cloud.endpoint.set_faults(node_failure=1)
+    slow_cloud.make_cluster()
+    assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"Failure"}
+    slow_cloud.endpoint.set_faults(node_failure=None)
+    for seconds in (60, 240):
+        slow_cloud.advance(seconds)
+        slow_cloud.describe()
+    assert {node["InstanceStatus"]["Status"] for node in slow_cloud.nodes()} == {"Running"}
+
+
+def test_failed_nodes_stay_without_recovery(slow_cloud: Any) -> None:
+    slow_cloud.endpoint.set_faults(node_failure=1)
+    slow_cloud.make_cluster(NodeRecovery="None")
+    slow_cloud.advance(3600)
+    statuses = [node["InstanceStatus"] for node in slow_cloud.nodes()]
+    assert statuses == [{"Status": "Failure", "Message": "fault injected: node-failure"}] * 2
+
+
+def test_a_group_waits_for_its_minimum_and_rolls_back_after_three_hours(slow_cloud: Any) -> None:
+    slow_cloud.endpoint.set_faults(capacity="1@gpu")
+    slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(MinInstanceCount=2)])
+    assert _group(slow_cloud)["Status"] == "Creating"
+    assert _add(slow_cloud)["Failed"][0]["ErrorCode"] == "InvalidInstanceGroupStatus"
+    slow_cloud.advance(3 * 3600 + 60)
+    group = _group(slow_cloud)
+    assert (group["Status"], group["TargetCount"], group["MinCount"]) == ("InService", 0, 0)
+
+
+def test_a_group_is_in_service_once_its_minimum_runs(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(count=3, MinInstanceCount=2)])
+    assert (_group(slow_cloud)["Status"], _group(slow_cloud)["CurrentCount"]) == ("InService", 3)
+    slow_cloud.advance(4 * 3600)
+    assert _group(slow_cloud)["TargetCount"] == 3, "the timer of a minimum that was reached must not fire"
+
+
+def test_events_tell_what_happened_to_whom(cloud: Any) -> None:
+    cloud.make_cluster()
+    node = cloud.nodes()[0]["InstanceId"]
+    (event,) = cloud.sm.list_cluster_events(ClusterName="train", NodeId=node)["Events"]
+    assert (event["ResourceType"], event["Description"]) == ("Instance", f"Node {node} is running")
+    told = cloud.sm.describe_cluster_event(ClusterName="train", EventId=event["EventId"])["EventDetails"]
+    assert told["InstanceGroupName"] == "gpu"
+    scaling = cloud.sm.list_cluster_events(ClusterName="train", InstanceGroupName="gpu", SortOrder="Ascending")
+    first = scaling["Events"][0]
+    details = cloud.sm.describe_cluster_event(ClusterName="train", EventId=first["EventId"])["EventDetails"]
+    assert details["EventDetails"]["EventMetadata"]["InstanceGroupScaling"]["TargetCount"] == 2
