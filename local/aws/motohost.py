@@ -122,7 +122,7 @@ def _index_buckets() -> None:
     index.clear()
     for account, partitions in s3_backends.items():
         for partition, backend in partitions.items():
-            index.update({bucket: (partition, account) for bucket in backend.buckets})
+            index.update(dict.fromkeys(backend.buckets, (partition, account)))
 
 
 def _collect(service: str) -> Backends:

@@ -102,10 +102,8 @@ class Endpoint:
             self._wake.clear()
 
     def _application(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        if environ.get("PATH_INFO", "").startswith("/_hpkit/"):
-            reply = self._control(environ)
-        else:
-            reply = self._aws(environ)
+        control = environ.get("PATH_INFO", "").startswith("/_hpkit/")
+        reply = self._control(environ) if control else self._aws(environ)
         headers = [(name, value) for name, value in reply.headers.items() if name.lower() != "content-length"]
         if environ["REQUEST_METHOD"] == "HEAD":
             headers = list(reply.headers.items())

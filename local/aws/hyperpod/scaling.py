@@ -63,7 +63,9 @@ def scale(ctx: Context, cluster: Record, group: Record, *, since: int | None) ->
             group=name,
             metadata={"InstanceGroupScaling": {"InstanceCount": target, "TargetCount": target, "MinCount": least}},
         )
-    if current_count(cluster, name) < spec.get("MinInstanceCount", 0) and group["status"] != "Deleting":
+    restarts = since is not None or "waiting" not in group
+    below = current_count(cluster, name) < spec.get("MinInstanceCount", 0)
+    if below and restarts and group["status"] != "Deleting":
         _await_minimum(ctx, cluster, group, since=since)
     _fit(ctx, cluster, group)
     _settle_group(cluster, group)
@@ -97,6 +99,7 @@ def minimum_expired(ctx: Context, *, name: str, group: str, waiting: int, back_t
     least = found["spec"]["MinInstanceCount"]
     found["spec"].update(InstanceCount=back_to, MinInstanceCount=0)
     found["status"] = "InService"
+    del found["waiting"]
     text = f"Instance group {group} did not reach {least} instances in time; rolled back to {back_to}"
     record_event(ctx, cluster, text, group=group, level="Error")
     scale(ctx, cluster, found, since=None)
@@ -134,9 +137,13 @@ def retry(ctx: Context, *, name: str, group: str) -> None:
 
 def add_nodes(ctx: Context, cluster: Record, group: Record, *, count: int, at_once: bool = False) -> list[Record]:
     """Ask for `count` nodes; they run some time later, or at once while the cluster itself is being made."""
-    nodes = [_new_node(ctx, cluster, group) for _ in range(count)]
-    for node in nodes:
+    taken = {node["ip"] for node in cluster["nodes"].values()}
+    nodes = []
+    for _ in range(count):
+        node = _new_node(ctx, cluster, group, taken=taken)
+        taken.add(node["ip"])
         cluster["nodes"][node["id"]] = node
+        nodes.append(node)
     ids = [node["id"] for node in nodes]
     if at_once:
         nodes_up(ctx, name=cluster["name"], ids=ids)
@@ -145,11 +152,10 @@ def add_nodes(ctx: Context, cluster: Record, group: Record, *, count: int, at_on
     return nodes
 
 
-def _new_node(ctx: Context, cluster: Record, group: Record) -> Record:
+def _new_node(ctx: Context, cluster: Record, group: Record, *, taken: set[str]) -> Record:
     spec = group["spec"]
     config = spec.get("OverrideVpcConfig") or cluster["settings"]["VpcConfig"]
     subnet = require_subnet(ctx, ctx.world.rng.choice(config["Subnets"]))
-    taken = {node["ip"] for node in cluster["nodes"].values()}
     types = spec.get("InstanceRequirements", {}).get("InstanceTypes") or [spec["InstanceType"]]
     return {
         "id": "i-" + ctx.token(17, "0123456789abcdef"),

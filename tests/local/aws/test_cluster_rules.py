@@ -156,8 +156,7 @@ RULES: dict[str, tuple[Mutation, str]] = {
     ),
     "count out of range": (
         _group(count=6759),
-        "1 validation error detected: Value '6759' at 'instanceGroups.1.member.instanceCount' failed to satisfy "
-        "constraint: Member must have value less than or equal to 6758",
+        "Value '6759' at 'instanceGroups.1.member.instanceCount' failed to satisfy constraint: Member must have",
     ),
     "name with underscore": (
         lambda _: {"ClusterName": "a_b"},
@@ -165,8 +164,7 @@ RULES: dict[str, tuple[Mutation, str]] = {
     ),
     "unknown instance type": (
         _group(InstanceType="ml.inf2.xlarge"),
-        "Value 'ml.inf2.xlarge' at 'instanceGroups.1.member.instanceType' failed to satisfy constraint: "
-        "Member must satisfy enum value set",
+        "Value 'ml.inf2.xlarge' at 'instanceGroups.1.member.instanceType' failed to satisfy constraint: Member",
     ),
 }
 
