@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 from importlib import resources
 from typing import Any
 
@@ -70,6 +71,8 @@ def _explained(rule: Rule) -> str:
         lines.append(f"{'Passes' if example['happy'] else 'Fails'}: {example['file']}")
         lines += [f"    {line}" for line in example["shown"]]
         for finding in example["findings"]:
-            lines.append(f"  → {finding['path']}: {finding['message']}. {finding['fix']}")
+            said = f"{finding['path']}: {finding['message']}. {finding['fix']}"
+            indents = {"initial_indent": "  → ", "subsequent_indent": "    "}
+            lines.append(textwrap.fill(said, width(), break_long_words=False, break_on_hyphens=False, **indents))
         lines.append("")
     return "\n".join(lines).rstrip()

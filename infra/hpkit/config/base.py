@@ -82,7 +82,7 @@ def _quantity(value: Any) -> str:
 Quantity = Annotated[
     str,
     BeforeValidator(_quantity),
-    WithJsonSchema({"type": ["string", "integer"], "pattern": _QUANTITY.pattern[:-2] + "$"}),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": _QUANTITY.pattern.replace(r"\Z", "$")}),
 ]
 
 _DNS_LABEL = r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$"

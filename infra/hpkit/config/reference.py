@@ -21,11 +21,8 @@ def json_schema() -> dict[str, Any]:
             properties[field.alias or name]["description"] = field.description
     # Top-level keys that begin with x- hold anchors, and are not read.
     schema["patternProperties"] = {"^x-": {}}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "hpkit organization",
-        **schema,
-    }
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **schema, "title": "hpkit organization"}
 
 
 def reference() -> str:
