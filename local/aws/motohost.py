@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 from moto.core.models import DEFAULT_ACCOUNT_ID
@@ -137,5 +138,9 @@ class _Pickler(pickle.Pickler):
             encoded = obj.private_bytes(
                 serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             )
-            return serialization.load_der_private_key, (encoded, None)
+            return _load_key, (encoded,)
         return NotImplemented
+
+
+def _load_key(encoded: bytes) -> PrivateKeyTypes:
+    return serialization.load_der_private_key(encoded, None)

@@ -120,13 +120,23 @@ class Endpoint:
             self._hold_back(call)
             with self.world.entered():
                 self._calls[name] += 1
-                reply = self._answer(call, environ, request_id)
+                reply = self._guarded(call, environ, request_id)
         except ServiceError as error:
             reply = render_error(error, call.protocol, request_id=request_id)
             with self.world.lock:
                 self._errors[f"{name}:{error.code}"] += 1
         self._wake.set()
         return reply
+
+    def _guarded(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
+        """Answer a defect, ours or moto's, the way the service would, and log where it is."""
+        try:
+            return self._answer(call, environ, request_id)
+        except ServiceError:
+            raise
+        except Exception as error:
+            _log.exception("%s:%s failed", call.service, call.operation)
+            raise ServiceError("InternalFailure", f"{type(error).__name__}: {error}", status=500) from None
 
     def _answer(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
         self._inject(call)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hpkit.catalog import kubernetes_versions
 from local.aws.api import operation, page
 from local.aws.effects import NotYet
 from local.aws.eks.access import ensure_node_entry, remove_node_entry
@@ -27,7 +28,6 @@ SETTINGS = (
     "ClusterRole",
     "TieredStorageConfig",
 )
-EKS_VERSIONS = ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35")
 ROLE_RETRY_SECONDS = 5.0
 
 
@@ -73,8 +73,10 @@ def _eks_cluster(ctx: Context, params: Record) -> Record:
         raise refuse(f"The EKS cluster {arn} does not exist")
     if eks["status"] != "ACTIVE":
         raise refuse(f"The EKS cluster {arn} is {eks['status']}; it must be ACTIVE")
-    if eks["version"] not in EKS_VERSIONS:
-        raise refuse(f"The EKS cluster {arn} runs Kubernetes {eks['version']}; supported: {', '.join(EKS_VERSIONS)}")
+    if eks["version"] not in kubernetes_versions():
+        raise refuse(
+            f"The EKS cluster {arn} runs Kubernetes {eks['version']}; supported: {', '.join(kubernetes_versions())}"
+        )
     if eks["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
         raise refuse(f"The EKS cluster {arn} has authentication mode CONFIG_MAP; use API or API_AND_CONFIG_MAP")
     if "VpcConfig" not in params:

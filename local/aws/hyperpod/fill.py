@@ -8,10 +8,8 @@ brings vCPU and memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from moto.ec2.models.instance_types import INSTANCE_TYPES
-
+from hpkit.catalog import find_instance_type
 from local.aws.errors import ServiceError
 from local.aws.world import Record
 
@@ -27,15 +25,17 @@ class Shape:
     vcpu: float
     memory_gib: float
     accelerators: int
+    mig_per_accelerator: dict[str, int] | None
 
 
 def shape_of(instance_type: str) -> Shape | None:
-    """Return the shape of a type, None if it is not known."""
-    found: Any = INSTANCE_TYPES.get(instance_type.removeprefix("ml."))
-    if found is None:
+    """Return the shape of a type, None where a figure of it is not known."""
+    found = find_instance_type(instance_type)
+    if found is None or found.vcpu is None or found.memory_gib is None or found.accelerators is None:
         return None
-    gpus = sum(gpu["Count"] for gpu in found.get("GpuInfo", {}).get("Gpus", []))
-    return Shape(found["VCpuInfo"]["DefaultVCpus"], found["MemoryInfo"]["SizeInMiB"] / 1024, gpus)
+    profiles = found.mig_profiles
+    most = None if profiles is None else {profile.name: profile.max_per_accelerator for profile in profiles}
+    return Shape(found.vcpu, found.memory_gib, found.accelerators, most)
 
 
 def fill_rows(rows: list[Record], member: str) -> list[Record]:
@@ -59,8 +59,8 @@ def _fill(row: Record, where: str) -> Record:
 
 
 def _pro_rata(row: Record, shape: Shape, where: str) -> Record:
-    filled = dict(row)
-    if "Accelerators" in row:
+    ratio: float | None
+    if row.get("Accelerators"):
         if not shape.accelerators:
             raise _refuse(where, f"{row['InstanceType']} has no accelerators")
         ratio = row["Accelerators"] / shape.accelerators
@@ -68,22 +68,26 @@ def _pro_rata(row: Record, shape: Shape, where: str) -> Record:
         ratio = _partition_ratio(row, shape, where)
     elif "VCpu" in row:
         ratio = row["VCpu"] / shape.vcpu
-    else:
+    elif "MemoryInGiB" in row:
         ratio = row["MemoryInGiB"] / shape.memory_gib
-    filled.setdefault("VCpu", round(shape.vcpu * ratio, 2))
-    filled.setdefault("MemoryInGiB", round(shape.memory_gib * ratio, 2))
-    if "AcceleratorPartition" not in row:
-        filled.setdefault("Accelerators", 0)
-    return filled
+    else:
+        ratio = 0.0
+    if ratio is None:
+        return row
+    filled = {"VCpu": round(shape.vcpu * ratio, 2), "MemoryInGiB": round(shape.memory_gib * ratio, 2), **row}
+    return filled if "AcceleratorPartition" in row else {"Accelerators": 0, **filled}
 
 
-def _partition_ratio(row: Record, shape: Shape, where: str) -> float:
-    """Return a partition `mig-3g.40gb` is 3 of the 7 compute slices of a GPU."""
-    if not shape.accelerators:
-        raise _refuse(where, f"{row['InstanceType']} has no accelerators to partition")
+def _partition_ratio(row: Record, shape: Shape, where: str) -> float | None:
+    """Return the share of an instance that partitions take: so many of the most that its accelerators hold."""
+    if shape.mig_per_accelerator is None:
+        return None
     partition = row["AcceleratorPartition"]
-    slices = int(partition["Type"].removeprefix("mig-").partition("g")[0])
-    ratio: float = partition["Count"] * slices / (7 * shape.accelerators)
+    most = shape.mig_per_accelerator.get(partition["Type"])
+    if most is None:
+        known = ", ".join(shape.mig_per_accelerator) or "none"
+        raise _refuse(where, f"{row['InstanceType']} has no partition {partition['Type']} (it has: {known})")
+    ratio: float = partition["Count"] / (most * shape.accelerators)
     return ratio
 
 

@@ -128,6 +128,10 @@ def test_a_type_that_the_cluster_lacks_is_accepted(cloud: Any) -> None:
             "Accelerators and AcceleratorPartition exclude each other for ml.g5.12xlarge",
         ),
         ({"InstanceType": "ml.c5.xlarge", "Accelerators": 1}, "ml.c5.xlarge has no accelerators"),
+        (
+            {"AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 1}},
+            "ml.g5.12xlarge has no partition mig-1g.5gb (it has: none)",
+        ),
     ],
 )
 def test_a_row_is_refused(cloud: Any, refused: Callable[..., str], row: dict[str, Any], message: str) -> None:
@@ -143,6 +147,7 @@ def test_a_row_is_refused(cloud: Any, refused: Callable[..., str], row: dict[str
         ({"VCpu": 12.0}, {"Accelerators": 0, "VCpu": 12.0, "MemoryInGiB": 48.0}),
         ({"MemoryInGiB": 48.0}, {"Accelerators": 0, "VCpu": 12.0, "MemoryInGiB": 48.0}),
         ({"Accelerators": 1, "VCpu": 2.0}, {"Accelerators": 1, "VCpu": 2.0, "MemoryInGiB": 48.0}),
+        ({"Accelerators": 0, "VCpu": 12.0}, {"Accelerators": 0, "VCpu": 12.0, "MemoryInGiB": 48.0}),
         ({"Count": 3}, {"Count": 3}),
     ],
 )
@@ -152,9 +157,9 @@ def test_fractions_are_filled_in_pro_rata(given: dict[str, Any], filled: dict[st
 
 
 def test_a_mig_partition_brings_vcpu_and_memory() -> None:
-    partition = {"Type": "mig-7g.40gb", "Count": 4}
+    partition = {"Type": "mig-3g.20gb", "Count": 8}
     (row,) = fill_rows([{"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": partition}], "x")
-    assert (row["VCpu"], row["MemoryInGiB"]) == (48.0, 576.0), "4 of 8 whole GPUs are half of 96 vCPU and 1152 GiB"
+    assert (row["VCpu"], row["MemoryInGiB"]) == (48.0, 576.0), "8 of the 16 that fit are half of 96 vCPU and 1152 GiB"
     assert "Accelerators" not in row
 
 

@@ -1,0 +1,164 @@
+"""Faults by name, at start and at run time, and what the control pages say."""
+
+from __future__ import annotations
+
+import json
+import random
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.aws.errors import EndpointError
+from local.aws.faults import FAULTS, Faults, parse_fault
+from local.aws.testing import running_endpoint
+
+
+def _http(url: str, method: str, body: object = None) -> tuple[int, Any]:
+    data = None if body is None else json.dumps(body).encode() if not isinstance(body, bytes) else body
+    request = urllib.request.Request(url, data=data, method=method)  # noqa: S310 - our own loopback URL
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own loopback URL
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+def test_throttling_is_answered_in_the_words_of_each_protocol(refused: Callable[..., str]) -> None:
+    with running_endpoint(faults=["throttle=1"]) as endpoint:
+        refused("ThrottlingException", endpoint.client("sagemaker").list_clusters)
+        refused("ThrottlingException", endpoint.client("eks").list_clusters)
+        refused("RequestLimitExceeded", endpoint.client("ec2").describe_vpcs)
+        refused("Throttling", endpoint.client("iam").list_roles)
+        refused("SlowDown", endpoint.client("s3").list_buckets)
+        endpoint.set_faults(throttle=None)
+        assert endpoint.client("sagemaker").list_clusters()["ClusterSummaries"] == []
+
+
+def test_a_fault_can_be_narrowed_to_an_operation(refused: Callable[..., str]) -> None:
+    with running_endpoint(faults=["throttle=1@DescribeCluster"]) as endpoint:
+        sm = endpoint.client("sagemaker")
+        refused("ThrottlingException", sm.describe_cluster, ClusterName="x")
+        sm.list_clusters()
+
+
+def test_conflicts_strike_changing_calls_that_can_conflict(cloud: Any, refused: Callable[..., str]) -> None:
+    arn = cloud.govern()
+    quota = cloud.quota(arn)
+    cloud.describe()
+    cloud.endpoint.set_faults(conflict=1)
+    text = refused("ConflictException", cloud.sm.update_compute_quota, ComputeQuotaId=quota, TargetVersion=1)
+    assert text == "fault injected: conflict; the resource is being changed, try again"
+    cloud.sm.describe_compute_quota(ComputeQuotaId=quota)
+    cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
+
+
+def test_a_fresh_role_is_refused_as_often_as_asked(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.endpoint.set_faults(role_race=2)
+    for _ in range(2):
+        text = refused("ValidationException", cloud.sm.create_cluster, **cloud.request())
+        assert text.startswith(f"Unable to assume the execution role {cloud.node_role}")
+    cloud.make_cluster()
+
+
+@pytest.mark.parametrize("change", ["create", "update", "delete"])
+def test_a_cluster_change_can_fail(cloud: Any, change: str) -> None:
+    if change == "create":
+        cloud.endpoint.set_faults({"failed-create": "1@cluster"})
+        cloud.sm.create_cluster(**cloud.request())
+    else:
+        cloud.make_cluster()
+        cloud.endpoint.set_faults({f"failed-{change}": "1@cluster"})
+        if change == "update":
+            cloud.sm.update_cluster(ClusterName="train", NodeRecovery="None")
+        else:
+            cloud.sm.delete_cluster(ClusterName="train")
+    cluster = cloud.describe()
+    assert (cluster["ClusterStatus"], cluster["FailureMessage"]) == ("Failed", f"fault injected: failed-{change}")
+    cloud.endpoint.set_faults({f"failed-{change}": None})
+    cloud.sm.delete_cluster(ClusterName="train")
+    assert cloud.sm.list_clusters()["ClusterSummaries"] == []
+
+
+def test_slow_deletion_adds_its_seconds(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    slow_cloud.make_cluster()
+    slow_cloud.endpoint.set_faults({"slow-delete": 1000})
+    slow_cloud.sm.delete_cluster(ClusterName="train")
+    slow_cloud.advance(1599)
+    assert slow_cloud.describe()["ClusterStatus"] == "Deleting"
+    slow_cloud.advance(1)
+    refused("ResourceNotFound", slow_cloud.sm.describe_cluster, ClusterName="train")
+
+
+def test_internal_failures_come_with_status_500(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.endpoint.set_faults(internal="1@ListClusters")
+    refused("InternalFailure", cloud.sm.list_clusters)
+
+
+def test_latency_is_injected_and_counted() -> None:
+    with running_endpoint(faults=["latency=0.05@ListClusters"]) as endpoint:
+        endpoint.client("sagemaker").list_clusters()
+        endpoint.client("sagemaker").list_clusters()
+        stats = endpoint.stats()
+    assert stats["calls"] == {"sagemaker.ListClusters": 2}
+    assert stats["injectedLatencySeconds"] == 0.1
+
+
+def test_faults_are_set_shown_and_taken_away_over_http() -> None:
+    with running_endpoint() as endpoint:
+        url = endpoint.url + "/_hpkit/faults"
+        assert _http(url, "GET") == (200, {})
+        assert _http(url, "POST", {"throttle": 0.25, "conflict": "1@Update*"}) == (
+            200,
+            {"conflict": "1@Update*", "throttle": "0.25@*"},
+        )
+        assert _http(url, "POST", {"throttle": None}) == (200, {"conflict": "1@Update*"})
+        status, answer = _http(url, "POST", {"conflict": None, "throttle": 7})
+        assert (status, answer["error"]) == (
+            400,
+            "fault throttle: 7 must be between 0 and 1 (probability that a call is answered with ThrottlingException)",
+        )
+        assert _http(url, "GET") == (200, {"conflict": "1@Update*"}), "a refused change must change nothing"
+        assert _http(url, "POST", b"{")[0] == 400
+        assert _http(url, "POST", [1])[0] == 400
+        assert _http(url, "DELETE") == (200, {})
+
+
+def test_stats_count_calls_and_errors_by_operation(refused: Callable[..., str]) -> None:
+    with running_endpoint() as endpoint:
+        endpoint.client("sagemaker").list_clusters()
+        endpoint.client("ec2").describe_vpcs()
+        refused("ResourceNotFound", endpoint.client("sagemaker").describe_cluster, ClusterName="x")
+        status, stats = _http(endpoint.url + "/_hpkit/stats", "GET")
+        assert status == 200
+        assert stats["calls"] == {"ec2.DescribeVpcs": 1, "sagemaker.DescribeCluster": 1, "sagemaker.ListClusters": 1}
+        assert stats["errors"] == {"sagemaker.DescribeCluster:ResourceNotFound": 1}
+        assert _http(endpoint.url + "/_hpkit/nothing", "GET")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("none", 1, "there is no fault 'none'"),
+        ("throttle", "much", "'much' is not a number"),
+        ("throttle", 1.5, "1.5 must be between 0 and 1"),
+        ("slow-delete", -1, "-1 must be 0 or more"),
+    ],
+)
+def test_a_wrong_fault_is_explained(name: str, value: object, message: str) -> None:
+    with pytest.raises(EndpointError, match=message):
+        parse_fault(name, value)
+
+
+def test_a_seed_repeats_the_dice() -> None:
+    def throws() -> list[bool]:
+        faults = Faults(random.Random("7")  # noqa: S311 - dice)
+        faults.update({"throttle": 0.5})
+        return [faults.strikes("throttle", "X") for _ in range(50)]
+
+    assert throws() == throws()
+    assert 5 < sum(throws()) < 45
+

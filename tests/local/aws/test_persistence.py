@@ -1,0 +1,190 @@
+"""State survives kill -9, and time goes on while the endpoint is down."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.aws.clock import ManualClock
+from local.aws.errors import EndpointError
+from local.aws.state import StateFile
+from local.aws.testing import client, running_endpoint
+
+
+@contextmanager
+def _process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    command = [sys.executable, "-m", "local.aws", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, process.stderr.read() if process.stderr else ""
+            ready = json.loads(line)
+            assert ready["pid"] == process.pid
+            yield process, ready["endpoint"]
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def _client(url: str, service: str) -> Any:
+    return client(url, service)
+
+
+def test_everything_survives_kill_9(tmp_path: Path) -> None:
+    state = str(tmp_path / "state.db")
+    with _process("--state-file", state, "--latency-factor", "0") as (process, url):
+        ec2, s3, kms, logs, iam, eks = (_client(url, name) for name in ("ec2", "s3", "kms", "logs", "iam", "eks"))
+        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        subnets = [
+            ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{i}.0/24", AvailabilityZone=f"us-west-2{zone}")["Subnet"][
+                "SubnetId"
+            ]
+            for i, zone in enumerate("ab")
+        ]
+        s3.create_bucket(Bucket="scripts", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+        s3.put_object(Bucket="scripts", Key="on_create.sh", Body=b"exit 0")
+        symmetric = kms.create_key()["KeyMetadata"]["KeyId"]
+        secret = kms.encrypt(KeyId=symmetric, Plaintext=b"hello")["CiphertextBlob"]
+        signing = kms.create_key(KeyUsage="SIGN_VERIFY", KeySpec="RSA_2048")["KeyMetadata"]["KeyId"]
+        public = kms.get_public_key(KeyId=signing)["PublicKey"]
+        curve = kms.create_key(KeyUsage="SIGN_VERIFY", KeySpec="ECC_NIST_P256")["KeyMetadata"]["KeyId"]
+        logs.create_log_group(logGroupName="/aws/eks/kube")
+        trust = {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+        role = iam.create_role(RoleName="eks", AssumeRolePolicyDocument=policy)["Role"]["Arn"]
+        made = eks.create_cluster(name="kube", roleArn=role, resourcesVpcConfig={"subnetIds": subnets})["cluster"]
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    with _process("--state-file", state, "--latency-factor", "0") as (process, url):
+        ec2, s3, kms, logs, iam, eks = (_client(url, name) for name in ("ec2", "s3", "kms", "logs", "iam", "eks"))
+        assert {entry["SubnetId"] for entry in ec2.describe_subnets(SubnetIds=subnets)["Subnets"]} == set(subnets)
+        assert s3.get_object(Bucket="scripts", Key="on_create.sh")["Body"].read() == b"exit 0"
+        assert kms.decrypt(CiphertextBlob=secret)["Plaintext"] == b"hello"
+        assert kms.get_public_key(KeyId=signing)["PublicKey"] == public
+        assert kms.sign(KeyId=curve, Message=b"m", SigningAlgorithm="ECDSA_SHA_256")["Signature"]
+        assert [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]] == ["/aws/eks/kube"]
+        assert iam.get_role(RoleName="eks")["Role"]["Arn"] == role
+        found = eks.describe_cluster(name="kube")["cluster"]
+        assert (found["arn"], found["createdAt"], found["status"]) == (made["arn"], made["createdAt"], "ACTIVE")
+        group = found["resourcesVpcConfig"]["clusterSecurityGroupId"]
+        assert ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["VpcId"] == vpc
+        # What came back is alive: it can be built on and taken away.
+        ec2.create_security_group(GroupName="new", Description="new", VpcId=vpc)
+        eks.delete_cluster(name="kube")
+        ec2.delete_subnet(SubnetId=subnets[0])
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(timeout=10) == 0
+
+
+def test_transitions_fall_due_while_the_endpoint_is_down(tmp_path: Path, refused: Any) -> None:
+    state, clock = tmp_path / "state.db", ManualClock()
+    with running_endpoint(state_file=state, latency_factor=1.0, clock=clock) as endpoint:
+        arn = _hyperpod(endpoint, clock)
+        clock.advance(1200)
+        endpoint.client("sagemaker").describe_cluster(ClusterName="train")
+    clock.advance(100)
+    with running_endpoint(state_file=state, latency_factor=1.0, clock=clock) as endpoint:
+        sm = endpoint.client("sagemaker")
+        (group,) = sm.describe_cluster(ClusterName=arn)["InstanceGroups"]
+        assert (group["CurrentCount"], group["TargetCount"]) == (0, 2), "nodes take 240 seconds, 100 went by"
+    clock.advance(140)
+    with running_endpoint(state_file=state, latency_factor=1.0, clock=clock) as endpoint:
+        sm = endpoint.client("sagemaker")
+        (group,) = sm.describe_cluster(ClusterName=arn)["InstanceGroups"]
+        assert group["CurrentCount"] == 2
+        fresh = sm.batch_add_cluster_nodes(
+            ClusterName="train", NodesToAdd=[{"InstanceGroupName": "gpu", "IncrementTargetCountBy": 2}]
+        )
+        assert len(fresh["Successful"]) == 2
+        nodes = sm.list_cluster_nodes(ClusterName="train")["ClusterNodeSummaries"]
+        assert len({node["InstanceId"] for node in nodes}) == 4, "a restart must not draw the same ids again"
+
+
+def _hyperpod(endpoint: Any, clock: ManualClock) -> str:
+    ec2, iam, eks, sm = (endpoint.client(name) for name in ("ec2", "iam", "eks", "sagemaker"))
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnets = [
+        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{i}.0/24", AvailabilityZone=f"us-west-2{zone}")["Subnet"][
+            "SubnetId"
+        ]
+        for i, zone in enumerate("ab")
+    ]
+    group = ec2.create_security_group(GroupName="x", Description="x", VpcId=vpc)["GroupId"]
+    roles = {}
+    for service in ("eks", "sagemaker"):
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": f"{service}.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+        }
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        roles[service] = iam.create_role(RoleName=service, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
+    kube = eks.create_cluster(
+        name="kube",
+        roleArn=roles["eks"],
+        resourcesVpcConfig={"subnetIds": subnets},
+        accessConfig={"authenticationMode": "API"},
+    )["cluster"]["arn"]
+    clock.advance(720)
+    arn = sm.create_cluster(
+        ClusterName="train",
+        InstanceGroups=[
+            {
+                "InstanceGroupName": "gpu",
+                "InstanceType": "ml.g5.xlarge",
+                "InstanceCount": 2,
+                "ExecutionRole": roles["sagemaker"],
+            }
+        ],
+        VpcConfig={"SecurityGroupIds": [group], "Subnets": subnets},
+        Orchestrator={"Eks": {"ClusterArn": kube}},
+        NodeProvisioningMode="Continuous",
+    )["ClusterArn"]
+    return str(arn)
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are not the bytes you are looking for" * 20)
+    with pytest.raises(EndpointError, match=r"notes\.txt is not a state file of this program"):
+        StateFile(path)
+
+
+def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version=99")
+    database.close()
+    with pytest.raises(EndpointError, match=r"has state format 99, this program writes 1"):
+        StateFile(path)
+
+
+def test_the_command_line_explains_mistakes(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("x" * 5000)
+    for arguments, message in (
+        (["--fault", "trottle=1"], "there is no fault 'trottle'; known: capacity, conflict,"),
+        (["--fault", "throttle"], "--fault throttle: write NAME=VALUE, for example throttle=0.2"),
+        (["--fault", "throttle=2"], "fault throttle: 2 must be between 0 and 1"),
+        (["--latency-factor", "-1"], "latency factor -1 must be 0 or more"),
+        (["--state-file", str(path)], "is not a state file of this program"),
+        (["--effects", "local.nothing:make"], "--effects local.nothing:make: No module named 'local.nothing'"),
+    ):
+        found = subprocess.run(
+            [sys.executable, "-m", "local.aws", *arguments], capture_output=True, text=True, timeout=60
+        )
+        assert found.returncode == 2
+        assert found.stdout == ""
+        assert message in found.stderr
+        assert "Traceback" not in found.stderr
