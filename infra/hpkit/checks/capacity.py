@@ -91,9 +91,27 @@ def _elastic(context: Context) -> Iterator[Issue]:
 def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
     for name, rows in _rows_by_type(context).items():
         known = context.plan.capacity.get(name)
-        if known is None or known.maximum is None or not any(row.elastic for _, row in rows):
+        if known is None or not any(row.elastic for _, row in rows):
+            continue
+        if known.maximum is None:
+            yield from _no_bound(context, name, rows)
             continue
         yield from _too_much(context, name, rows, known.maximum, "at most with Karpenter")
+
+
+def _no_bound(context: Context, name: str, rows: list[tuple[str, QuotaRow]]) -> Iterator[Issue]:
+    """Say that elastic quota was not compared, where a NodePool has limits and none of them bounds the type."""
+    for pool in context.plan.node_pools:
+        if name in pool.instance_types and pool.spec.limits:
+            elastic = next(row for _, row in rows if row.elastic)
+            limits = listing([f"{resource} {limit}" for resource, limit in sorted(pool.spec.limits.items())])
+            yield Issue(
+                elastic.path,
+                f"elastic quota of {name} has no maximum to be compared with: no limit of {pool.spec.name} ({limits}) "
+                "is of a figure that the catalog knows for this type",
+                "Add a limit of `nodes`, or of a resource that `hpkit instances` shows for the type.",
+                "warning",
+            )
 
 
 def _elastic_shares_need_a_bound(context: Context) -> Iterator[Issue]:

@@ -17,6 +17,8 @@ _RESERVED = (
 )  # fmt: skip
 # AWS keeps the first four addresses and the last of every subnet.
 _RESERVED_ADDRESSES = 5
+# P5 on EKS: 50 for pods and 31 for EFA, the most that the guide documents for a node.
+_MOST_ADDRESSES = 81
 _MOST_GROUPS_IN_CONSOLE = 20
 # DaemonSet pods on every node: vpc-cni, kube-proxy, pod identity, health monitoring, device plugin, EFA plugin.
 _PODS_A_NODE = 6
@@ -53,20 +55,29 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
             addresses = ipaddress.IPv4Network(zone.node_cidr).num_addresses - _RESERVED_ADDRESSES
         except ValueError:
             continue
+        path = (*context.path, "network", "zones", index, "nodeCidr")
         need, parts, unknown = _addresses(context, zone.availability_zone)
+        what = f"the subnet {zone.node_cidr} in {zone.availability_zone} has {max(addresses, 0)} addresses"
         if need > addresses:
             yield Issue(
-                (*context.path, "network", "zones", index, "nodeCidr"),
-                f"the subnet {zone.node_cidr} in {zone.availability_zone} has {max(addresses, 0)} addresses, and its "
-                f"groups can take {need} ({listing(parts)}"
-                + (f"; not counted, since not known: {listing(unknown)})" if unknown else ")"),
+                path,
+                f"{what}, and its groups can take {need} ({listing(parts)})",
                 "Give the zone a larger nodeCidr; a subnet cannot grow later.",
+            )
+        elif need + _MOST_ADDRESSES * sum(unknown.values()) > addresses:
+            yield Issue(
+                path,
+                f"{what}, {need} of them are spoken for, and it is not known how many "
+                f"{listing([f'{count} × {name}' for name, count in sorted(unknown.items())])} take",
+                f"Give the zone room for {_MOST_ADDRESSES} addresses a node, the most of any known type.",
+                "warning",
             )
 
 
-def _addresses(context: Context, zone: str) -> tuple[int, list[str], list[str]]:
-    """Return the addresses that nodes of a zone can take, what they come from, and types of unknown need."""
-    need, parts, unknown = 0, [], []
+def _addresses(context: Context, zone: str) -> tuple[int, list[str], dict[str, int]]:
+    """Return the addresses that nodes of a zone can take, what they come from, and nodes of types of unknown need."""
+    need, parts = 0, []
+    unknown: dict[str, int] = {}
     for group in context.plan.groups:
         if zone not in group.zones:
             continue
@@ -83,11 +94,13 @@ def _addresses(context: Context, zone: str) -> tuple[int, list[str], list[str]]:
             )
         each = [(name, context.instances.get(name)) for name in group.spec.types]
         figures = [instance.addresses for _, instance in each if instance and instance.addresses is not None]
-        unknown += [name for name, instance in each if instance and instance.addresses is None and nodes]
-        if figures and nodes:
+        open_ended = [name for name, instance in each if instance and instance.addresses is None]
+        if open_ended and nodes:
+            unknown[open_ended[0]] = unknown.get(open_ended[0], 0) + nodes
+        elif figures and nodes:
             need += max(figures) * nodes
             parts.append(f"{group.spec.name} {nodes} × {max(figures)}")
-    return need, parts, sorted(set(unknown))
+    return need, parts, unknown
 
 
 def _type_is_offered(context: Context) -> Iterator[Issue]:
@@ -115,15 +128,24 @@ def _room_for_addons(context: Context) -> Iterator[Issue]:
     if not static:
         return
     room, parts = 0, []
+    unknown: list[str] = []
     for group in static:
         limits = [context.instances[name].max_pods for name in group.spec.types if name in context.instances]
         known = [limit for limit in limits if limit is not None]
         if not known or len(known) < len(group.spec.types):
-            return  # a type of unknown size may well be large enough
+            unknown += group.spec.types
+            continue
         room += (min(known) - _PODS_A_NODE) * group.spec.instance_count
         parts.append(f"{group.spec.name} {group.spec.instance_count} × {min(known)}")
     need = _PODS_OF_THE_CLUSTER + sum(_PODS_OF_ADDONS.get(addon.name, 0) for addon in context.plan.addons)
-    if room < need:
+    if room < need and unknown:
+        yield Issue(
+            (*context.path, "cluster", "instanceGroups"),
+            f"the add-ons run {need} pods, the static groups of known size have room for {max(room, 0)}, and it is not "
+            f"known how many pods {listing(sorted(set(unknown)))} takes",
+            "Add a static group of a type whose pods are known (hpkit instances), such as ml.m5.4xlarge.",
+        )
+    elif room < need:
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
             f"the static groups have room for {max(room, 0)} pods beside their DaemonSets ({listing(parts)} pods at "

@@ -13,7 +13,7 @@ from hpkit.checks import RULES, Finding, summarize
 from hpkit.cli.inputs import Loaded
 from hpkit.config import format_path
 
-__all__ = ["WRITERS", "colored", "width"]
+__all__ = ["WRITERS", "colored", "folded", "width"]
 
 Writer = Callable[[list[Finding], list[Loaded]], str]
 _COLORS = {"error": "red", "warning": "yellow"}
@@ -31,6 +31,18 @@ def colored(text: str, **style: str | bool) -> str:
     return click.style(text, **style)  # type: ignore[arg-type]  # click's own keyword names
 
 
+def folded(text: str, indent: str, first: str | None = None) -> str:
+    """Return text folded to the width, indented; paths and ids stay whole, since a broken one cannot be copied."""
+    return textwrap.fill(
+        text,
+        width(),
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def _plural(count: int, word: str) -> str:
     return f"{count} {word}" + ("" if count == 1 else "s")
 
@@ -43,14 +55,8 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
         lines.append(f"{place}: {label} {colored(finding.rule, bold=True)} {finding.path}".rstrip())
         for sentence in (finding.message, finding.fix):
             ended = sentence if sentence.endswith((".", "?", ")", "…")) else f"{sentence}."
-            # Paths and ids stay whole: a broken one cannot be copied.
-            lines.append(
-                textwrap.fill(
-                    ended[:1].upper() + ended[1:] if sentence is finding.fix else ended,
-                    width(), initial_indent="    ", subsequent_indent="    ",
-                    break_long_words=False, break_on_hyphens=False,
-                )
-            )  # fmt: skip
+            shown = ended[:1].upper() + ended[1:] if sentence is finding.fix else ended
+            lines.append(folded(shown, "    "))
     for each in loaded:
         unread = ["the whole file" if not path else format_path(path) for path in each.parsed.unread]
         if unread:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import textwrap
 from importlib import resources
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from hpkit.checks import RULES, rule_by_id
 from hpkit.checks.registry import Rule
-from hpkit.cli.formats import width
+from hpkit.cli.formats import folded, width
 
 __all__ = ["command", "examples"]
 
@@ -72,7 +71,6 @@ def _explained(rule: Rule) -> str:
         lines += [f"    {line}" for line in example["shown"]]
         for finding in example["findings"]:
             said = f"{finding['path']}: {finding['message']}. {finding['fix']}"
-            indents = {"initial_indent": "  → ", "subsequent_indent": "    "}
-            lines.append(textwrap.fill(said, width(), break_long_words=False, break_on_hyphens=False, **indents))
+            lines.append(folded(said, "    ", "  → "))
         lines.append("")
     return "\n".join(lines).rstrip()

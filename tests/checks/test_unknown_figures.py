@@ -1,0 +1,58 @@
+"""An unknown figure is unknown, never zero: the rule that needs it says so."""
+
+from tests.builders import findings, group, organization, team
+
+G7 = "ml.g7.2xlarge"  # the catalog knows no figure of it
+
+
+def said(data):
+    return {(finding.rule, finding.severity): finding.message for finding in findings(data)}
+
+
+def test_a_fraction_of_a_type_without_figures_is_not_compared_and_says_so():
+    data = organization(
+        teams=[team("ada")],
+        groups=[group("gpu", G7, 4), group("system", "ml.m5.4xlarge", 1)],
+        allocations={"ada": [{"instanceType": G7, "accelerators": 400}]},
+    )
+    assert "does not know all figures of ml.g7.2xlarge" in said(data)["CAP004", "warning"]
+
+
+def test_whole_instances_of_such_a_type_are_compared_all_the_same():
+    data = organization(
+        teams=[team("ada")],
+        groups=[group("gpu", G7, 4), group("system", "ml.m5.4xlarge", 1)],
+        allocations={"ada": [{"instanceType": G7, "count": 5}]},
+    )
+    assert said(data)["CAP001", "error"] == "5 × ml.g7.2xlarge reserved, 4 guaranteed (ada 5)"
+
+
+def test_a_limit_in_a_unit_that_is_not_known_bounds_nothing_and_says_so():
+    data = organization(
+        teams=[team("ada")],
+        groups=[group("burst", G7, 0), group("system", "ml.m5.4xlarge", 1)],
+        allocations={"ada": [{"instanceType": G7, "count": 5, "elastic": True}]},
+        environment={
+            "autoscaling": {
+                "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
+                "nodePools": [{"name": "pool", "nodeClass": "burst", "limits": {"nvidia.com/gpu": 8}}],
+            }
+        },
+    )
+    assert "no maximum to be compared with: no limit of pool (nvidia.com/gpu 8)" in said(data)["CAP002", "warning"]
+    pools = data["environments"]["dev"]["autoscaling"]["nodePools"]
+    pools[0]["limits"] = {"nodes": 4}
+    assert "5 × ml.g7.2xlarge reserved, 4 at most" in said(data)["CAP002", "error"]
+
+
+def test_a_subnet_that_may_be_too_small_for_nodes_of_unknown_need_says_so():
+    groups = [group("gpu", G7, 10), group("system", "ml.m5.4xlarge", 1)]
+    data = organization(groups=groups)
+    assert ("CLU002", "warning") not in said(data)
+    data["environments"]["dev"]["network"]["zones"][0]["nodeCidr"] = "10.1.0.0/24"
+    assert "it is not known how many 10 × ml.g7.2xlarge take" in said(data)["CLU002", "warning"]
+
+
+def test_pods_of_unknown_number_are_not_taken_for_none():
+    data = organization(groups=[group("gpu", G7, 4)])
+    assert "not known how many pods ml.g7.2xlarge takes" in said(data)["CLU004", "warning"]

@@ -1,0 +1,43 @@
+"""Colour is for terminals only, and NO_COLOR is honoured."""
+
+import os
+import pty
+import subprocess
+
+import pytest
+
+from tests.cli.test_validate import HPKIT, ROOT
+
+
+def on_a_terminal(*arguments, **environment):
+    """Run hpkit with a real pseudo-terminal as its output."""
+    main, end = pty.openpty()
+    clean = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
+    process = subprocess.Popen(
+        [HPKIT, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=end,
+        stderr=subprocess.DEVNULL,
+        env={**clean, "TERM": "xterm-256color", **environment},
+    )
+    os.close(end)
+    output = b""
+    try:
+        while chunk := os.read(main, 65536):
+            output += chunk
+    except OSError:
+        pass  # the other end is closed: all is read
+    finally:
+        os.close(main)
+    process.wait(timeout=60)
+    return output.decode()
+
+
+FIXTURE = "tests/stacks/acme.error.CAP001.sum-of-counts.yaml"
+
+
+@pytest.mark.parametrize("arguments", [("validate", FIXTURE), ("plan", "--stack", "handson-dev"), ("quota",)], ids=str)
+def test_a_terminal_gets_colour_unless_no_color_is_set(arguments):
+    assert "\x1b[" in on_a_terminal(*arguments)
+    assert "\x1b[3" not in on_a_terminal(*arguments, NO_COLOR="1")
