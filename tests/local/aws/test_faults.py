@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from local.aws.errors import EndpointError
-from local.aws.faults import FAULTS, Faults, parse_fault
+from local.aws.faults import Faults, parse_fault
 from local.aws.testing import running_endpoint
 
 
@@ -155,10 +155,9 @@ def test_a_wrong_fault_is_explained(name: str, value: object, message: str) -> N
 
 def test_a_seed_repeats_the_dice() -> None:
     def throws() -> list[bool]:
-        faults = Faults(random.Random("7")  # noqa: S311 - dice)
+        faults = Faults(random.Random("7"))  # noqa: S311 - dice
         faults.update({"throttle": 0.5})
         return [faults.strikes("throttle", "X") for _ in range(50)]
 
     assert throws() == throws()
     assert 5 < sum(throws()) < 45
-

@@ -1,0 +1,158 @@
+"""Every operation of our own once with boto3: requests it builds are understood, answers it parses are modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.aws import api
+from local.aws.coverage import main, render
+from local.aws.protocol import service_model
+from local.aws.validation import violations
+
+VIEW = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
+GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+
+
+def _hyperpod(cloud: Any) -> None:
+    sm, arn = cloud.sm, cloud.govern()
+    nodes = [node["InstanceId"] for node in cloud.nodes()]
+    for entry in ({"InstanceGroupName": "gpu", "IncrementTargetCountBy": 1},):
+        sm.batch_add_cluster_nodes(ClusterName=arn, NodesToAdd=[entry])
+    sm.batch_reboot_cluster_nodes(ClusterName=arn, NodeIds=nodes[:1])
+    sm.batch_replace_cluster_nodes(ClusterName=arn, NodeIds=nodes[:1])
+    sm.batch_delete_cluster_nodes(ClusterName=arn, NodeIds=nodes[1:])
+    sm.describe_cluster_node(ClusterName=arn, NodeId=cloud.nodes()[0]["InstanceId"])
+    event = sm.list_cluster_events(ClusterName=arn)["Events"][0]["EventId"]
+    sm.describe_cluster_event(ClusterName=arn, EventId=event)
+    operation = sm.list_cluster_operations(ClusterName=arn)["ClusterOperationSummaries"][0]["OperationId"]
+    sm.describe_cluster_operation(ClusterName=arn, OperationId=operation)
+    sm.update_cluster(ClusterName=arn, InstanceGroups=[cloud.group("more", 0)])
+    sm.update_cluster_software(ClusterName=arn)
+    sm.add_tags(ResourceArn=arn, Tags=[{"Key": "a", "Value": "b"}])
+    sm.list_tags(ResourceArn=arn)
+    sm.delete_tags(ResourceArn=arn, TagKeys=["a"])
+    quota, policy = cloud.quota(arn), cloud.policy(arn)
+    sm.describe_compute_quota(ComputeQuotaId=quota)
+    sm.update_compute_quota(ComputeQuotaId=quota, TargetVersion=1)
+    assert len(sm.list_compute_quotas(ClusterArn=arn)["ComputeQuotaSummaries"]) == 1
+    sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
+    sm.update_cluster_scheduler_config(ClusterSchedulerConfigId=policy, TargetVersion=1)
+    assert len(sm.list_cluster_scheduler_configs(ClusterArn=arn)["ClusterSchedulerConfigSummaries"]) == 1
+    sm.delete_compute_quota(ComputeQuotaId=quota)
+    sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
+    sm.list_clusters()
+    sm.describe_cluster(ClusterName=arn)
+    sm.delete_cluster(ClusterName=arn)
+
+
+def _eks(cloud: Any) -> None:
+    eks, kube = cloud.eks, {"clusterName": "kube"}
+    role = cloud.role("pods", "pods.eks.amazonaws.com")
+    eks.describe_addon_versions()
+    addon = {**kube, "addonName": "vpc-cni"}
+    eks.describe_addon_configuration(addonName="vpc-cni", addonVersion="v1.20.4-eksbuild.1")
+    eks.create_addon(**addon)
+    eks.describe_addon(**addon)
+    update = eks.update_addon(**addon, configurationValues="{}")["update"]["id"]
+    eks.list_updates(name="kube", addonName="vpc-cni")
+    eks.describe_update(name="kube", updateId=update, addonName="vpc-cni")
+    eks.list_addons(**kube)
+    eks.delete_addon(**addon)
+    person = {**kube, "principalArn": "arn:aws:iam::123456789012:role/person"}
+    eks.create_access_entry(**person, kubernetesGroups=["team"])
+    eks.update_access_entry(**person, kubernetesGroups=["others"])
+    eks.describe_access_entry(**person)
+    eks.list_access_entries(**kube)
+    eks.list_access_policies()
+    eks.associate_access_policy(**person, policyArn=VIEW, accessScope={"type": "cluster"})
+    eks.list_associated_access_policies(**person)
+    eks.disassociate_access_policy(**person, policyArn=VIEW)
+    eks.delete_access_entry(**person)
+    made = eks.create_pod_identity_association(**kube, namespace="n", serviceAccount="s", roleArn=role)
+    association = {**kube, "associationId": made["association"]["associationId"]}
+    eks.describe_pod_identity_association(**association)
+    eks.update_pod_identity_association(**association, roleArn=role)
+    eks.list_pod_identity_associations(**kube)
+    eks.delete_pod_identity_association(**association)
+    eks.tag_resource(resourceArn=cloud.eks_arn, tags={"a": "b"})
+    assert eks.list_tags_for_resource(resourceArn=cloud.eks_arn)["tags"] == {"a": "b"}
+    eks.untag_resource(resourceArn=cloud.eks_arn, tagKeys=["a"])
+    eks.update_cluster_config(name="kube", resourcesVpcConfig={"endpointPrivateAccess": True})
+    eks.describe_cluster(name="kube")
+    eks.update_cluster_version(name="kube", version="1.34")
+    eks.list_clusters()
+    eks.delete_cluster(name="kube")
+
+
+def test_every_operation_works_with_boto3(cloud: Any) -> None:
+    _hyperpod(cloud)
+    _eks(cloud)
+    stats = cloud.endpoint.stats()
+    assert stats["errors"] == {}
+    called = {tuple(name.split(".")) for name in stats["calls"]}
+    assert set(api.OPERATIONS) - called == set(), "an operation of our own that no contract test calls"
+
+
+def test_an_answer_outside_the_model_is_a_defect_and_not_sent(
+    cloud: Any, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(api.OPERATIONS, ("sagemaker", "ListClusters"), lambda _ctx, _params: {"Clusters": []})
+    text = refused("InternalFailure", cloud.sm.list_clusters)
+    assert "ListClusters built an answer its model forbids" in text
+    assert "Value null at 'clusterSummaries' failed to satisfy constraint: Member must not be null" in text
+    assert "at 'clusters' failed to satisfy constraint: Member must be one that the API model has" in text
+
+
+def test_every_declared_status_is_one_of_the_service(cloud: Any) -> None:
+    from local.aws.lifecycle import MACHINES
+
+    shapes = {
+        "cluster": ("sagemaker", "ClusterStatus"),
+        "group": ("sagemaker", "InstanceGroupStatus"),
+        "node": ("sagemaker", "ClusterInstanceStatus"),
+        "autoscaling": ("sagemaker", "ClusterAutoScalingStatus"),
+        "quota": ("sagemaker", "SchedulerResourceStatus"),
+        "policy": ("sagemaker", "SchedulerResourceStatus"),
+        "eks": ("eks", "ClusterStatus"),
+        "addon": ("eks", "AddonStatus"),
+    }
+    for machine in MACHINES.values():
+        service, shape = shapes[machine.kind]
+        for status in filter(None, (machine.running, machine.done, machine.failed)):
+            assert not list(violations(service_model(service).shape_for(shape), status)), (machine, status)
+
+
+def test_the_coverage_page_is_up_to_date() -> None:
+    assert main(["--check", "docs/reference/local-aws-coverage.md"]) == 0
+
+
+def test_a_stale_coverage_page_is_noticed(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(render() + "x")
+    assert main(["--check", str(page)]) == 1
+    assert "is out of date: run python -m local.aws.coverage --write" in capsys.readouterr().err
+    assert main(["--write", str(page)]) == 0
+    assert main(["--check", str(page)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "params"),
+    [
+        ("sagemaker", "create_endpoint", {"EndpointName": "x", "EndpointConfigName": "y"}),
+        ("sagemaker", "list_cluster_extensions", {"ClusterArn": "x"}),
+        ("eks", "describe_nodegroup", {"clusterName": "kube", "nodegroupName": "x"}),
+        ("ec2", "describe_fpga_images", {}),
+        ("sqs", "list_queues", {}),
+        ("cloudformation", "list_stacks", {}),
+    ],
+)
+def test_what_is_not_implemented_says_so(
+    cloud: Any, refused: Callable[..., str], service: str, operation: str, params: dict[str, Any]
+) -> None:
+    client = cloud.endpoint.client(service)
+    text = refused("UnsupportedOperation", getattr(client, operation), **params)
+    name = client.meta.method_to_api_mapping[operation]
+    assert text.startswith(f"The local AWS endpoint does not implement {service}:{name}.")

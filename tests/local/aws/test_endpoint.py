@@ -1,0 +1,270 @@
+"""The endpoint as a whole: pages, regions, worlds side by side, effects, wire format."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from local.aws.clock import ManualClock
+from local.aws.effects import Document, EffectError, EksConnection, NoEffects, NotYet
+from local.aws.errors import ServiceError
+from local.aws.patterns import compile_pattern
+from local.aws.protocol import service_model
+from local.aws.testing import running_endpoint
+from local.aws.validation import check_request
+
+
+def test_lists_come_in_pages(cloud: Any, refused: Callable[..., str]) -> None:
+    arn = cloud.govern()
+    for team in ("a", "b", "c"):
+        cloud.quota(arn, team)
+    pages = list(
+        cloud.sm.get_paginator("list_compute_quotas").paginate(SortBy="Name", PaginationConfig={"PageSize": 2})
+    )
+    assert [[entry["Name"] for entry in page["ComputeQuotaSummaries"]] for page in pages] == [
+        ["quota-a", "quota-b"],
+        ["quota-c"],
+    ]
+    first = cloud.sm.list_compute_quotas(MaxResults=1, SortBy="Name", SortOrder="Descending")
+    assert first["ComputeQuotaSummaries"][0]["Name"] == "quota-c"
+    assert cloud.sm.list_compute_quotas(NameContains="a-b")["ComputeQuotaSummaries"][0]["Name"] == "quota-b"
+    text = refused("ValidationException", cloud.sm.list_compute_quotas, NextToken="nonsense")
+    assert text == "Invalid pagination token: nonsense"
+    refused("ValidationException", cloud.sm.list_compute_quotas, MaxResults=101)
+    policies = cloud.eks.get_paginator("list_access_policies").paginate(PaginationConfig={"PageSize": 5})
+    assert len([entry for page in policies for entry in page["accessPolicies"]]) == 14
+
+
+def test_nodes_and_events_come_in_pages(cloud: Any) -> None:
+    cloud.make_cluster(InstanceGroups=[cloud.group(count=25)])
+    assert len(cloud.nodes()) == 25
+    first = cloud.sm.list_cluster_nodes(ClusterName="train", MaxResults=10)
+    assert (len(first["ClusterNodeSummaries"]), "NextToken" in first) == (10, True)
+    events = cloud.sm.get_paginator("list_cluster_events").paginate(
+        ClusterName="train", PaginationConfig={"PageSize": 7}
+    )
+    assert sum(len(page["Events"]) for page in events) >= 27
+
+
+def test_filters_take_times(cloud: Any) -> None:
+    cloud.make_cluster()
+    created = cloud.describe()["CreationTime"]
+    assert cloud.sm.list_clusters(CreationTimeAfter=created.replace(year=2000))["ClusterSummaries"]
+    assert cloud.sm.list_clusters(CreationTimeBefore=created.replace(year=2000))["ClusterSummaries"] == []
+
+
+def test_two_endpoints_in_one_process_do_not_see_each_other() -> None:
+    with running_endpoint() as one, running_endpoint() as two:
+        first = one.client("ec2").create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
+        for endpoint in (one, two):
+            endpoint.client("s3").create_bucket(
+                Bucket="same", CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
+            )
+        second = two.client("ec2").create_vpc(CidrBlock="10.2.0.0/16")["Vpc"]["VpcId"]
+        seen = [
+            {vpc["VpcId"] for vpc in endpoint.client("ec2").describe_vpcs()["Vpcs"]} & {first, second}
+            for endpoint in (one, two)
+        ]
+        assert seen == [{first}, {second}]
+        assert one.client("sagemaker").list_clusters()["ClusterSummaries"] == []
+
+
+def test_regions_are_apart(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster()
+    elsewhere = cloud.endpoint.client("sagemaker", "eu-west-1")
+    refused("ResourceNotFound", elsewhere.describe_cluster, ClusterName="train")
+
+
+def test_it_listens_on_loopback_only(cloud: Any) -> None:
+    assert cloud.endpoint.url.startswith("http://127.0.0.1:")
+
+
+class Recorder(NoEffects):
+    """Writes down which callbacks were called; quota_created can ask for time, or fail."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.patience = 0
+        self.failure = ""
+        self.documents: dict[str, tuple[Any, ...]] = {}
+        for name in vars(NoEffects):
+            if not name.startswith("_") and name not in vars(Recorder):
+                setattr(self, name, partial(self._hear, name))
+
+    def _hear(self, name: str, *documents: Any, **_more: Any) -> None:
+        self.heard.append(name)
+        self.documents[name] = documents
+
+    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
+        self._hear("eks_cluster_created", cluster)
+        return EksConnection("https://127.0.0.1:6443", "Q0E=")
+
+    def quota_created(self, quota: Document, cluster: Document) -> None:
+        if self.patience:
+            self.patience -= 1
+            raise NotYet(5)
+        if self.failure:
+            raise EffectError(self.failure)
+        self._hear("quota_created", quota, cluster)
+
+
+@pytest.fixture
+def recorded(request: pytest.FixtureRequest) -> Any:
+    cloud_type = type(request.getfixturevalue("cloud"))
+    recorder, clock = Recorder(), ManualClock()
+    with running_endpoint(latency_factor=1.0, clock=clock, effects=recorder) as endpoint:
+        made = cloud_type(endpoint, clock)
+        made.eks.list_clusters()
+        yield made, recorder
+
+
+def test_effects_hear_every_change_in_order(recorded: Any) -> None:
+    cloud, recorder = recorded
+    arn = cloud.make_cluster(ClusterRole=cloud.karpenter_role, AutoScaling={"Mode": "Enable"})
+    found = cloud.eks.describe_cluster(name="kube")["cluster"]
+    assert (found["endpoint"], found["certificateAuthority"]["data"]) == ("https://127.0.0.1:6443", "Q0E=")
+    cloud.eks.create_addon(clusterName="kube", addonName="amazon-sagemaker-hyperpod-taskgovernance")
+    cloud.advance(60)
+    quota, policy = cloud.quota(arn), cloud.policy(arn)
+    cloud.advance(20)
+    cloud.sm.update_compute_quota(ComputeQuotaId=quota, TargetVersion=1)
+    cloud.sm.update_cluster_scheduler_config(ClusterSchedulerConfigId=policy, TargetVersion=1)
+    cloud.advance(15)
+    cloud.sm.delete_compute_quota(ComputeQuotaId=quota)
+    cloud.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
+    cloud.advance(20)
+    cloud.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Disable"})
+    cloud.advance(180)
+    cloud.eks.delete_addon(clusterName="kube", addonName="amazon-sagemaker-hyperpod-taskgovernance", preserve=True)
+    cloud.advance(30)
+    cloud.sm.delete_cluster(ClusterName="train")
+    cloud.advance(600)
+    cloud.sm.list_clusters()
+    assert recorder.heard == [
+        "eks_cluster_created",
+        "access_entry_changed",
+        "cluster_in_service",
+        "autoscaling_enabled",
+        "nodes_changed",
+        "addon_active",
+        "quota_created",
+        "policy_created",
+        "quota_updated",
+        "policy_updated",
+        "quota_deleted",
+        "policy_deleted",
+        "cluster_in_service",
+        "autoscaling_disabled",
+        "addon_deleted",
+        "cluster_deleted",
+        "access_entry_deleted",
+    ]
+    quota_seen, cluster_seen = recorder.documents["quota_created"]
+    assert (quota_seen["ComputeQuotaTarget"]["TeamName"], cluster_seen["ClusterName"]) == ("nlp", "train")
+    _, nodes = recorder.documents["nodes_changed"]
+    assert [node["InstanceStatus"]["Status"] for node in nodes] == ["Running", "Running"]
+    assert recorder.documents["addon_active"][0]["status"] == "ACTIVE"
+
+
+def test_an_effect_can_take_its_time_or_fail(recorded: Any) -> None:
+    cloud, recorder = recorded
+    arn = cloud.govern()
+    recorder.patience = 1
+    slow = cloud.quota(arn, "slow")
+    cloud.advance(20)
+    assert cloud.sm.describe_compute_quota(ComputeQuotaId=slow)["Status"] == "Creating"
+    cloud.advance(5)
+    assert cloud.sm.describe_compute_quota(ComputeQuotaId=slow)["Status"] == "Created"
+    recorder.failure = "the API server said no"
+    bad = cloud.quota(arn, "bad")
+    cloud.advance(20)
+    found = cloud.sm.describe_compute_quota(ComputeQuotaId=bad)
+    assert (found["Status"], found["FailureReason"]) == ("CreateFailed", "the API server said no")
+
+
+def _raw(url: str, target: str, body: bytes) -> tuple[int, dict[str, Any]]:
+    request = urllib.request.Request(  # noqa: S310 - our own loopback URL
+        url, data=body, headers={"X-Amz-Target": f"SageMaker.{target}", "Content-Type": "application/x-amz-json-1.1"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own loopback URL
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        (b"{", "SerializationException", "the body is not JSON"),
+        (b"[]", "SerializationException", "the body is not a JSON object"),
+        (
+            b'{"ClusterName": 7}',
+            "SerializationException",
+            "NUMBER_VALUE can not be converted to string at",
+        ),
+        (
+            b"{}",
+            "ValidationException",
+            "1 validation error detected: Value null at 'clusterName' failed to satisfy constraint: Member must",
+        ),
+        (
+            b'{"ClusterName": "x", "Colour": "red"}',
+            "ValidationException",
+            "Value 'red' at 'colour' failed to satisfy constraint: Member must be one that the API model has",
+        ),
+    ],
+)
+def test_requests_that_no_client_would_build_are_refused(body: bytes, code: str, message: str) -> None:
+    with running_endpoint() as endpoint:
+        status, answer = _raw(endpoint.url, "DescribeCluster", body)
+    assert (status, answer["__type"]) == (400, code)
+    assert message in answer["message"]
+
+
+def _violations(operation: str, **params: Any) -> str:
+    shape = service_model("sagemaker").operation_model(operation).input_shape
+    with pytest.raises(ServiceError) as caught:
+        check_request(shape, params, code="ValidationException")
+    return caught.value.message
+
+
+def test_every_broken_constraint_is_named_at_once() -> None:
+    text = _violations("ListClusters", MaxResults=0, NameContains="a b", SortBy="AGE")
+    assert text == (
+        "3 validation errors detected: "
+        "Value '0' at 'maxResults' failed to satisfy constraint: Member must have value greater than or equal to 1; "
+        "Value 'a b' at 'nameContains' failed to satisfy constraint: "
+        "Member must satisfy regular expression pattern: [a-zA-Z0-9\\-]+; "
+        "Value 'AGE' at 'sortBy' failed to satisfy constraint: Member must satisfy enum value set: "
+        "[CREATION_TIME, NAME]"
+    )
+
+
+def test_lists_maps_and_unions_are_checked_inside() -> None:
+    group = {
+        "InstanceGroupName": "g",
+        "InstanceCount": -1,
+        "ExecutionRole": "arn:aws:iam::123456789012:role/r",
+        "KubernetesConfig": {"Labels": {"-": "ok"}},
+        "InstanceStorageConfigs": [{}],
+    }
+    text = _violations("CreateCluster", ClusterName="c", InstanceGroups=[group])
+    assert "Value '-1' at 'instanceGroups.1.member.instanceCount'" in text
+    assert "Value '-' at 'instanceGroups.1.member.kubernetesConfig.labels.-.key'" in text
+    assert "at 'instanceGroups.1.member.instanceStorageConfigs.1.member' failed to satisfy constraint: Exactly" in text
+
+
+def test_patterns_of_the_models_are_understood() -> None:
+    tags = compile_pattern(r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)")
+    assert tags.fullmatch("équipe 日本/1")
+    assert not tags.fullmatch("a\tb")
+    team = compile_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9]){0,39}?")
+    assert team.fullmatch("nlp-2")
+    assert not team.fullmatch("a" * 5000 + "_"), "a long wrong name must be refused in no time"
