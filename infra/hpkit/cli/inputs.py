@@ -40,7 +40,9 @@ def organization_files() -> list[Path]:
 
 def load(file: str | os.PathLike[str], environment: str | None = None) -> Loaded:
     """Read one file; whatever is wrong with it, up to its absence, becomes a problem of the result."""
-    shown = os.path.relpath(file) if Path(file).is_absolute() else os.fspath(file)
+    # Files of the project are shown as their folder's users would type them, others as they were given.
+    inside = Path(file).is_absolute() and Path(file).is_relative_to(Path.cwd())
+    shown = os.path.relpath(file) if inside else os.fspath(file)
     try:
         document = read_text(read_file(file))
     except InputError as error:
