@@ -1,0 +1,118 @@
+"""`hpkit adopt` against a live cluster on the local endpoint."""
+
+import pytest
+import yaml
+
+from local.aws.testing import running_endpoint
+from tests.cli.test_validate import ROOT, hpkit
+from tests.local.aws.conftest import Cloud
+
+
+@pytest.fixture(scope="module")
+def live():
+    with running_endpoint() as endpoint:
+        cloud = Cloud(endpoint)
+        labels = {
+            "Labels": {"acme.example/pool": "gpu"},
+            "Taints": [{"Key": "acme.example/gpu", "Effect": "NoSchedule"}],
+        }
+        gpu = cloud.group(
+            count=4,
+            OverrideVpcConfig={"SecurityGroupIds": [cloud.sg], "Subnets": cloud.subnets[:1]},
+            KubernetesConfig=labels,
+            InstanceStorageConfigs=[{"EbsVolumeConfig": {"VolumeSizeInGB": 200}}],
+            ThreadsPerCore=1,
+        )
+        system = cloud.group("system", 1, InstanceType="ml.m5.4xlarge")
+        arn = cloud.make_cluster(InstanceGroups=[gpu, system], NodeRecovery="Automatic")
+        cloud.eks.create_addon(clusterName="kube", addonName="amazon-sagemaker-hyperpod-taskgovernance")
+        sharing = {"Strategy": "LendAndBorrow", "BorrowLimit": 100}
+        rows = {
+            "nlp": [{"InstanceType": "ml.g5.12xlarge", "Count": 3}],
+            "vision": [{"InstanceType": "ml.g5.12xlarge", "Accelerators": 4}],
+        }
+        for team, wanted in rows.items():
+            config = {"ComputeQuotaResources": wanted, "ResourceSharingConfig": sharing}
+            cloud.quota(
+                arn, team, ComputeQuotaConfig=config, ComputeQuotaTarget={"TeamName": team, "FairShareWeight": 7}
+            )
+        cloud.policy(arn)
+        yield endpoint, arn
+
+
+def adopt(live, *arguments, cwd=ROOT):
+    endpoint, arn = live
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+    return hpkit("adopt", "--cluster", arn, *arguments, cwd=cwd, AWS_ENDPOINT_URL=endpoint.url, **keys)
+
+
+def test_the_file_is_valid_and_says_what_is_live(live, tmp_path):
+    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+    (tmp_path / "stacks").mkdir()
+    result = adopt(live, "--write", "stacks/train.yaml", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
+    checked = hpkit("validate", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stdout
+    data = yaml.safe_load((tmp_path / "stacks" / "train.yaml").read_text())
+    gpu, system = data["environments"]["prod"]["cluster"]["instanceGroups"]
+    assert gpu == {
+        "name": "gpu",
+        "instanceType": "ml.g5.12xlarge",
+        "instanceCount": 4,
+        "availabilityZone": "us-west-2a",
+        "threadsPerCore": 1,
+        "labels": {"acme.example/pool": "gpu"},
+        "taints": [{"key": "acme.example/gpu", "effect": "NoSchedule"}],
+        "ebsVolumeGiB": 200,
+        "lifecycleScript": "s3://sagemaker-scripts/on_create.sh",
+    }
+    assert system["instanceCount"] == 1
+    assert data["environments"]["prod"]["governance"]["allocations"]["nlp"] == [
+        {"instanceType": "ml.g5.12xlarge", "count": 3}
+    ]
+    assert data["teams"][0] == {
+        "name": "nlp",
+        "fairShareWeight": 7,
+        "sharing": {"strategy": "LendAndBorrow", "borrowLimit": 100},
+        "preemptTeamTasks": "LowerPriority",
+    }
+    assert data["clusterPolicy"]["priorityClasses"] == [{"name": "training", "weight": 80}]
+
+
+def test_the_import_commands_name_every_live_thing(live):
+    result = adopt(live, "--organization", "acme", "--environment", "dev")
+    _, arn = live
+    assert f"pulumi import --stack acme-dev hyperpod:index:Cluster train {arn}" in result.stderr
+    assert result.stderr.count("hyperpod:index:ComputeQuota ") == 2
+    assert result.stderr.count("hyperpod:index:ClusterSchedulerConfig acme-dev") == 1
+    assert yaml.safe_load(result.stdout)["organization"] == "acme"
+
+
+def test_a_file_that_is_there_is_not_replaced_unasked(live, tmp_path):
+    (tmp_path / "mine.yaml").write_text("precious: true\n")
+    result = adopt(live, "--write", "mine.yaml", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "--force" in result.stderr
+    assert (tmp_path / "mine.yaml").read_text() == "precious: true\n"
+    assert adopt(live, "--write", "mine.yaml", "--force", cwd=tmp_path).returncode == 0
+
+
+def test_what_is_no_cluster_is_said_without_a_traceback(live):
+    result = hpkit("adopt", "--cluster", "train", cwd=ROOT)
+    assert result.returncode == 2
+    assert "is not the ARN of a HyperPod cluster" in result.stderr
+    endpoint, arn = live
+    gone = arn[:-4] + "zzzz"
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+    result = hpkit("adopt", "--cluster", gone, cwd=ROOT, AWS_ENDPOINT_URL=endpoint.url, **keys)
+    assert result.returncode == 1
+    assert "DescribeCluster: ResourceNotFound" in result.stderr
+
+
+def test_a_service_that_cannot_be_reached_is_said_without_a_traceback(live):
+    _, arn = live
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_MAX_ATTEMPTS": "1"}
+    result = hpkit("adopt", "--cluster", arn, cwd=ROOT, AWS_ENDPOINT_URL="http://127.0.0.1:9", **keys)
+    assert result.returncode == 1
+    assert "error: Could not connect to the endpoint URL" in result.stderr
