@@ -1,0 +1,142 @@
+"""Calls to AWS: one client, throttles waited out, every call counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.session import Session
+
+from provider import VERSION
+from provider.errors import classify, refused
+from provider.task import Task
+
+__all__ = ["Api", "Settings", "settings_from"]
+
+_CONNECTIONS = 64
+_UNSURE_TRIES = 6
+_FIRST, _MOST = 0.1, 15.0
+# What is safe to send again when nobody knows whether it arrived.
+_REPEATABLE = ("describe_", "list_", "delete_", "add_tags")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where to send calls, and as whom."""
+
+    region: str | None = None
+    endpoint: str | None = None
+    profile: str | None = None
+    assume_role_arn: str | None = None
+
+
+def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
+    """Read the provider's configuration; `aws:` values of the stack stand in (PULUMI_CONFIG)."""
+    try:
+        stack = json.loads(environment.get("PULUMI_CONFIG") or "{}")
+    except ValueError:
+        stack = {}
+    aws = {key.rpartition(":")[2]: value for key, value in stack.items() if key.startswith("aws:")}
+    return Settings(
+        region=config.get("region") or aws.get("region") or environment.get("AWS_REGION"),
+        endpoint=config.get("endpoint") or environment.get("AWS_ENDPOINT_URL_SAGEMAKER"),
+        profile=config.get("profile") or aws.get("profile"),
+        assume_role_arn=config.get("assumeRoleArn"),
+    )
+
+
+class Api:
+    """The SageMaker API, as the handlers use it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.calls: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._made: Any = None
+
+    def _client(self) -> Any:
+        with self._lock:
+            if self._made is None:
+                session = boto3.Session(botocore_session=_session(self.settings), region_name=self.settings.region)
+                self._made = session.client(
+                    "sagemaker",
+                    endpoint_url=self.settings.endpoint,
+                    config=Config(
+                        # Retries are the kit's own, so that they can be cancelled, counted and shown.
+                        retries={"total_max_attempts": 1},
+                        max_pool_connections=_CONNECTIONS,
+                        user_agent_extra=f"hyperpod-plugin/{VERSION}",
+                    ),
+                )
+            return self._made
+
+    def raw(self, task: Task, operation: str, /, **params: Any) -> Any:
+        """Call once, throttles waited out; any other failure comes as botocore raised it."""
+        delays = task.delays(_FIRST, _MOST)
+        unsure = 0
+        while True:
+            with self._lock:
+                self.calls[operation] += 1
+            try:
+                return getattr(self._client(), operation)(**params)
+            except (ClientError, BotoCoreError) as error:
+                kind = classify(error)
+                if kind == "unsure" and operation.startswith(_REPEATABLE):
+                    unsure += 1
+                    kind = "throttle" if unsure < _UNSURE_TRIES else kind
+                if kind != "throttle":
+                    raise
+            task.pause(next(delays))
+
+    def call(self, task: Task, operation: str, /, **params: Any) -> Any:
+        """Call; a failure is a readable one."""
+        try:
+            return self.raw(task, operation, **params)
+        except (ClientError, BotoCoreError) as error:
+            raise refused(_spoken(operation), error) from None
+
+    def find(self, task: Task, operation: str, /, **params: Any) -> Any | None:
+        """Call; None when the thing is not there."""
+        try:
+            return self.raw(task, operation, **params)
+        except (ClientError, BotoCoreError) as error:
+            if classify(error) == "gone":
+                return None
+            raise refused(_spoken(operation), error) from None
+
+    def pages(self, task: Task, operation: str, /, *, member: str, **params: Any) -> Iterator[Any]:
+        """Yield the entries of all pages of a list."""
+        token: dict[str, Any] = {}
+        while True:
+            answer = self.call(task, operation, **params, **token)
+            yield from answer.get(member, [])
+            if not answer.get("NextToken"):
+                return
+            token = {"NextToken": answer["NextToken"]}
+
+
+def _spoken(operation: str) -> str:
+    return "".join(part.capitalize() for part in operation.split("_"))
+
+
+def _session(settings: Settings) -> Session:
+    session = Session(profile=settings.profile)
+    if settings.assume_role_arn:
+        fetcher = AssumeRoleCredentialFetcher(
+            client_creator=session.create_client,
+            source_credentials=session.get_credentials(),
+            role_arn=settings.assume_role_arn,
+            extra_args={"RoleSessionName": f"hyperpod-plugin-{os.getpid()}"},
+        )
+        credentials = DeferredRefreshableCredentials(method="assume-role", refresh_using=fetcher.fetch_credentials)
+        session._credentials = credentials  # noqa: SLF001 - botocore offers no setter; boto3's docs do the same
+    return session

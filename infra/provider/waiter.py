@@ -1,0 +1,52 @@
+"""The one waiter: statuses classified once, back-off with jitter, progress shown, time-outs and cancel honoured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from provider.task import Task
+
+__all__ = ["FAILED", "MODIFYING", "READY", "kind_of", "wait"]
+
+MODIFYING: Final = frozenset({"Creating", "Updating", "Deleting", "SystemUpdating", "RollingBack"})
+READY: Final = frozenset({"InService", "Created", "Updated"})
+FAILED: Final = frozenset(
+    {
+        "Failed",
+        "CreateFailed",
+        "CreateRollbackFailed",
+        "UpdateFailed",
+        "UpdateRollbackFailed",
+        "DeleteFailed",
+        "DeleteRollbackFailed",
+    }
+)
+_FIRST: Final = 0.15
+
+
+def kind_of(status: str | None) -> str:
+    """Classify a status: modifying, ready, failed or gone; what is unknown to this kit counts as modifying."""
+    if status is None or status == "Deleted":
+        return "gone"
+    if status in READY:
+        return "ready"
+    return "failed" if status in FAILED else "modifying"
+
+
+def wait(
+    task: Task,
+    look: Callable[[], Any],
+    *,
+    settled: Callable[[Any], bool],
+    progress: Callable[[Any], str],
+    most: float,
+) -> Any:
+    """Look until it is settled; `most` is the longest pause between two looks."""
+    for delay in task.delays(_FIRST, most):
+        seen = look()
+        task.progress(progress(seen))
+        if settled(seen):
+            return seen
+        task.pause(delay)
+    raise AssertionError  # pragma: no cover - delays never end

@@ -1,0 +1,310 @@
+"""A small engine: what Pulumi does with a plugin, over real gRPC, without the Pulumi CLI."""
+
+import json
+import os
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import grpc
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
+
+from provider.server import OPTIONS, HyperpodServicer, serve
+from provider.values import from_struct, to_struct
+
+FOLDER = Path(__file__).parents[2] / "infra" / "provider"
+TYPE = "ml.g5.12xlarge"
+GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-west-2"}
+
+
+class Failed(Exception):
+    """The plugin answered with an error."""
+
+
+class InitFailed(Failed):
+    """The plugin kept something although it failed."""
+
+    def __init__(self, details):
+        super().__init__("; ".join(details.reasons))
+        self.details = details
+
+
+def urn(token, name):
+    return f"urn:pulumi:dev::hpkit::hyperpod:index:{token}::{name}"
+
+
+class Engine:
+    """State by name, and the order of calls of the real engine."""
+
+    def __init__(self, stub):
+        self.stub = stub
+        self.state = {}
+
+    def _call(self, method, request):
+        try:
+            return getattr(self.stub, method)(request)
+        except grpc.RpcError as error:
+            for key, value in error.trailing_metadata() or ():
+                if key == "grpc-status-details-bin":
+                    details = provider_pb2.ErrorResourceInitFailed()
+                    status_pb2.Status.FromString(value).details[0].Unpack(details)
+                    raise InitFailed(details) from None
+            raise Failed(error.details()) from error
+
+    def configure(self, **settings):
+        self._call("Configure", provider_pb2.ConfigureRequest(args=to_struct(settings)))
+        return self
+
+    def check(self, token, inputs, *, name="r", old=None):
+        request = provider_pb2.CheckRequest(urn=urn(token, name), news=to_struct(inputs), olds=to_struct(old or {}))
+        return {failure.property: failure.reason for failure in self._call("Check", request).failures}
+
+    def diff(self, token, name, inputs):
+        entry = self.state[name]
+        return self._call(
+            "Diff",
+            provider_pb2.DiffRequest(
+                urn=urn(token, name),
+                id=entry["id"],
+                olds=to_struct(entry["outputs"]),
+                news=to_struct(inputs),
+                old_inputs=to_struct(entry["inputs"]),
+            ),
+        )
+
+    def up(self, token, name, inputs, *, timeout=60.0):
+        """Check, diff, then whatever that asks for."""
+        failures = self.check(token, inputs, name=name)
+        if failures:
+            raise Failed(str(failures))
+        if name not in self.state:
+            return self._create(token, name, inputs, timeout=timeout)
+        diff = self.diff(token, name, inputs)
+        if diff.replaces:
+            self.delete(token, name)
+            return self._create(token, name, inputs, timeout=timeout)
+        if diff.changes == provider_pb2.DiffResponse.DIFF_SOME or self.state[name].get("errors"):
+            return self._update(token, name, inputs, timeout=timeout)
+        return self.state[name]
+
+    def _keep(self, name, error):
+        details = error.details
+        self.state[name] = {
+            "id": details.id,
+            "outputs": from_struct(details.properties),
+            "inputs": from_struct(details.inputs),
+            "errors": list(details.reasons),
+        }
+
+    def _create(self, token, name, inputs, *, timeout):
+        request = provider_pb2.CreateRequest(urn=urn(token, name), properties=to_struct(inputs), timeout=timeout)
+        try:
+            answer = self._call("Create", request)
+        except InitFailed as error:
+            self._keep(name, error)
+            raise
+        self.state[name] = {"id": answer.id, "outputs": from_struct(answer.properties), "inputs": inputs}
+        return self.state[name]
+
+    def _update(self, token, name, inputs, *, timeout):
+        entry = self.state[name]
+        request = provider_pb2.UpdateRequest(
+            urn=urn(token, name),
+            id=entry["id"],
+            olds=to_struct(entry["outputs"]),
+            news=to_struct(inputs),
+            old_inputs=to_struct(entry["inputs"]),
+            timeout=timeout,
+        )
+        try:
+            answer = self._call("Update", request)
+        except InitFailed as error:
+            self._keep(name, error)
+            raise
+        self.state[name] = {"id": entry["id"], "outputs": from_struct(answer.properties), "inputs": inputs}
+        return self.state[name]
+
+    def delete(self, token, name, *, timeout=60.0):
+        entry = self.state[name]
+        request = provider_pb2.DeleteRequest(
+            urn=urn(token, name), id=entry["id"], properties=to_struct(entry["outputs"]), timeout=timeout
+        )
+        self._call("Delete", request)
+        del self.state[name]
+
+    def read(self, token, name, resource_id, *, inputs=None, outputs=None):
+        answer = self._call(
+            "Read",
+            provider_pb2.ReadRequest(
+                urn=urn(token, name),
+                id=resource_id,
+                inputs=to_struct(inputs or {}),
+                properties=to_struct(outputs or {}),
+            ),
+        )
+        return answer.id, from_struct(answer.inputs), from_struct(answer.properties)
+
+    def refresh(self, token, name):
+        entry = self.state[name]
+        found, inputs, outputs = self.read(token, name, entry["id"], inputs=entry["inputs"], outputs=entry["outputs"])
+        if not found:
+            del self.state[name]
+            return None
+        self.state[name] = {**entry, "inputs": inputs, "outputs": outputs}
+        return self.state[name]
+
+    def schema(self):
+        return json.loads(self._call("GetSchema", provider_pb2.GetSchemaRequest()).schema)
+
+    def together(self, calls, *, threads=16):
+        """Run callables at once; return what each returned or raised."""
+
+        def run(call):
+            try:
+                return call()
+            except Failed as error:
+                return error
+
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(run, calls))
+
+
+@contextmanager
+def in_process(**settings):
+    """The plugin in this process, behind real gRPC."""
+    servicer = HyperpodServicer()
+    server, port = serve(servicer)
+    channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS)
+    engine = Engine(provider_pb2_grpc.ResourceProviderStub(channel)).configure(**settings)
+    engine.servicer = servicer
+    try:
+        yield engine
+    finally:
+        channel.close()
+        server.stop(grace=None).wait()
+
+
+class Process:
+    """The plugin as the engine starts it: the executable, its own process, killed at will."""
+
+    def __init__(self, **settings):
+        self.settings = settings
+        self.engine = Engine(None)
+        self.start()
+
+    def start(self):
+        env = {**os.environ, **CREDENTIALS}
+        self.child = subprocess.Popen(
+            [FOLDER / "pulumi-resource-hyperpod", "--logflow"], stdout=subprocess.PIPE, env=env, text=True
+        )
+        port = int(self.child.stdout.readline())
+        self.channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS)
+        self.engine.stub = provider_pb2_grpc.ResourceProviderStub(self.channel)
+        self.engine.configure(**self.settings)
+
+    def kill(self):
+        self.child.send_signal(signal.SIGKILL)
+        self.child.wait()
+        self.child.stdout.close()
+
+    def stop(self):
+        with suppress(ProcessLookupError):
+            self.kill()
+        self.channel.close()
+
+
+class World:
+    """What must be there before a HyperPod cluster can be: network, roles, EKS."""
+
+    def __init__(self, endpoint):
+        self.endpoint = endpoint
+        ec2, iam, s3, self.eks, self.sm = (
+            endpoint.client(service) for service in ("ec2", "iam", "s3", "eks", "sagemaker")
+        )
+        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        self.subnets = [
+            ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{i}.0/24", AvailabilityZone=f"us-west-2{zone}")["Subnet"][
+                "SubnetId"
+            ]
+            for i, zone in enumerate("ab")
+        ]
+        self.sg = ec2.create_security_group(GroupName="nodes", Description="nodes", VpcId=vpc)["GroupId"]
+        self.roles = {
+            name: self._role(iam, name, service)
+            for name, service in (
+                ("eks", "eks.amazonaws.com"),
+                ("node", "sagemaker.amazonaws.com"),
+                ("karpenter", "hyperpod.sagemaker.amazonaws.com"),
+            )
+        }
+        s3.create_bucket(Bucket="sagemaker-x", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+        s3.put_object(Bucket="sagemaker-x", Key="on_create.sh", Body=b"exit 0")
+        self.eks_arn = self.eks.create_cluster(
+            name="kube",
+            roleArn=self.roles["eks"],
+            version="1.33",
+            resourcesVpcConfig={"subnetIds": self.subnets},
+            accessConfig={"authenticationMode": "API"},
+        )["cluster"]["arn"]
+        self.settings = {"region": "us-west-2", "endpoint": endpoint.url, "roomWaitSeconds": "2"}
+
+    @staticmethod
+    def _role(iam, name, service):
+        statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        return iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
+
+    def group(self, name="gpu", count=4, **more):
+        return {
+            "instanceGroupName": name,
+            "instanceType": TYPE,
+            "instanceCount": count,
+            "executionRole": self.roles["node"],
+            "lifeCycleConfig": {"sourceS3Uri": "s3://sagemaker-x", "onCreate": "on_create.sh"},
+            **more,
+        }
+
+    def cluster(self, *groups, **more):
+        return {
+            "clusterName": "train",
+            "instanceGroups": list(groups) or [self.group()],
+            "vpcConfig": {"securityGroupIds": [self.sg], "subnets": self.subnets},
+            "orchestrator": {"eks": {"clusterArn": self.eks_arn}},
+            "nodeProvisioningMode": "Continuous",
+            "nodeRecovery": "Automatic",
+            **more,
+        }
+
+    def governed(self, engine, *groups, **more):
+        """A cluster with the governance add-on; returns its ARN."""
+        arn = engine.up("Cluster", "c", self.cluster(*groups, **more))["id"]
+        self.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
+        return arn
+
+    def live_quotas(self, arn):
+        """Whole instances by team."""
+        found = {}
+        for page in self.sm.get_paginator("list_compute_quotas").paginate(ClusterArn=arn):
+            for entry in page["ComputeQuotaSummaries"]:
+                rows = entry["ComputeQuotaConfig"].get("ComputeQuotaResources", [])
+                found[entry["Name"]] = sum(row.get("Count", 0) for row in rows)
+        return found
+
+
+def quota(arn, team, count, **more):
+    return {
+        "name": f"q-{team}",
+        "clusterArn": arn,
+        "computeQuotaConfig": {
+            "computeQuotaResources": [{"instanceType": TYPE, "count": count}],
+            "resourceSharingConfig": {"strategy": "LendAndBorrow", "borrowLimit": 50},
+        },
+        "computeQuotaTarget": {"teamName": team, "fairShareWeight": 10},
+        **more,
+    }
+
+
+__all__ = ["TYPE", "Engine", "Failed", "InitFailed", "Process", "World", "in_process", "quota", "urn"]

@@ -1,0 +1,200 @@
+"""Create, read, update, delete and import of each resource, against the endpoint."""
+
+import pytest
+
+from tests.provider.harness import TYPE, Failed, InitFailed, in_process, quota
+
+POLICY = {
+    "priorityClasses": [{"name": "training", "weight": 80}, {"name": "experiment", "weight": 40}],
+    "fairShare": "Enabled",
+}
+
+
+def sent(world, operation):
+    return world.endpoint.stats()["calls"].get(operation, 0)
+
+
+def test_a_cluster_lives_from_create_to_delete(world, engine):
+    made = engine.up("Cluster", "c", world.cluster())
+    assert made["outputs"]["clusterStatus"] == "InService"
+    assert engine.refresh("Cluster", "c")["inputs"] == world.cluster()
+    engine.delete("Cluster", "c")
+    assert world.sm.list_clusters()["ClusterSummaries"] == []
+
+
+def test_quota_and_policy_live_from_create_to_delete(world, engine):
+    arn = world.governed(engine)
+    policy = {"name": "policy", "clusterArn": arn, "schedulerConfig": POLICY}
+    team = quota(arn, "nlp", 2, description="language models")
+    for token, name, inputs in (("ClusterSchedulerConfig", "p", policy), ("ComputeQuota", "q", team)):
+        made = engine.up(token, name, inputs)
+        assert made["outputs"]["status"] == "Created"
+        assert engine.refresh(token, name)["inputs"] == inputs
+    engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))
+    assert engine.state["q"]["outputs"]["computeQuotaVersion"] == 2
+    described = world.sm.describe_compute_quota(ComputeQuotaId=engine.state["q"]["id"].rpartition("/")[2])
+    assert described.get("Description", "") == ""
+    engine.up("ClusterSchedulerConfig", "p", {**policy, "schedulerConfig": {"fairShare": "Disabled"}})
+    live = world.sm.describe_cluster_scheduler_config(
+        ClusterSchedulerConfigId=engine.state["p"]["id"].rpartition("/")[2]
+    )
+    assert live["SchedulerConfig"]["FairShare"] == "Disabled"
+    assert not live["SchedulerConfig"].get("PriorityClasses")
+    for token, name in (("ComputeQuota", "q"), ("ClusterSchedulerConfig", "p"), ("Cluster", "c")):
+        engine.delete(token, name)
+
+
+@pytest.mark.parametrize("token", ["Cluster", "ComputeQuota", "ClusterSchedulerConfig"])
+def test_what_is_imported_needs_no_change(world, engine, token):
+    arn = world.governed(engine)
+    inputs = {
+        "Cluster": None,
+        "ComputeQuota": quota(arn, "nlp", 2),
+        "ClusterSchedulerConfig": {"name": "policy", "clusterArn": arn, "schedulerConfig": POLICY},
+    }[token]
+    resource_id = engine.up(token, "r", inputs)["id"] if inputs else arn
+    found, imported, outputs = engine.read(token, "i", resource_id)
+    assert found == resource_id
+    assert engine.check(token, imported) == {}
+    engine.state["i"] = {"id": found, "inputs": imported, "outputs": outputs}
+    assert list(engine.diff(token, "i", imported).detailedDiff) == []
+    assert engine.refresh(token, "i")["inputs"] == imported
+
+
+def test_rows_that_the_service_fills_are_no_difference(world, engine):
+    arn = world.governed(engine)
+    inputs = quota(arn, "nlp", 0)
+    inputs["computeQuotaConfig"] = {"computeQuotaResources": [{"instanceType": TYPE, "accelerators": 2}]}
+    engine.up("ComputeQuota", "q", inputs)
+    assert engine.refresh("ComputeQuota", "q")["inputs"] == inputs
+
+
+def test_a_deleted_resource_is_found_missing(world, engine):
+    engine.up("Cluster", "c", world.cluster())
+    world.sm.delete_cluster(ClusterName="train")
+    assert engine.refresh("Cluster", "c") is None
+
+
+def test_karpenter_is_enabled_after_creation_and_waited_for(world, engine):
+    more = {"clusterRole": world.roles["karpenter"], "autoScaling": {"mode": "Enable", "autoScalerType": "Karpenter"}}
+    groups = [world.group("system", 1), world.group("burst", 0)]
+    engine.up("Cluster", "c", world.cluster(*groups, autoscaledInstanceGroups=["burst"], **more))
+    assert world.sm.describe_cluster(ClusterName="train")["AutoScaling"]["Status"] == "InService"
+
+
+def test_counts_that_karpenter_moved_stay_where_they_are(world, engine):
+    more = {"clusterRole": world.roles["karpenter"], "autoScaling": {"mode": "Enable"}}
+    groups = [world.group("system", 1), world.group("burst", 0)]
+    inputs = world.cluster(*groups, autoscaledInstanceGroups=["burst"], **more)
+    engine.up("Cluster", "c", inputs)
+    world.sm.batch_add_cluster_nodes(
+        ClusterName="train", NodesToAdd=[{"InstanceGroupName": "burst", "IncrementTargetCountBy": 2}]
+    )
+    assert engine.refresh("Cluster", "c")["inputs"] == inputs
+    assert list(engine.diff("Cluster", "c", inputs).detailedDiff) == []
+    labelled = world.group("burst", 0, kubernetesConfig={"labels": {"pool": "burst"}})
+    engine.up("Cluster", "c", {**inputs, "instanceGroups": [groups[0], labelled]})
+    live = {g["InstanceGroupName"]: g for g in world.sm.describe_cluster(ClusterName="train")["InstanceGroups"]}
+    assert live["burst"]["TargetCount"] == 2
+    assert live["burst"]["KubernetesConfig"]["DesiredLabels"] == {"pool": "burst"}
+
+
+def test_only_groups_of_the_program_are_removed(world, engine, capsys):
+    engine.up("Cluster", "c", world.cluster(world.group("a", 1), world.group("b", 1)))
+    stray = {
+        "InstanceGroupName": "stray",
+        "InstanceType": TYPE,
+        "InstanceCount": 1,
+        "ExecutionRole": world.roles["node"],
+    }
+    world.sm.update_cluster(ClusterName="train", InstanceGroups=[stray])
+    engine.up("Cluster", "c", world.cluster(world.group("a", 1)))
+    names = [g["InstanceGroupName"] for g in world.sm.describe_cluster(ClusterName="train")["InstanceGroups"]]
+    assert sorted(names) == ["a", "stray"]
+    assert engine.refresh("Cluster", "c")["inputs"]["instanceGroups"] == [world.group("a", 1)]
+
+
+def test_a_failed_creation_is_kept_and_replaced_by_the_next_run(world, engine):
+    arn = world.governed(engine)
+    world.endpoint.set_faults({"failed-create": "1@quota"})
+    with pytest.raises(InitFailed, match="CreateFailed"):
+        engine.up("ComputeQuota", "q", quota(arn, "nlp", 2))
+    first = engine.state["q"]["id"]
+    world.endpoint.set_faults({"failed-create": None})
+    assert engine.up("ComputeQuota", "q", quota(arn, "nlp", 2))["id"] != first
+    assert world.live_quotas(arn) == {"q-nlp": 2}
+
+
+def test_a_failed_update_is_kept_and_retried_by_the_next_run(world, engine):
+    arn = world.governed(engine)
+    engine.up("ComputeQuota", "q", quota(arn, "nlp", 2))
+    world.endpoint.set_faults({"failed-update": "1@quota"})
+    with pytest.raises(InitFailed, match="UpdateFailed"):
+        engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))
+    world.endpoint.set_faults({"failed-update": None})
+    engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))
+    assert engine.state["q"]["outputs"]["status"] == "Updated"
+
+
+def test_a_failed_cluster_names_reason_and_events_and_is_replaced(world, engine):
+    inputs = world.cluster(world.group(lifeCycleConfig={"sourceS3Uri": "s3://sagemaker-x", "onCreate": "nope.sh"}))
+    with pytest.raises(InitFailed, match=r"nope\.sh not found(.|\n)*Last events"):
+        engine.up("Cluster", "c", inputs)
+    engine.up("Cluster", "c", world.cluster())
+    assert engine.state["c"]["outputs"]["clusterStatus"] == "InService"
+
+
+def test_a_fresh_role_is_waited_for(world, engine):
+    world.endpoint.set_faults({"role-race": 2})
+    engine.up("Cluster", "c", world.cluster())
+    assert engine.state["c"]["outputs"]["clusterStatus"] == "InService"
+
+
+def test_a_cancelled_creation_keeps_the_true_state(world):
+    world.endpoint.set_faults({"slow-create": 3600})
+    with in_process(**world.settings) as engine:
+        import threading
+
+        threading.Timer(0.8, engine.servicer.Cancel, (None, None)).start()
+        with pytest.raises(InitFailed, match="cancelled"):
+            engine.up("Cluster", "c", world.cluster())
+        assert engine.state["c"]["outputs"]["clusterStatus"] == "Creating"
+        assert engine.state["c"]["id"].startswith("arn:aws:sagemaker")
+
+
+def test_a_custom_timeout_is_honoured(world, engine):
+    world.endpoint.set_faults({"slow-create": 3600})
+    with pytest.raises(InitFailed, match="not finished after 1 s"):
+        engine.up("Cluster", "c", world.cluster(), timeout=1.0)
+
+
+def test_a_refusal_reads_as_code_message_and_remedy(world, engine):
+    with pytest.raises(Failed) as caught:
+        engine.up("ComputeQuota", "q", quota("arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghij12", "a", 1))
+    assert "CreateComputeQuota was refused (ValidationException)" in str(caught.value)
+    assert "What to do" in str(caught.value)
+    assert "Traceback" not in str(caught.value)
+    assert "testing" not in str(caught.value)
+
+
+def test_quotas_shrink_before_others_grow(world, engine):
+    arn = world.governed(engine)
+    for team, count in (("a", 3), ("b", 1)):
+        engine.up("ComputeQuota", team, quota(arn, team, count))
+    world.endpoint.set_faults({"slow-update": 0.5})
+    results = engine.together(
+        [
+            lambda: engine.up("ComputeQuota", "b", quota(arn, "b", 3)),
+            lambda: engine.up("ComputeQuota", "a", quota(arn, "a", 1)),
+        ]
+    )
+    assert not [result for result in results if isinstance(result, Exception)]
+    assert world.live_quotas(arn) == {"q-a": 1, "q-b": 3}
+
+
+def test_growing_without_room_says_who_must_shrink(world, engine):
+    arn = world.governed(engine)
+    engine.up("ComputeQuota", "a", quota(arn, "a", 3))
+    with pytest.raises(Failed, match=r"q-a 3(.|\n)*shrink one of these"):
+        engine.up("ComputeQuota", "b", quota(arn, "b", 2))
+    assert world.live_quotas(arn) == {"q-a": 3}
