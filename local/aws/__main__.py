@@ -24,15 +24,15 @@ __all__ = ["main"]
 def main(argv: list[str] | None = None) -> int:
     """Start, print one JSON line with the endpoint, serve until SIGTERM or SIGINT."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(name)s: %(message)s")
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     try:
         arguments = _arguments(argv)
         endpoint = Endpoint(World(_settings(arguments)), port=arguments.port)
     except (EndpointError, OSError) as error:
         print(f"local.aws: {error}", file=sys.stderr)
         return 2
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
     endpoint.start()
     print(json.dumps({"endpoint": endpoint.url, "pid": os.getpid()}), flush=True)
     stop.wait()

@@ -7,11 +7,13 @@ backends into the globals, so two endpoints in one process do not see each other
 from __future__ import annotations
 
 import io
+import json
 import os
 import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from cryptography.hazmat.primitives import serialization
@@ -21,6 +23,8 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+from moto.iam.models import AWSManagedPolicy
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import s3_backends
 from werkzeug.test import run_wsgi_app
@@ -37,6 +41,8 @@ SERVICES = ("ec2", "fsx", "iam", "kms", "logs", "s3", "sts")
 
 # Thousands of public images that HyperPod never asks for: without them EC2 is 20 times lighter to save.
 os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+# AWS's own policies, such as AmazonEKSClusterPolicy, must be there to be attached.
+os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
 
 _swap = threading.RLock()
 _current: list[MotoHost] = []
@@ -82,7 +88,10 @@ class MotoHost:
     def snapshot(self, service: str) -> bytes:
         """Return the backends of one service as bytes; only inside `entered`."""
         target = io.BytesIO()
-        _Pickler(target, protocol=5).dump(_collect(service))
+        backends = _collect(service)
+        if service == "iam":
+            backends = {account: {"aws": regions["aws"]} for account, regions in backends.items() if "aws" in regions}
+        _Pickler(target, protocol=5).dump(backends)
         return target.getvalue()
 
     def restore(self, service: str, blob: bytes) -> None:
@@ -131,7 +140,7 @@ def _collect(service: str) -> Backends:
 
 
 class _Pickler(pickle.Pickler):
-    """Private keys (KMS holds some) have no pickle of their own: they travel as PKCS#8."""
+    """Private keys (KMS holds some) travel as PKCS#8, AWS's own policies (1,500 documents) by name."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, (RSAPrivateKey, EllipticCurvePrivateKey)):
@@ -139,8 +148,20 @@ class _Pickler(pickle.Pickler):
                 serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             )
             return _load_key, (encoded,)
+        if isinstance(obj, AWSManagedPolicy) and obj.attachment_count == 0:
+            return _load_policy, (obj.name, obj.account_id)
         return NotImplemented
 
 
 def _load_key(encoded: bytes) -> PrivateKeyTypes:
     return serialization.load_der_private_key(encoded, None)
+
+
+@cache
+def _policies() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(aws_managed_policies_data)
+    return found
+
+
+def _load_policy(name: str, account: str) -> Any:
+    return AWSManagedPolicy.from_data(name, account, "aws", _policies()[name])
