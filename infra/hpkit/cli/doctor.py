@@ -1,0 +1,103 @@
+"""`hpkit doctor`: which outside tools are here, from where, and how to get the rest."""
+
+import json
+import platform
+import sys
+import threading
+from typing import Any
+
+import click
+
+from hpkit.cli.formats import folded, width
+
+__all__ = ["command"]
+
+_LEAST_PYTHON = (3, 11)
+_REMEDY = "hpkit doctor --fix"
+
+
+@click.command("doctor")
+@click.option("--fix", is_flag=True, help="Get what is missing: minutes for what must be built, once a machine.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def command(fix: bool, form: str) -> None:
+    """Say which tools the local cloud and `pulumi up` find here, and how to get the rest; exit 1 if any is missing."""
+    from local.toolchain import GO, TOOLS, get_all, locate
+
+    rows = [_row(locate(tool)) for tool in TOOLS]
+    if fix and any(row["from"] == "missing" for row in rows):
+        get_all(TOOLS, say=_said())
+        rows = [_row(locate(tool)) for tool in TOOLS]
+    missing = [row["tool"] for row in rows if row["from"] == "missing"]
+    go = _row(locate(GO))
+    if go["from"] == "missing" and not missing:
+        go["get"] = "not needed: nothing has to be built"
+    rows = [_python(), go, *rows]
+    click.echo(json.dumps(rows, indent=2) if form == "json" else _table(rows, missing))
+    if missing or not _python_fits():
+        sys.exit(1)
+
+
+def _said() -> Any:
+    """Return a writer of progress lines to stderr; builds run side by side, so a line is written whole."""
+    lock = threading.Lock()
+
+    def say(line: str) -> None:
+        with lock:
+            click.echo(line, err=True)
+
+    return say
+
+
+def _row(found: Any) -> dict[str, str]:
+    return {
+        "tool": found.tool.name,
+        "version": found.version or found.tool.version,
+        "from": found.source,
+        "path": str(found.path or ""),
+        "purpose": found.tool.purpose,
+        "get": _REMEDY if found.source == "missing" else "",
+        "note": found.passed_over,
+    }
+
+
+def _python_fits() -> bool:
+    return sys.version_info[:2] >= _LEAST_PYTHON
+
+
+def _python() -> dict[str, str]:
+    least = ".".join(str(number) for number in _LEAST_PYTHON)
+    return {
+        "tool": "python",
+        "version": platform.python_version(),
+        "from": "PATH",
+        "path": sys.executable,
+        "purpose": "runs the kit",
+        "get": "" if _python_fits() else f"install Python {least} or newer",
+        "note": "",
+    }
+
+
+def _table(rows: list[dict[str, str]], missing: list[str]) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("tool", "version", "from", "purpose", box=box.SIMPLE_HEAD)
+    for row in rows:
+        style = "red" if row["tool"] in missing else ""
+        table.add_row(row["tool"], row["version"], row["from"], row["purpose"], style=style)
+    console = Console(width=width(), highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
+    lines += [folded(f"{row['tool']}: passed over: {row['note']}", "    ", "") for row in rows if row["note"]]
+    lines += ["", _summary(rows, missing)]
+    return "\n".join(lines)
+
+
+def _summary(rows: list[dict[str, str]], missing: list[str]) -> str:
+    old = next((row["get"] for row in rows if row["tool"] == "python" and row["get"]), "")
+    if missing:
+        what = f"{len(missing)} of {len(rows)} missing: {', '.join(missing)}. Get them with: {_REMEDY}"
+        return folded(f"{what}; {old}" if old else what, "")
+    return old or "everything is here"

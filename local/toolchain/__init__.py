@@ -1,0 +1,10 @@
+"""Outside tools of the local cloud: where they are, and how they get here.
+
+Kept by version in the user's cache, so that a fresh clone of the repository builds nothing twice.
+"""
+
+from local.toolchain.bootstrap import get, get_all
+from local.toolchain.locate import Found, locate, search_path, tool_path
+from local.toolchain.table import GO, TOOLS
+
+__all__ = ["GO", "TOOLS", "Found", "get", "get_all", "locate", "search_path", "tool_path"]

