@@ -117,9 +117,12 @@ FILES: dict[str, Callable[[], str]] = {
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file is out of date.")
 def command(only_check: bool) -> None:
     """Write the generated files of this repository, or check them."""
+    from hpkit.cli.generate_resources import resource_files
+
     stale = []
-    for name, make in FILES.items():
-        path, text = project_root() / name, make()
+    files = {name: make() for name, make in FILES.items()} | resource_files()
+    for name, text in files.items():
+        path = project_root() / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(name)
