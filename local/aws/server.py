@@ -143,6 +143,8 @@ class Endpoint:
         service = _SIGNING_NAMES.get(call.service, call.service)
         if call.service in api.OWN_SERVICES:
             self.world.settle()
+            if call.changes_state:
+                self.world.touched("own")
             try:
                 ctx = self.world.context(call.region, access_key=call.access_key)
                 return render(call, api.invoke(ctx, call), request_id=request_id)

@@ -47,16 +47,15 @@ class World:
         self.lock = threading.RLock()
         self.moto = MotoHost()
         self._file = StateFile(settings.state_file) if settings.state_file else None
-        self._saved = b""
         self._data: Record = self._load()
         self._data["boots"] += 1
+        self._touched = {"own"}
         # A restart must not draw the ids of the run before it.
         seed = None if settings.seed is None else f"{settings.seed}:{self._data['boots']}"
         self.rng = random.Random(seed)  # noqa: S311 - ids and dice, no secrets
         self.faults = Faults(self.rng)
         self.faults.update(settings.faults)
         self.scheduled_seconds = 0.0
-        self._touched: set[str] = set()
 
     def _load(self) -> Record:
         fresh: Record = {"boots": 0, "serial": 0, "regions": {}, "timers": [], "tokens": {}}
@@ -64,7 +63,6 @@ class World:
             return fresh
         for name, blob in self._file.read().items():
             if name == "own":
-                self._saved = blob
                 fresh = json.loads(blob)
             elif name.removeprefix("moto:") in SERVICES:
                 self.moto.restore(name.removeprefix("moto:"), blob)
@@ -114,6 +112,7 @@ class World:
         """Apply every transition that is due, in the order of time; call it `entered`."""
         while (timer := self._next_due()) is not None:
             self._data["timers"].remove(timer)
+            self.touched("own")
             ctx = self.context(timer["region"], now=timer["at"])
             try:
                 run_action(ctx, timer["action"], timer["args"])
@@ -135,25 +134,24 @@ class World:
         return max(0.0, min(waits)) if waits else None
 
     def touched(self, service: str) -> None:
-        """Note that a moto backend was changed from within, so that the next save writes it."""
+        """Note that a moto backend, or `own` for this package's records, must be written by the next save."""
         self._touched.add(service)
 
     def save(self, *changed: str) -> None:
         """Write what changed: this package's records, and moto's backends of the services named."""
-        if self._file is None:
-            return
-        blobs = {f"moto:{service}": self.moto.snapshot(service) for service in self._touched.union(changed)}
+        names = self._touched.union(changed)
         self._touched.clear()
-        own = json.dumps(self._data).encode()
-        if own != self._saved:
-            self._saved = blobs["own"] = own
-        if blobs:
-            self._file.write(blobs)
+        if self._file is None or not names:
+            return
+        blobs = {f"moto:{service}": self.moto.snapshot(service) for service in names if service in SERVICES}
+        if "own" in names:
+            blobs["own"] = json.dumps(self._data).encode()
+        self._file.write(blobs)
 
     def close(self) -> None:
         """Write all and let go."""
         with self.entered():
-            self.save(*SERVICES)
+            self.save("own", *SERVICES)
         self.moto.close()
         if self._file is not None:
             self._file.close()

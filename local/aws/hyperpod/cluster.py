@@ -94,6 +94,7 @@ def _new_record(ctx: Context, params: Record, settings: Record) -> Record:
         "created": ctx.now,
         "status": "",
         "failure": "",
+        "served": False,
         "settings": settings,
         "groups": {group["InstanceGroupName"]: new_group(group) for group in params.get("InstanceGroups", [])},
         "autoscaling": None,
@@ -120,7 +121,7 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
             group["status"] = MACHINES["group.create"].failed
         record_event(ctx, cluster, f"Creation failed: {failure}", level="Error")
         return
-    cluster["status"] = MACHINES["cluster.create"].done
+    cluster.update(status=MACHINES["cluster.create"].done, served=True)
     for group in list(cluster["groups"].values()):
         group["status"] = MACHINES["group.create"].done
         scale(ctx, cluster, group, since=0)

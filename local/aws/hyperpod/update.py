@@ -29,7 +29,8 @@ CHECKING = "DeepHealthCheckInProgress"
 def update_cluster(ctx: Context, params: Record) -> Record:
     """Check the request against what is there, and begin to change."""
     cluster = require(ctx, params["ClusterName"])
-    if cluster["status"] != "InService":
+    # A failed update can be repeated; a cluster that was never in service can only be deleted.
+    if cluster["status"] != "InService" and not (cluster["status"] == "Failed" and cluster["served"]):
         raise busy(cluster)
     if any(node["status"] == CHECKING for node in cluster["nodes"].values()):
         raise refuse(f"Cluster '{cluster['name']}' cannot be updated while deep health checks run")
@@ -38,8 +39,7 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     continuous = is_continuous(cluster)
     check_groups(merged.values(), continuous=continuous)
     doomed = _doomed(cluster, merged, params.get("InstanceGroupsToDelete", []))
-    eks = ctx.table("eks")[cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2]]
-    check_references(ctx, merged.values(), eks["resourcesVpcConfig"]["vpcId"])
+    check_references(ctx, merged.values(), _vpc_id(ctx, cluster))
     settings = {member: params[member] for member in CHANGEABLE if member in params}
     mode = params.get("AutoScaling", {}).get("Mode") or (cluster["autoscaling"] or {}).get("Mode")
     check_autoscaling(ctx, {**cluster["settings"], **settings}, mode)
@@ -55,6 +55,14 @@ def update_cluster(ctx: Context, params: Record) -> Record:
         record_event(ctx, cluster, f"Update of cluster {cluster['name']} started")
         cluster["status"] = ctx.begin("cluster.update", "hyperpod.updated", name=cluster["name"], plan=plan)
     return {"ClusterArn": cluster["arn"]}
+
+
+def _vpc_id(ctx: Context, cluster: Record) -> str:
+    arn = cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"]
+    eks = ctx.table("eks").get(arn.rpartition("/")[2])
+    if eks is None:
+        raise refuse(f"The EKS cluster {arn} of cluster '{cluster['name']}' does not exist any more")
+    return str(eks["resourcesVpcConfig"]["vpcId"])
 
 
 def _check_fixed(cluster: Record, params: Record) -> None:

@@ -65,7 +65,7 @@ def test_a_fresh_role_is_refused_as_often_as_asked(cloud: Any, refused: Callable
 
 
 @pytest.mark.parametrize("change", ["create", "update", "delete"])
-def test_a_cluster_change_can_fail(cloud: Any, change: str) -> None:
+def test_a_cluster_change_can_fail(cloud: Any, refused: Callable[..., str], change: str) -> None:
     if change == "create":
         cloud.endpoint.set_faults({"failed-create": "1@cluster"})
         cloud.sm.create_cluster(**cloud.request())
@@ -79,6 +79,12 @@ def test_a_cluster_change_can_fail(cloud: Any, change: str) -> None:
     cluster = cloud.describe()
     assert (cluster["ClusterStatus"], cluster["FailureMessage"]) == ("Failed", f"fault injected: failed-{change}")
     cloud.endpoint.set_faults({f"failed-{change}": None})
+    if change == "update":
+        cloud.sm.update_cluster(ClusterName="train", NodeRecovery="None")
+        again = cloud.describe()
+        assert (again["ClusterStatus"], again["NodeRecovery"]) == ("InService", "None"), "it can be repeated"
+    if change == "create":
+        refused("ConflictException", cloud.sm.update_cluster, ClusterName="train", NodeRecovery="None")
     cloud.sm.delete_cluster(ClusterName="train")
     assert cloud.sm.list_clusters()["ClusterSummaries"] == []
 

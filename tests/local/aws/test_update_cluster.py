@@ -160,3 +160,10 @@ def test_software_of_an_unknown_group_is_refused(cloud: Any, refused: Callable[.
         InstanceGroups=[{"InstanceGroupName": "none"}],
     )
     assert text == "Instance group 'none' does not exist in cluster 'train'"
+
+
+def test_a_cluster_whose_eks_cluster_is_gone_says_so(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster()
+    cloud.eks.delete_cluster(name="kube")
+    text = refused("ValidationException", cloud.sm.update_cluster, ClusterName="train", NodeRecovery="None")
+    assert text == f"The EKS cluster {cloud.eks_arn} of cluster 'train' does not exist any more"
