@@ -45,7 +45,7 @@ _KINDS = {"add": "ADD", "delete": "DELETE", "update": "UPDATE"}
 OPTIONS = [("grpc.max_receive_message_length", _MESSAGE), ("grpc.max_send_message_length", _MESSAGE)]
 
 
-class _Status(grpc.Status):
+class _Status(grpc.Status):  # type: ignore[misc] # grpc ships no types
     def __init__(self, details: str, error: status_pb2.Status) -> None:
         self.code = grpc.StatusCode.UNKNOWN
         self.details = details
@@ -85,7 +85,7 @@ def _readable(method: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-class HyperpodServicer(provider_pb2_grpc.ResourceProviderServicer):  # type: ignore[misc] # untyped stubs
+class HyperpodServicer(provider_pb2_grpc.ResourceProviderServicer):
     """The `hyperpod` provider."""
 
     def __init__(self, engine: str = "") -> None:

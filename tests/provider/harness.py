@@ -20,11 +20,11 @@ GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-west-2"}
 
 
-class Failed(Exception):
+class FailedError(Exception):
     """The plugin answered with an error."""
 
 
-class InitFailed(Failed):
+class PartlyFailedError(FailedError):
     """The plugin kept something although it failed."""
 
     def __init__(self, details):
@@ -51,8 +51,8 @@ class Engine:
                 if key == "grpc-status-details-bin":
                     details = provider_pb2.ErrorResourceInitFailed()
                     status_pb2.Status.FromString(value).details[0].Unpack(details)
-                    raise InitFailed(details) from None
-            raise Failed(error.details()) from error
+                    raise PartlyFailedError(details) from None
+            raise FailedError(error.details()) from error
 
     def configure(self, **settings):
         self._call("Configure", provider_pb2.ConfigureRequest(args=to_struct(settings)))
@@ -79,7 +79,7 @@ class Engine:
         """Check, diff, then whatever that asks for."""
         failures = self.check(token, inputs, name=name)
         if failures:
-            raise Failed(str(failures))
+            raise FailedError(str(failures))
         if name not in self.state:
             return self._create(token, name, inputs, timeout=timeout)
         diff = self.diff(token, name, inputs)
@@ -103,7 +103,7 @@ class Engine:
         request = provider_pb2.CreateRequest(urn=urn(token, name), properties=to_struct(inputs), timeout=timeout)
         try:
             answer = self._call("Create", request)
-        except InitFailed as error:
+        except PartlyFailedError as error:
             self._keep(name, error)
             raise
         self.state[name] = {"id": answer.id, "outputs": from_struct(answer.properties), "inputs": inputs}
@@ -121,7 +121,7 @@ class Engine:
         )
         try:
             answer = self._call("Update", request)
-        except InitFailed as error:
+        except PartlyFailedError as error:
             self._keep(name, error)
             raise
         self.state[name] = {"id": entry["id"], "outputs": from_struct(answer.properties), "inputs": inputs}
@@ -165,7 +165,7 @@ class Engine:
         def run(call):
             try:
                 return call()
-            except Failed as error:
+            except FailedError as error:
                 return error
 
         with ThreadPoolExecutor(threads) as pool:
@@ -307,4 +307,4 @@ def quota(arn, team, count, **more):
     }
 
 
-__all__ = ["TYPE", "Engine", "Failed", "InitFailed", "Process", "World", "in_process", "quota", "urn"]
+__all__ = ["TYPE", "Engine", "FailedError", "PartlyFailedError", "Process", "World", "in_process", "quota", "urn"]

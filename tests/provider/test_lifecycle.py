@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.provider.harness import TYPE, Failed, InitFailed, in_process, quota
+from tests.provider.harness import TYPE, FailedError, PartlyFailedError, in_process, quota
 
 POLICY = {
     "priorityClasses": [{"name": "training", "weight": 80}, {"name": "experiment", "weight": 40}],
@@ -117,7 +117,7 @@ def test_only_groups_of_the_program_are_removed(world, engine, capsys):
 def test_a_failed_creation_is_kept_and_replaced_by_the_next_run(world, engine):
     arn = world.governed(engine)
     world.endpoint.set_faults({"failed-create": "1@quota"})
-    with pytest.raises(InitFailed, match="CreateFailed"):
+    with pytest.raises(PartlyFailedError, match="CreateFailed"):
         engine.up("ComputeQuota", "q", quota(arn, "nlp", 2))
     first = engine.state["q"]["id"]
     world.endpoint.set_faults({"failed-create": None})
@@ -129,7 +129,7 @@ def test_a_failed_update_is_kept_and_retried_by_the_next_run(world, engine):
     arn = world.governed(engine)
     engine.up("ComputeQuota", "q", quota(arn, "nlp", 2))
     world.endpoint.set_faults({"failed-update": "1@quota"})
-    with pytest.raises(InitFailed, match="UpdateFailed"):
+    with pytest.raises(PartlyFailedError, match="UpdateFailed"):
         engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))
     world.endpoint.set_faults({"failed-update": None})
     engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))
@@ -138,7 +138,7 @@ def test_a_failed_update_is_kept_and_retried_by_the_next_run(world, engine):
 
 def test_a_failed_cluster_names_reason_and_events_and_is_replaced(world, engine):
     inputs = world.cluster(world.group(lifeCycleConfig={"sourceS3Uri": "s3://sagemaker-x", "onCreate": "nope.sh"}))
-    with pytest.raises(InitFailed, match=r"nope\.sh not found(.|\n)*Last events"):
+    with pytest.raises(PartlyFailedError, match=r"nope\.sh not found(.|\n)*Last events"):
         engine.up("Cluster", "c", inputs)
     engine.up("Cluster", "c", world.cluster())
     assert engine.state["c"]["outputs"]["clusterStatus"] == "InService"
@@ -156,7 +156,7 @@ def test_a_cancelled_creation_keeps_the_true_state(world):
         import threading
 
         threading.Timer(0.8, engine.servicer.Cancel, (None, None)).start()
-        with pytest.raises(InitFailed, match="cancelled"):
+        with pytest.raises(PartlyFailedError, match="cancelled"):
             engine.up("Cluster", "c", world.cluster())
         assert engine.state["c"]["outputs"]["clusterStatus"] == "Creating"
         assert engine.state["c"]["id"].startswith("arn:aws:sagemaker")
@@ -164,12 +164,12 @@ def test_a_cancelled_creation_keeps_the_true_state(world):
 
 def test_a_custom_timeout_is_honoured(world, engine):
     world.endpoint.set_faults({"slow-create": 3600})
-    with pytest.raises(InitFailed, match="not finished after 1 s"):
+    with pytest.raises(PartlyFailedError, match="not finished after 1 s"):
         engine.up("Cluster", "c", world.cluster(), timeout=1.0)
 
 
 def test_a_refusal_reads_as_code_message_and_remedy(world, engine):
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(FailedError) as caught:
         engine.up("ComputeQuota", "q", quota("arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghij12", "a", 1))
     assert "CreateComputeQuota was refused (ValidationException)" in str(caught.value)
     assert "What to do" in str(caught.value)
@@ -195,6 +195,6 @@ def test_quotas_shrink_before_others_grow(world, engine):
 def test_growing_without_room_says_who_must_shrink(world, engine):
     arn = world.governed(engine)
     engine.up("ComputeQuota", "a", quota(arn, "a", 3))
-    with pytest.raises(Failed, match=r"q-a 3(.|\n)*shrink one of these"):
+    with pytest.raises(FailedError, match=r"q-a 3(.|\n)*shrink one of these"):
         engine.up("ComputeQuota", "b", quota(arn, "b", 2))
     assert world.live_quotas(arn) == {"q-a": 3}

@@ -1,0 +1,158 @@
+"""Random changes through the plugin, under faults and kills: in the end live is what was declared."""
+
+import random
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from local.aws.testing import running_endpoint
+from tests.provider.harness import Process, World, in_process, quota
+
+CAPACITY = 12
+TEAMS = ("ada", "bob", "cyd", "dee")
+FAULTS = {
+    "throttle": ("0.3",),
+    "conflict": ("0.3@*ComputeQuota",),
+    "failed-create": ("0.3@quota",),
+    "failed-update": ("0.3@quota",),
+    "failed-delete": ("0.3@quota",),
+    "slow-update": ("0.1@quota",),
+    "slow-create": ("0.1@quota",),
+}
+TRIES = 40
+
+
+@st.composite
+def programs(draw):
+    """What each run declares: whole instances by team, never more than there are."""
+    runs = []
+    for _ in range(draw(st.integers(2, 4))):
+        left, run = CAPACITY, {}
+        for team in draw(st.lists(st.sampled_from(TEAMS), unique=True, min_size=1)):
+            run[team] = draw(st.integers(0, left))
+            left -= run[team]
+        runs.append(run)
+    return runs
+
+
+class Watch:
+    """Looks at the live sum all the time: it never passes what the cluster has."""
+
+    def __init__(self, endpoint):
+        self._client, self.most = endpoint.client("sagemaker"), 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._stop.wait(0.02):
+            with suppress(self._client.exceptions.ClientError):
+                page = self._client.list_compute_quotas(MaxResults=100)["ComputeQuotaSummaries"]
+                rows = [row for entry in page for row in entry["ComputeQuotaConfig"].get("ComputeQuotaResources", [])]
+                self.most = max(self.most, sum(row.get("Count", 0) for row in rows))
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *caught):
+        self._stop.set()
+        self._thread.join()
+
+
+def converge(engine, arn, run, *, interrupt=lambda: None):
+    """Run `up` again and again, as people do, until nothing fails; deletes come last, as in the engine."""
+    for _ in range(TRIES):
+        interrupt()
+        calls = [lambda team=team: engine.up("ComputeQuota", team, quota(arn, team, run[team])) for team in run]
+        errors = [result for result in engine.together(calls) if isinstance(result, Exception)]
+        if not errors:
+            gone = [lambda team=team: engine.delete("ComputeQuota", team) for team in engine.state if team in TEAMS]
+            gone = [
+                call
+                for team, call in zip([t for t in engine.state if t in TEAMS], gone, strict=True)
+                if team not in run
+            ]
+            errors = [result for result in engine.together(gone) if isinstance(result, Exception)]
+        if not errors:
+            return
+        if all("no room" in str(error) for error in errors):
+            # What the message says: let go of what is no longer declared, then grow.
+            engine.together(
+                [
+                    lambda team=team: engine.delete("ComputeQuota", team)
+                    for team in set(TEAMS) & set(engine.state) - set(run)
+                ]
+            )
+    raise AssertionError(errors)
+
+
+@pytest.fixture(scope="module")
+def world():
+    with running_endpoint(latency_factor=0.0, seed=7) as endpoint:
+        yield World(endpoint)
+
+
+@pytest.fixture(scope="module")
+def arn(world):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        with in_process(**world.settings) as engine:
+            return world.governed(engine, world.group(count=CAPACITY))
+
+
+SHORT = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+def clean(world, engine, arn):
+    world.endpoint.set_faults(dict.fromkeys(FAULTS))
+    for team in [team for team in engine.state if team in TEAMS]:
+        engine.delete("ComputeQuota", team)
+    assert world.live_quotas(arn) == {}
+
+
+@SHORT
+@given(runs=programs(), names=st.sets(st.sampled_from(sorted(FAULTS)), max_size=3))
+def test_live_is_what_was_declared_whatever_fails_on_the_way(world, arn, runs, names):
+    with in_process(**{**world.settings, "roomWaitSeconds": "1"}) as engine:
+        world.endpoint.set_faults({name: FAULTS[name][0] for name in names})
+        with Watch(world.endpoint) as watch:
+            for run in runs:
+                converge(engine, arn, run)
+                world.endpoint.set_faults(dict.fromkeys(names))
+                assert world.live_quotas(arn) == {f"q-{team}": count for team, count in run.items()}
+                world.endpoint.set_faults({name: FAULTS[name][0] for name in names})
+        clean(world, engine, arn)
+    assert watch.most <= CAPACITY
+
+
+@settings(SHORT, max_examples=3)
+@given(runs=programs(), seed=st.integers(0, 1000))
+def test_a_plugin_that_is_killed_anywhere_leaves_nothing_twice(world, arn, runs, seed):
+    dice = random.Random(seed)
+    world.endpoint.set_faults({"slow-create": "0.3@quota", "slow-update": "0.3@quota", "throttle": "0.2"})
+    process = Process(**{**world.settings, "roomWaitSeconds": "1"})
+    try:
+        for run in runs:
+            kills = [dice.uniform(0.0, 0.8) for _ in range(2)]
+
+            def interrupt(kills=kills):
+                if process.child.poll() is not None:
+                    process.start()
+                if kills:
+                    threading.Timer(kills.pop(), process.kill).start()
+
+            converge(process.engine, arn, run, interrupt=interrupt)
+            time.sleep(0.9)  # a kill that came after the work was done must not hit the next run
+            if process.child.poll() is not None:
+                process.start()
+            world.endpoint.set_faults({"throttle": None})
+            assert world.live_quotas(arn) == {f"q-{team}": count for team, count in run.items()}
+            world.endpoint.set_faults({"throttle": "0.2"})
+        clean(world, process.engine, arn)
+    finally:
+        process.stop()
