@@ -22,9 +22,14 @@ class StateFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=1.0)
         try:
             self._open()
+        except sqlite3.OperationalError as error:
+            self._database.close()
+            raise EndpointError(
+                f"{path} cannot be opened ({error}); stop the endpoint that uses it, or give another path"
+            ) from None
         except sqlite3.DatabaseError as error:
             self._database.close()
             raise EndpointError(f"{path} is not a state file of this program ({error}); give another path") from None
@@ -35,6 +40,8 @@ class StateFile:
     def _open(self) -> None:
         # The page cache outlives the process, so losing it needs a power cut: no fsync for each call.
         self._database.execute("PRAGMA synchronous=OFF")
+        # Held until the process ends, however it ends: two endpoints must not write one file.
+        self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
         (found,) = self._database.execute("PRAGMA user_version").fetchone()
         if found not in (0, FORMAT):
             raise EndpointError(

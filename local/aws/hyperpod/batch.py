@@ -100,7 +100,7 @@ def batch_delete_cluster_nodes(ctx: Context, params: Record) -> Record:
     _require_continuous(cluster, "BatchDeleteClusterNodes")
     if len(params.get("NodeIds", [])) > MOST_DELETED:
         raise refuse(f"A request can delete up to {MOST_DELETED} nodes, not {len(params['NodeIds'])}")
-    good, bad = _sort(cluster, params)
+    good, bad = _sort(cluster, params, settled=True)
     for node in good.values():
         spec = cluster["groups"][node["group"]]["spec"]
         spec["InstanceCount"] = max(0, spec["InstanceCount"] - 1)
@@ -145,8 +145,10 @@ def rebooted(ctx: Context, *, name: str, ids: list[str], failure: str = "") -> N
     nodes_up(ctx, name=name, ids=ids, failure=failure)
 
 
-def _sort(cluster: Record, params: Record) -> tuple[dict[str, Record], dict[str, Record | None]]:
-    """Nodes named in the request: those that can be acted on, and the others (None: no such node)."""
+def _sort(
+    cluster: Record, params: Record, *, settled: bool = False
+) -> tuple[dict[str, Record], dict[str, Record | None]]:
+    """Return nodes named in the request: those that can be acted on, and the others (None: no such node)."""
     names = [*params.get("NodeIds", []), *params.get("NodeLogicalIds", [])]
     if not names:
         raise refuse("Give NodeIds or NodeLogicalIds")
@@ -157,7 +159,7 @@ def _sort(cluster: Record, params: Record) -> tuple[dict[str, Record], dict[str,
     bad: dict[str, Record | None] = {}
     for name in dict.fromkeys(names):
         node = known.get(name)
-        if node is None or node["status"] == GONE or "waiting" in cluster["groups"][node["group"]]:
+        if node is None or node["status"] == GONE or (settled and "waiting" in cluster["groups"][node["group"]]):
             bad[name] = node
         else:
             good[name] = node

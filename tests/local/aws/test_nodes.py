@@ -203,6 +203,19 @@ def test_a_group_waits_for_its_minimum_and_rolls_back_after_three_hours(slow_clo
     assert (group["Status"], group["TargetCount"], group["MinCount"]) == ("InService", 0, 0)
 
 
+def test_a_group_that_waits_for_its_minimum_keeps_nodes_and_software(
+    slow_cloud: Any, refused: Callable[..., str]
+) -> None:
+    slow_cloud.endpoint.set_faults(capacity="1@gpu")
+    slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(MinInstanceCount=2)])
+    node = slow_cloud.nodes()[0]["InstanceId"]
+    answer = slow_cloud.sm.batch_delete_cluster_nodes(ClusterName="train", NodeIds=[node])
+    assert [failed["Code"] for failed in answer["Failed"]] == ["InvalidNodeStatus"]
+    text = refused("ValidationException", slow_cloud.sm.update_cluster_software, ClusterName="train")
+    assert text == "Instance group 'gpu' is waiting for its MinInstanceCount; try again later"
+    assert slow_cloud.sm.batch_reboot_cluster_nodes(ClusterName="train", NodeIds=[node])["Successful"] == [node]
+
+
 def test_a_group_is_in_service_once_its_minimum_runs(slow_cloud: Any) -> None:
     slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(count=3, MinInstanceCount=2)])
     assert (_group(slow_cloud)["Status"], _group(slow_cloud)["CurrentCount"]) == ("InService", 3)

@@ -171,6 +171,17 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
         StateFile(path)
 
 
+def test_a_file_serves_one_endpoint_at_a_time(tmp_path: Path) -> None:
+    first = StateFile(tmp_path / "state.db")
+    first.write({"own": b"{}"})
+    with pytest.raises(EndpointError, match=r"state\.db cannot be opened \(database is locked\); stop the endpoint"):
+        StateFile(tmp_path / "state.db")
+    first.close()
+    second = StateFile(tmp_path / "state.db")
+    assert second.read() == {"own": b"{}"}
+    second.close()
+
+
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     database = sqlite3.connect(path)
