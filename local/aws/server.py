@@ -71,6 +71,15 @@ class Endpoint:
         self._server.server_close()
         self.world.close()
 
+    def begin_again(self, world: World) -> None:
+        """Forget everything and serve `world` at the same address: clients need not be made anew."""
+        with self.world.lock:
+            old, self.world = self.world, world
+            self._calls.clear()
+            self._errors.clear()
+            self._delayed = 0.0
+        old.close()
+
     def stats(self) -> dict[str, Any]:
         """Call and error counts by operation, and the time that was injected."""
         with self.world.lock:

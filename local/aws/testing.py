@@ -36,7 +36,11 @@ class RunningEndpoint:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self.url = endpoint.url
-        self.world = endpoint.world
+
+    def begin_again(self, *, latency_factor: float = 0.0, clock: Clock | None = None) -> None:
+        """Forget everything, as a new endpoint would, at the same address."""
+        settings = Settings(latency_factor=latency_factor, seed=1, clock=clock or WallClock())
+        self._endpoint.begin_again(World(settings))
 
     def stats(self) -> dict[str, Any]:
         """Return what `GET /_hpkit/stats` answers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -18,11 +19,17 @@ GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 class Cloud:
     """Clients of one endpoint, and builders of what each test needs."""
 
-    def __init__(self, endpoint: RunningEndpoint, clock: ManualClock | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: RunningEndpoint,
+        clock: ManualClock | None = None,
+        *,
+        client: Callable[[str], Any] | None = None,
+    ) -> None:
         self.endpoint = endpoint
         self.clock = clock
         self.ec2, self.iam, self.s3, self.eks, self.sm = (
-            endpoint.client(service) for service in ("ec2", "iam", "s3", "eks", "sagemaker")
+            (client or endpoint.client)(service) for service in ("ec2", "iam", "s3", "eks", "sagemaker")
         )
         self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         self.subnets = [
@@ -135,19 +142,31 @@ def _no_managed_policies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
 
 
-@pytest.fixture
-def cloud() -> Iterator[Cloud]:
-    """Latency factor 0: every change is done by the time of the next call."""
+@pytest.fixture(scope="session")
+def served() -> Iterator[tuple[RunningEndpoint, Callable[[str], Any]]]:
+    """Keep one address and its clients for all tests: making clients takes longer than most tests."""
     with running_endpoint() as endpoint:
-        yield Cloud(endpoint)
+        yield endpoint, cache(endpoint.client)
+
+
+Served = tuple[RunningEndpoint, Callable[[str], Any]]
 
 
 @pytest.fixture
-def slow_cloud() -> Iterator[Cloud]:
+def cloud(served: Served) -> Cloud:
+    """Latency factor 0: every change is done by the time of the next call."""
+    endpoint, client = served
+    endpoint.begin_again()
+    return Cloud(endpoint, client=client)
+
+
+@pytest.fixture
+def slow_cloud(served: Served) -> Cloud:
     """Latency factor 1 on a clock that the test moves: every status on the way can be seen."""
+    endpoint, client = served
     clock = ManualClock()
-    with running_endpoint(latency_factor=1.0, clock=clock) as endpoint:
-        yield Cloud(endpoint, clock)
+    endpoint.begin_again(latency_factor=1.0, clock=clock)
+    return Cloud(endpoint, clock, client=client)
 
 
 @pytest.fixture
