@@ -5,12 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from provider.fields import Field
 from provider.values import is_unknown, walk_unknown
 
-__all__ = ["Change", "changes", "same"]
+__all__ = ["SERVICE_DEFAULTS", "Change", "changes", "same"]
+
+
+# What the service takes for a property that a request leaves out; source: SageMaker API reference and developer guide,
+# task governance. Live values equal to these are no difference to a program that does not state them.
+SERVICE_DEFAULTS: Final[dict[str, Any]] = {
+    "activationState": "Enabled",
+    "borrowLimit": 50,
+    "fairShare": "Enabled",
+    "fairShareWeight": 0,
+    "idleResourceSharing": "Disabled",
+    "nodeRecovery": "Automatic",
+    "preemptTeamTasks": "LowerPriority",
+    "strategy": "LendAndBorrow",
+}
 
 
 @dataclass(frozen=True)
@@ -53,16 +67,21 @@ def _optional(spec: Field, old: Any, new: Any, *, path: str, replaces: bool) -> 
         return
     if old is None or new is None:
         kind = "add" if old is None else "delete"
-        # An object without members says what it says by being there: `spot: {}`.
-        if not _empty(new if old is None else old) or (spec.kind == "object" and not spec.members):
+        if not _says_nothing(spec, new if old is None else old):
             yield Change(path, kind, replaces or spec.immutable)
         return
     yield from changes(spec, old, new, path=path, replaces=replaces)
 
 
-def _empty(value: Any) -> bool:
-    """Saying nothing and saying an empty list, map or text is the same."""
-    return value in ("", [], {})
+def _says_nothing(spec: Field, value: Any) -> bool:
+    """Leaving a property out is the same as an empty list, map or text, and as what the service takes by itself."""
+    if spec.kind == "object" and not spec.members:
+        return False  # such an object says what it says by being there: `spot: {}`
+    if value in ("", [], {}) or (spec.name in SERVICE_DEFAULTS and value == SERVICE_DEFAULTS[spec.name]):
+        return True
+    if spec.kind == "object" and isinstance(value, dict):
+        return all(_says_nothing(member, value[member.name]) for member in spec.members if member.name in value)
+    return False
 
 
 def _unnamed(spec: Field, *lists: list[Any]) -> bool:
