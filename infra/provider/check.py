@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from provider.fields import Field, table
@@ -17,6 +18,7 @@ __all__ = ["Failure", "check"]
 _SHOWN = 8
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
+    "timestamp": (str,),
     "integer": (int,),
     "number": (int, float),
     "boolean": (bool,),
@@ -76,6 +78,9 @@ def _object(spec: Field, value: Props, path: str) -> Iterator[Failure]:
             yield Failure(inner, f"there is no property {name!r} here; {hint}")
         else:
             yield from _value(member, item, inner)
+    if spec.union and len(value) != 1:
+        given = f"not {' and '.join(value)}" if value else "none is given"
+        yield Failure(path, f"takes exactly one of {', '.join(spec.by_name)}; {given}")
     for member in spec.members:
         if member.required and member.name not in value:
             inner = f"{path}.{member.name}" if path else member.name
@@ -94,10 +99,20 @@ def _scalar(spec: Field, value: Any, path: str) -> Iterator[Failure]:
     if spec.kind == "string":
         yield from _text(spec, value, path)
         return
+    if spec.kind == "timestamp":
+        yield from _moment(value, path)
+        return
     if spec.minimum is not None and value < spec.minimum:
         yield Failure(path, f"{value} is below the minimum of {spec.minimum}")
     if spec.maximum is not None and value > spec.maximum:
         yield Failure(path, f"{value} is above the maximum of {spec.maximum}")
+
+
+def _moment(value: str, path: str) -> Iterator[Failure]:
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        yield Failure(path, f"{value!r} is not a point in time, such as 2027-01-31T00:00:00Z")
 
 
 def _text(spec: Field, value: str, path: str) -> Iterator[Failure]:

@@ -169,6 +169,7 @@ class Cluster(Handler):
             after = self._settle(task, arn)
             if after is not None and _broken(after):
                 raise self._failure(task, after)
+            old = new  # what is newly stated was sent; from here on only live differences count
         raise ChangeFailedError(
             f"Cluster {arn} does not take over: {sorted(plan.request)} still differ after every update."
         )

@@ -200,7 +200,8 @@ def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[dict[
             full["instanceCount"] = there[name]["instanceCount"]
         past = before.get(name, group)
         moved = {key for key in SERVICE_OWNED if key in full and full[key] != past.get(key)}
-        if moved or _group_differs(item, full, there[name]):
+        restated = not same(item, {**past, "instanceCount": 0}, {**group, "instanceCount": 0})
+        if moved or restated or _group_differs(item, full, there[name]):
             kept = {key: value for key, value in full.items() if key not in SERVICE_OWNED or key in moved}
             sent.append(to_api(item, kept))
     return sent

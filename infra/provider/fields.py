@@ -42,6 +42,7 @@ class Field:
     members: tuple[Field, ...] = ()
     item: Field | None = None
     key: Field | None = None
+    union: bool = False  # exactly one member
     identity: str = ""  # of a list: the member that names an entry; "*" = a set, order does not matter
     shape: str = ""
     text: str = ""
@@ -162,7 +163,6 @@ _KINDS = {
     "float": "number",
     "double": "number",
     "long": "integer",
-    "timestamp": "string",
 }
 
 
@@ -198,6 +198,7 @@ def _field(resource: ResourceTable, shape: Any, api: str, *, path: str, required
         item=_item(resource, shape, path),
         key=_field(resource, shape.key, "", path="*") if kind == "map" else None,
         identity=resource.identities.get(path, ""),
+        union=bool(getattr(shape, "is_tagged_union", False)),
         shape=shape.name,
         text=_first_sentence(shape.documentation),
     )

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from provider.diff import same
+from provider.diff import changes, same
 from provider.errors import ChangeFailedError, PartlyDoneError, PluginError, RefusedError, classify, refused
 from provider.fields import from_api, to_api
 from provider.handler import CONFLICT_TRIES, Diff, Handler, Live, status_change
@@ -83,7 +83,7 @@ class Governed(Handler):
         del state
 
         def work() -> Live:
-            live = self._converge(task, resource_id, new, fresh=False)
+            live = self._converge(task, resource_id, new, fresh=False, stated=self._stated(old, new))
             set_tags(self.api, task, resource_id, old=old.get("tags", []), new=new.get("tags", []))
             return live
 
@@ -143,8 +143,12 @@ class Governed(Handler):
             task.pause(next(delays))
         raise AssertionError  # pragma: no cover - the loop ends by return or raise
 
-    def _converge(self, task: Task, arn: str, inputs: Props, *, fresh: bool) -> Live:
-        """Update until the live object is what the inputs say."""
+    def _stated(self, old: Props, new: Props) -> bool:
+        """Whether the program says something new; what it no longer says must go back to the default."""
+        return any(change.path.partition("[")[0] != "tags" for change in changes(self.spec, old, new))
+
+    def _converge(self, task: Task, arn: str, inputs: Props, *, fresh: bool, stated: bool = False) -> Live:
+        """Update until the live object is what the inputs say; at least once if they are newly `stated`."""
         delays = task.delays(0.2, _MOST)
         tries = 0
         while True:
@@ -156,22 +160,22 @@ class Governed(Handler):
                     f"{self._called(live)} is {live['Status']}: {_reason(live)}. "
                     "What to do: run `pulumi up` again, it will be deleted and made anew."
                 )
-            if kind_of(live["Status"]) == "ready" and self._is(live, inputs):
+            if kind_of(live["Status"]) == "ready" and not stated and self._is(live, inputs):
                 return self._live(live, inputs, tags=None)
             fresh = False
             try:
-                self._update_once(task, arn, inputs)
+                fresh = self._update_once(task, arn, inputs, live)
+                stated = stated and not fresh
             except (ClientError, BotoCoreError) as error:
                 tries += 1
                 if classify(error) not in _RETRY or tries > CONFLICT_TRIES:
                     raise refused(f"Update{self.title}", error) from None
                 task.pause(next(delays))
 
-    def _update_once(self, task: Task, arn: str, inputs: Props) -> None:
-        """Send one update against the version that is current, and see it through."""
-        live = self.describe(task, arn)
-        if live is None or kind_of(live["Status"]) == "modifying":
-            return
+    def _update_once(self, task: Task, arn: str, inputs: Props, live: Document) -> bool:
+        """Send one update against the version that was seen last, and see it through; say if it was sent."""
+        if kind_of(live["Status"]) == "modifying":
+            return False
         full = to_api(self.spec, self.complete(inputs))
         body = {name: value for name, value in full.items() if name not in ("Name", "ClusterArn", "Tags")}
         ident = {f"{self.title}Id": arn.rpartition("/")[2], "TargetVersion": live[f"{self.title}Version"]}
@@ -184,6 +188,7 @@ class Governed(Handler):
                 f"{self._called(after)} is {after['Status']}: {_reason(after)}. "
                 "What to do: run `pulumi up` again, the update is retried with the current version."
             )
+        return True
 
     def _settled_in_full(self, task: Task, arn: str) -> Document | None:
         live = self.describe(task, arn)

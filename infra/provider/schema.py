@@ -18,7 +18,7 @@ CONFIG = {
     "nodeWaitSeconds": "How long to wait for nodes once a cluster is InService (1200); then go on with a warning.",
     "roomWaitSeconds": "How long a growing quota waits for room that no known change will free (20).",
 }
-_SCALARS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
+_SCALARS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "timestamp": "string"}
 
 
 def package_schema() -> dict[str, Any]:

@@ -198,3 +198,79 @@ def test_growing_without_room_says_who_must_shrink(world, engine):
     with pytest.raises(FailedError, match=r"q-a 3(.|\n)*shrink one of these"):
         engine.up("ComputeQuota", "b", quota(arn, "b", 2))
     assert world.live_quotas(arn) == {"q-a": 3}
+
+
+def test_what_is_no_longer_stated_goes_back_to_the_default(world, engine):
+    arn = world.governed(engine)
+    generous, plain = quota(arn, "nlp", 2), quota(arn, "nlp", 2)
+    generous["computeQuotaConfig"]["resourceSharingConfig"] = {"strategy": "LendAndBorrow", "borrowLimit": 80}
+    plain["computeQuotaConfig"].pop("resourceSharingConfig")
+    made = engine.up("ComputeQuota", "q", generous)
+    engine.up("ComputeQuota", "q", plain)
+    live = world.sm.describe_compute_quota(ComputeQuotaId=made["id"].rpartition("/")[2])
+    assert live["ComputeQuotaConfig"]["ResourceSharingConfig"] == {"Strategy": "LendAndBorrow", "BorrowLimit": 50}
+
+
+def test_tags_follow_the_program_and_strangers_stay(world, engine):
+    inputs = world.cluster(tags=[{"key": "a", "value": "1"}, {"key": "b", "value": "2"}])
+    arn = engine.up("Cluster", "c", inputs)["id"]
+    world.sm.add_tags(ResourceArn=arn, Tags=[{"Key": "stranger", "Value": "x"}])
+    engine.up("Cluster", "c", {**inputs, "tags": [{"key": "a", "value": "3"}]})
+    tags = {tag["Key"]: tag["Value"] for tag in world.sm.list_tags(ResourceArn=arn)["Tags"]}
+    assert tags == {"a": "3", "stranger": "x"}
+
+
+def test_progress_reaches_the_status_column_of_the_engine(world):
+    from concurrent.futures import ThreadPoolExecutor
+
+    import grpc
+    from google.protobuf import empty_pb2
+    from pulumi.runtime.proto import engine_pb2_grpc, plugin_pb2
+
+    class Listener(engine_pb2_grpc.EngineServicer):
+        def __init__(self):
+            self.lines = []
+
+        def Log(self, request, context):  # noqa: N802, ARG002 - fixed by the protocol
+            self.lines.append((request.ephemeral, request.message))
+            return empty_pb2.Empty()
+
+    listener, server = Listener(), grpc.server(ThreadPoolExecutor(2))
+    engine_pb2_grpc.add_EngineServicer_to_server(listener, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with in_process(**world.settings) as engine:
+        engine.stub.Attach(plugin_pb2.PluginAttach(address=f"127.0.0.1:{port}"))
+        world.endpoint.set_faults({"slow-create": "0.5@node"})
+        engine.up("Cluster", "c", world.cluster())
+    server.stop(grace=None).wait()
+    assert (True, "InService 4/4 nodes") in listener.lines
+    assert any(line.startswith("InService 0/4") for _, line in listener.lines)
+
+
+def test_a_failed_cluster_update_is_kept_and_retried_by_the_next_run(world, engine):
+    engine.up("Cluster", "c", world.cluster())
+    labelled = world.cluster(world.group(kubernetesConfig={"labels": {"team": "nlp"}}))
+    world.endpoint.set_faults({"failed-update": "1@cluster"})
+    with pytest.raises(PartlyFailedError, match="Failed"):
+        engine.up("Cluster", "c", labelled)
+    world.endpoint.set_faults({"failed-update": None})
+    first = engine.state["c"]["id"]
+    assert engine.up("Cluster", "c", labelled)["id"] == first
+    (group,) = world.sm.describe_cluster(ClusterName="train")["InstanceGroups"]
+    assert group["KubernetesConfig"]["DesiredLabels"] == {"team": "nlp"}
+
+
+def test_a_cluster_that_a_killed_run_made_is_taken_over_not_made_twice(world, engine):
+    made = engine.up("Cluster", "c", world.cluster())
+    engine.state.clear()  # the run died before the engine heard of it
+    assert engine.up("Cluster", "c", world.cluster())["id"] == made["id"]
+    assert len(world.sm.list_clusters()["ClusterSummaries"]) == 1
+
+
+def test_a_cluster_of_another_network_is_not_taken_over(world, engine):
+    engine.up("Cluster", "c", world.cluster())
+    engine.state.clear()
+    other = {"securityGroupIds": [world.sg], "subnets": world.subnets[:1]}
+    with pytest.raises(FailedError, match="another vpcConfig"):
+        engine.up("Cluster", "c", {**world.cluster(), "vpcConfig": other})
