@@ -10,17 +10,21 @@ from provider.server import HyperpodServicer, announce, serve
 
 __all__ = ["main"]
 
+_GRACE_SECONDS = 4  # for answers under way
+
 
 def main(arguments: list[str]) -> int:
     """Serve until the engine closes its end."""
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine sends Cancel and ends the plugin itself
+    # The engine ends a plugin by SIGINT, and waits five seconds for one that ignores it. A person's Ctrl-C does not
+    # come here: the engine answers it with Cancel.
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, lambda *_: stop.set())
     server, port = serve(HyperpodServicer(addresses[0] if addresses else ""))
     announce(port)
     stop.wait()
-    server.stop(grace=None)
+    server.stop(grace=_GRACE_SECONDS).wait()
     return 0
 
 
