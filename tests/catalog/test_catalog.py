@@ -16,6 +16,7 @@ FIGURES = {
     "memory_gib": "memoryGiB",
     "accelerators": "accelerators",
     "accelerator_kind": "kind",
+    "accelerator_resource": "resource",
     "efa_interfaces": "efa",
     "addresses": "addresses",
     "max_pods": "maxPods",
@@ -83,6 +84,11 @@ def test_well_known_types_have_their_figures(name, vcpu, memory, accelerators, r
 
 def test_a_p5_node_takes_the_addresses_that_the_guide_counts():
     assert TYPES["ml.p5.48xlarge"].addresses == 50 + 31
+
+
+def test_profiles_that_the_api_does_not_take_are_not_known_to_be_none():
+    # The HyperPod CLI lists MIG profiles of B300; the API's enumeration does not.
+    assert TYPES["ml.p6-b300.48xlarge"].mig_profiles is None
 
 
 def test_mig_profiles_are_those_of_the_api_and_fit_one_gpu():

@@ -4,6 +4,7 @@ import signal
 import subprocess
 
 import pytest
+
 from tests.provider.harness import FOLDER
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hpkit.catalog import InstanceType, find_nearest, instance_types
-from hpkit.cli.formats import width
+from hpkit.cli.formats import folded, width
 
 __all__ = ["command"]
 
@@ -26,9 +26,8 @@ def command(pattern: str | None, form: str, sources: bool) -> None:
     found = [each for each in instance_types() if _matches(each.name, pattern)]
     if not found:
         near = ", ".join(find_nearest(pattern or ""))
-        click.echo(
-            f"error: no instance type matches `{pattern}`" + (f"; did you mean {near}?" if near else ""), err=True
-        )
+        hint = f"did you mean {near}?" if near else "`hpkit instances` lists all of them"
+        click.echo(f"error: no instance type matches `{pattern}`; {hint}", err=True)
         sys.exit(1)
     if form == "json":
         click.echo(json.dumps([_as_dict(each, sources) for each in found], indent=2))
@@ -104,9 +103,10 @@ def _print(found: list[InstanceType]) -> None:
 
 
 def _print_sources(found: list[InstanceType]) -> None:
-    used: dict[str, set[str]] = {}
+    used: dict[tuple[str, str, str], set[str]] = {}
     for each in found:
         for figure, source in each.sources.items():
-            used.setdefault(f"{source.title}\n    {source.url} ({source.date})", set()).add(figure)
-    for source_text, figures in sorted(used.items()):
-        click.echo(f"\n{', '.join(sorted(figures))}: {source_text}")
+            used.setdefault((source.title, source.url, source.date), set()).add(figure)
+    for (title, url, date), figures in sorted(used.items()):
+        click.echo("\n" + folded(f"{', '.join(sorted(figures))}: {title} ({date})", "    ", ""))
+        click.echo(f"    {url}")
