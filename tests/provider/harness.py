@@ -4,8 +4,9 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -193,9 +194,16 @@ class Process:
     def __init__(self, **settings):
         self.settings = settings
         self.engine = Engine(None)
+        self.lock = threading.Lock()  # a kill comes before a start or after it, never in between
+        self.child = None
         self.start()
 
     def start(self):
+        with self.lock:
+            if self.child is None or self.child.poll() is not None:
+                self._start()
+
+    def _start(self):
         env = {**os.environ, **CREDENTIALS}
         self.child = subprocess.Popen(
             [FOLDER / "pulumi-resource-hyperpod", "--logflow"], stdout=subprocess.PIPE, env=env, text=True
@@ -206,13 +214,13 @@ class Process:
         self.engine.configure(**self.settings)
 
     def kill(self):
-        self.child.send_signal(signal.SIGKILL)
-        self.child.wait()
-        self.child.stdout.close()
+        with self.lock:
+            self.child.send_signal(signal.SIGKILL)
+            self.child.wait()
+            self.child.stdout.close()
 
     def stop(self):
-        with suppress(ProcessLookupError):
-            self.kill()
+        self.kill()
         self.channel.close()
 
 

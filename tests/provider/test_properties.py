@@ -2,7 +2,6 @@
 
 import random
 import threading
-import time
 from contextlib import suppress
 
 import pytest
@@ -138,18 +137,19 @@ def test_a_plugin_that_is_killed_anywhere_leaves_nothing_twice(world, arn, runs,
     process = Process(**{**world.settings, "roomWaitSeconds": "1"})
     try:
         for run in runs:
-            kills = [dice.uniform(0.0, 0.8) for _ in range(2)]
+            timers = [threading.Timer(dice.uniform(0.0, 0.8), process.kill) for _ in range(2)]
+            waiting = list(timers)
 
-            def interrupt(kills=kills):
-                if process.child.poll() is not None:
-                    process.start()
-                if kills:
-                    threading.Timer(kills.pop(), process.kill).start()
+            def interrupt(waiting=waiting):
+                process.start()
+                if waiting:
+                    waiting.pop().start()
 
             converge(process.engine, arn, run, interrupt=interrupt)
-            time.sleep(0.9)  # a kill that came after the work was done must not hit the next run
-            if process.child.poll() is not None:
-                process.start()
+            for timer in timers:
+                if timer not in waiting:
+                    timer.join()  # a kill that came too late for this run must not hit the next
+            process.start()
             world.endpoint.set_faults({"throttle": None})
             assert world.live_quotas(arn) == {f"q-{team}": count for team, count in run.items()}
             world.endpoint.set_faults({"throttle": "0.2"})
