@@ -1,0 +1,1 @@
+"""A Kubernetes control plane on loopback, without root: API server on etcd, Kueue, Karpenter's kinds."""

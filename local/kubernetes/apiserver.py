@@ -1,0 +1,68 @@
+"""kube-apiserver, as a part, and the kubeconfig that leads to it."""
+
+import base64
+import json
+from pathlib import Path
+
+from local.kubernetes.api import Api
+from local.kubernetes.pki import Pair
+from local.supervisor.files import write_private
+from local.supervisor.part import Part
+
+__all__ = ["apiserver", "write_kubeconfig"]
+
+
+def apiserver(executable: Path, *, api: Api, etcd_port: int, server: Pair) -> Part:
+    """Return the part: RBAC, client certificates of the instance's authority, no service accounts.
+
+    There is no controller manager that would make accounts' tokens, hence no admission that asks for them.
+    """
+    authority = api.authority.certificate
+    return Part(
+        name="kube-apiserver",
+        needs=("etcd",),
+        command=(
+            str(executable),
+            "--bind-address=127.0.0.1",
+            f"--secure-port={api.port}",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+            f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+            f"--client-ca-file={authority}",
+            f"--tls-cert-file={server.certificate}",
+            f"--tls-private-key-file={server.key}",
+            "--authorization-mode=RBAC",
+            "--anonymous-auth=false",
+            "--disable-admission-plugins=ServiceAccount",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={server.key}",
+            f"--service-account-signing-key-file={server.key}",
+        ),
+        healthy=api.healthy,
+    )
+
+
+def write_kubeconfig(path: Path, api: Api, *, name: str) -> None:
+    """Write a kubeconfig (mode 0600, JSON being YAML) that holds all it needs."""
+    user = {
+        "client-certificate-data": _encoded(api.client.certificate),
+        "client-key-data": _encoded(api.client.key),
+    }
+    cluster = {
+        "server": f"https://127.0.0.1:{api.port}",
+        "certificate-authority-data": _encoded(api.authority.certificate),
+    }
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+    }
+    write_private(path, json.dumps(document, indent=2).encode())
+
+
+def _encoded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()

@@ -1,0 +1,124 @@
+"""Kueue outside a cluster, as a part: its webhooks answer on loopback, and the API server calls them by address."""
+
+import base64
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.kubernetes.api import Api, get
+from local.kubernetes.crds import apply_crds, documents
+from local.kubernetes.pki import Pair, authority, signed
+from local.supervisor.files import write_private
+from local.supervisor.part import Part
+
+__all__ = ["Kueue"]
+
+_NAMESPACE = "kueue-system"
+_SERVICE = "kueue-webhook-service"
+_SECRET = "kueue-webhook-server-cert"  # noqa: S105 - a Secret's name
+_HOOKS = "/apis/admissionregistration.k8s.io/v1"
+# Whose kinds this API server has; webhooks of others would name what does not exist.
+_KINDS = {"job", "workload", "clusterqueue", "cohort", "localqueue", "resourceflavor"}
+
+
+@dataclass(frozen=True)
+class Kueue:
+    """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, and a folder of its own."""
+
+    executable: Path
+    api: Api
+    folder: Path
+    kubeconfig: Path
+    ports: dict[str, int]
+
+    def part(self) -> Part:
+        """Return the part."""
+        return Part(
+            name="kueue",
+            needs=("kube-apiserver",),
+            command=(
+                str(self.executable),
+                f"--config={self.folder / 'config.json'}",
+                "--feature-gates=VisibilityOnDemand=false",
+            ),
+            environment={"KUBECONFIG": str(self.kubeconfig)},
+            prepare=self.prepare,
+            healthy=lambda: get(self.ports["kueue-health"], "/readyz") == 200,
+        )
+
+    def prepare(self) -> None:
+        """Write certificates and configuration, and apply kinds and webhooks."""
+        ca, pair = self._certificates()
+        write_private(self.folder / "config.json", json.dumps(self._configuration()).encode())
+        bundle = base64.b64encode(ca.certificate.read_bytes()).decode()
+        base = f"https://127.0.0.1:{self.ports['kueue-webhook']}"
+        apply_crds(self.api, convert_url=f"{base}/convert", bundle=bundle)
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}
+        self.api.apply(f"/api/v1/namespaces/{_NAMESPACE}", namespace)
+        self.api.apply(f"/api/v1/namespaces/{_NAMESPACE}/secrets/{_SECRET}", _secret(ca, pair))
+        for hooks in documents("kueue", "webhooks.yaml"):
+            plural = f"{hooks['kind'].lower()}s"
+            hooks["metadata"] = {"name": f"kueue-{hooks['metadata']['name']}"}
+            hooks["webhooks"] = [_by_address(hook, base, bundle) for hook in hooks["webhooks"] if _served(hook)]
+            self.api.apply(f"{_HOOKS}/{plural}/{hooks['metadata']['name']}", hooks)
+
+    def _certificates(self) -> tuple[Pair, Pair]:
+        """Return authority and server pair; Kueue's rotator leaves them alone only if names and files are these."""
+        ca = authority(self.folder, "kueue-ca")
+        pair = signed(self.folder, "webhook", issuer=ca, names=(f"{_SERVICE}.{_NAMESPACE}.svc", "127.0.0.1"))
+        served = self.folder / "served"
+        served.mkdir(mode=0o700, exist_ok=True)
+        for source, name in ((ca.certificate, "ca.crt"), (pair.certificate, "tls.crt"), (pair.key, "tls.key")):
+            shutil.copy(source, served / name)
+        return ca, pair
+
+    def _configuration(self) -> dict[str, Any]:
+        """Return the settings that the task governance add-on ships, limited to the kinds that are here.
+
+        Source: SageMaker developer guide, "Set up for HyperPod task governance".
+        """
+        return {
+            "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+            "kind": "Configuration",
+            "health": {"healthProbeBindAddress": f"127.0.0.1:{self.ports['kueue-health']}"},
+            "metrics": {
+                "bindAddress": f"127.0.0.1:{self.ports['kueue-metrics']}",
+                "enableClusterQueueResources": True,
+            },
+            "webhook": {
+                "host": "127.0.0.1",
+                "port": self.ports["kueue-webhook"],
+                "certDir": str(self.folder / "served"),
+            },
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {"qps": 50, "burst": 100},
+            "internalCertManagement": {
+                "enable": True,
+                "webhookServiceName": _SERVICE,
+                "webhookSecretName": _SECRET,
+            },
+            "manageJobsWithoutQueueName": False,
+            "integrations": {"frameworks": ["batch/job"]},
+            "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
+        }
+
+
+def _secret(ca: Pair, pair: Pair) -> dict[str, Any]:
+    files = {"ca.crt": ca.certificate, "ca.key": ca.key, "tls.crt": pair.certificate, "tls.key": pair.key}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": _SECRET, "namespace": _NAMESPACE},
+        "data": {name: base64.b64encode(path.read_bytes()).decode() for name, path in files.items()},
+    }
+
+
+def _served(hook: dict[str, Any]) -> bool:
+    return str(hook["name"]).removesuffix(".kb.io")[1:] in _KINDS
+
+
+def _by_address(hook: dict[str, Any], base: str, bundle: str) -> dict[str, Any]:
+    path = hook["clientConfig"]["service"]["path"]
+    return {**hook, "clientConfig": {"url": f"{base}{path}", "caBundle": bundle}}

@@ -1,0 +1,45 @@
+"""`python -m local.supervisor FOLDER`: keep one instance running until SIGTERM."""
+
+import fcntl
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from hpkit.errors import HpkitError
+from local.supervisor.instance import Instance
+from local.supervisor.keeper import Keeper
+from local.supervisor.parts import parts_of
+
+__all__ = ["main"]
+
+_TURN_SECONDS = 0.1
+
+
+def main(folder: str) -> int:
+    """Hold the instance's lock, so that there is one supervisor; start, watch, and end with SIGTERM or SIGINT."""
+    instance = Instance(Path(folder))
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with (instance.folder / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another supervisor has this instance", file=sys.stderr)
+            return 1
+        try:
+            keeper = Keeper(instance, parts_of(instance))
+        except HpkitError as error:
+            print(error, file=sys.stderr)
+            return 1
+        try:
+            while not stop.wait(_TURN_SECONDS):
+                keeper.turn()
+        finally:
+            keeper.end()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

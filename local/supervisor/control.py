@@ -1,0 +1,143 @@
+"""Starts and stops instances from outside: what `hpkit local` does."""
+
+import fcntl
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hpkit.errors import ToolError
+from local.supervisor.instance import Instance, State
+from local.supervisor.process import end, spawn
+from local.toolchain import search_path
+
+__all__ = ["environment", "find_root", "reset", "running", "start", "stop"]
+
+_READY_SECONDS = 120.0
+_STOP_SECONDS = 30.0
+_POLL_SECONDS = 0.1
+_TAIL_LINES = 5
+
+
+def find_root(start: Path) -> Path:
+    """Return the nearest folder upward that holds Pulumi.yaml."""
+    for folder in (start.absolute(), *start.absolute().parents):
+        if (folder / "Pulumi.yaml").is_file():
+            return folder
+    raise ToolError(f"no Pulumi.yaml in {start.absolute()} or above: go into the repository, or name it with --dir")
+
+
+def running(instance: Instance) -> State | None:
+    """Return what runs, if the supervisor does."""
+    state = instance.state()
+    return state if state is not None and state.supervisor.alive() else None
+
+
+def start(instance: Instance, *, say: Callable[[str], None]) -> State:
+    """Start or go on; return when every part is healthy. What a killed supervisor left behind is ended first."""
+    with _alone(instance):
+        state = running(instance)
+        if state is None:
+            _clear(instance)
+            package_root = Path(__file__).resolve().parents[2]
+            child = spawn(
+                [sys.executable, "-m", "local.supervisor", str(instance.folder)],
+                log=instance.log("supervisor"),
+                environment=dict(os.environ),
+                folder=package_root,
+                bound=False,
+            )
+            return _await_ready(instance, say, lambda: child.poll() is None)
+        return _await_ready(instance, say, lambda: running(instance) is not None)
+
+
+def stop(instance: Instance) -> bool:
+    """End the supervisor and every part, and return whether anything ran; nothing is left running."""
+    if not instance.folder.is_dir():
+        return False
+    with _alone(instance):
+        return _clear(instance)
+
+
+def reset(instance: Instance) -> None:
+    """Stop, and delete all that the instance keeps."""
+    stop(instance)
+    shutil.rmtree(instance.folder, ignore_errors=True)
+
+
+def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulumi-language-python")) -> dict[str, str]:
+    """Return the variables that point AWS, Kubernetes and Pulumi clients at the instance, and nowhere else."""
+    ports = instance.ports()
+    if not ports:
+        raise ToolError(
+            f"instance {instance.name} was never started. Start it: hpkit local start --name {instance.name}"
+        )
+    backend = instance.folder / "pulumi-state"
+    backend.mkdir(exist_ok=True)
+    local_only = "local"
+    return {
+        "KUBECONFIG": str(instance.kubeconfig),
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['aws']}",
+        "AWS_ACCESS_KEY_ID": local_only,
+        "AWS_SECRET_ACCESS_KEY": local_only,
+        "AWS_REGION": "us-west-2",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PULUMI_HOME": str(instance.folder / "pulumi-home"),
+        "PULUMI_BACKEND_URL": backend.as_uri(),
+        "PULUMI_CONFIG_PASSPHRASE": local_only,
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PATH": search_path(*tools),
+    }
+
+
+def _clear(instance: Instance) -> bool:
+    state = instance.state()
+    if state is None:
+        return False
+    alive = [each for each in state.processes() if each.alive()]
+    # The supervisor ends its parts in order; only what it leaves behind is ended here.
+    end([each for each in alive if each == state.supervisor], seconds=_STOP_SECONDS)
+    latest = instance.state() or state
+    end([*state.processes(), *latest.processes()], seconds=_STOP_SECONDS)
+    instance.forget_state()
+    return bool(alive)
+
+
+def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callable[[], bool]) -> State:
+    deadline = time.monotonic() + _READY_SECONDS
+    told: set[str] = set()
+    while time.monotonic() < deadline:
+        if not goes_on():
+            raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
+        state = running(instance)
+        for name, part in (state.parts if state else {}).items():
+            if part.state == "healthy" and name not in told:
+                told.add(name)
+                say(f"{name}: healthy")
+        if state is not None and state.ready:
+            return state
+        time.sleep(_POLL_SECONDS)
+    state = instance.state()
+    late = [name for name, part in (state.parts if state else {}).items() if part.state != "healthy"]
+    logs = "; ".join(f"{name}: {_tail(instance.log(name))}" for name in late)
+    raise ToolError(f"not ready after {_READY_SECONDS:.0f} s. {logs}")
+
+
+def _tail(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+    except OSError:
+        lines = []
+    return " | ".join([*lines, f"whole log: {log}"])
+
+
+@contextmanager
+def _alone(instance: Instance) -> Iterator[None]:
+    """Let one start or stop of an instance go on at a time; others wait."""
+    instance.folder.mkdir(parents=True, exist_ok=True)
+    with (instance.folder / "control.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,52 @@
+"""The parts of an instance: AWS endpoint, etcd, kube-apiserver, Kueue."""
+
+import sys
+from pathlib import Path
+
+import local
+from local.kubernetes.api import Api, get
+from local.kubernetes.apiserver import apiserver, write_kubeconfig
+from local.kubernetes.etcd import etcd
+from local.kubernetes.kueue import Kueue
+from local.kubernetes.pki import authority, signed
+from local.supervisor.instance import Instance
+from local.supervisor.part import Part
+from local.toolchain import tool_path
+
+__all__ = ["TOOL_NAMES", "parts_of"]
+
+TOOL_NAMES = ("etcd", "kube-apiserver", "kueue")
+
+
+def parts_of(instance: Instance) -> list[Part]:
+    """Return the parts, and write certificates and kubeconfig that they need."""
+    ports = instance.claim_ports()
+    pki = instance.folder / "pki"
+    ca = authority(pki, "hpkit-local-ca")
+    server = signed(pki, "server", issuer=ca, names=("127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"))
+    admin = signed(pki, "admin", issuer=ca, organization="system:masters")
+    api = Api(port=ports["kube-apiserver"], authority=ca, client=admin)
+    write_kubeconfig(instance.kubeconfig, api, name=f"hpkit-local-{instance.name}")
+    kueue = Kueue(tool_path("kueue"), api=api, folder=pki / "kueue", kubeconfig=instance.kubeconfig, ports=ports)
+    return [
+        _aws(instance, ports["aws"]),
+        etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),
+        apiserver(tool_path("kube-apiserver"), api=api, etcd_port=ports["etcd"], server=server),
+        kueue.part(),
+    ]
+
+
+def _aws(instance: Instance, port: int) -> Part:
+    state = instance.folder / "aws.json"
+    return Part(
+        name="aws",
+        command=(
+            *(sys.executable, "-m", "local.aws", "--port", str(port), "--state-file", str(state)),
+            *instance.aws_arguments(),
+        ),
+        # Effects of the endpoint find the API server there.
+        environment={"KUBECONFIG": str(instance.kubeconfig)},
+        folder=Path(next(iter(local.__path__))).parent,
+        # Any answer says that it serves; what it answers is its own affair.
+        healthy=lambda: get(port, "/") > 0,
+    )
