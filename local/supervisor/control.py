@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ _READY_SECONDS = 120.0
 _STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 _TAIL_LINES = 5
+# A supervisor outlives its starter on purpose; Popen warns when it is forgotten while it still runs.
+_STARTED: list[subprocess.Popen[bytes]] = []
 
 
 def find_root(start: Path) -> Path:
@@ -50,6 +53,7 @@ def start(instance: Instance, *, say: Callable[[str], None]) -> State:
                 folder=package_root,
                 bound=False,
             )
+            _STARTED.append(child)
             return _await_ready(instance, say, lambda: child.poll() is None)
         return _await_ready(instance, say, lambda: running(instance) is not None)
 

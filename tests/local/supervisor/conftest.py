@@ -1,0 +1,33 @@
+"""A running instance for each worker, in a folder of its own, with the tools bootstrapped once."""
+
+import pytest
+
+from local.kubernetes.api import Api
+from local.kubernetes.pki import Pair
+from local.supervisor import control
+from local.supervisor.instance import Instance
+from local.supervisor.parts import TOOL_NAMES
+from local.toolchain import TOOLS, get_all
+
+
+@pytest.fixture(scope="session")
+def tools():
+    get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=print)
+
+
+@pytest.fixture(scope="session")
+def running(tools, tmp_path_factory):
+    instance = Instance.named("one", root=tmp_path_factory.mktemp("cloud"))
+    control.start(instance, say=print)
+    yield instance
+    control.reset(instance)
+
+
+@pytest.fixture(scope="session")
+def api(running):
+    pki = running.folder / "pki"
+
+    def pair(name):
+        return Pair(pki / f"{name}.crt", pki / f"{name}.key")
+
+    return Api(port=running.ports()["kube-apiserver"], authority=pair("hpkit-local-ca"), client=pair("admin"))
