@@ -38,6 +38,8 @@ class Cluster(Handler):
     def diff(self, old: Props, new: Props, state: Props) -> Diff:
         """Compare; Karpenter's counts are no difference, what the API refuses is an error at preview."""
         found = super().diff(_without_counts(old, new), _without_counts(new, new), state)
+        if found.changes and state.get("clusterArn"):
+            self.cloud.room.resize(state["clusterArn"])
         if state.get("creationFailed"):
             return Diff([*found.changes, status_change("clusterStatus")])
         refused_changes = [] if found.replaces else refusals(old, new)

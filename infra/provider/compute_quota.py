@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from provider.errors import RefusedError
+from provider.errors import PluginError, RefusedError
 from provider.fields import to_api
 from provider.governed import Document, Governed
 from provider.handler import Diff
@@ -33,6 +33,18 @@ class ComputeQuota(Governed):
         if not any(walk_unknown(new)) and not found.replaces and new.get("clusterArn"):
             self.cloud.room.announce(new["clusterArn"], new["name"], old=_rows(self, old), new=_rows(self, new))
         return found
+
+    def foresee(self, task: Task, old: Props, new: Props) -> None:
+        """Warn of a quota that will find no room to grow into."""
+        if any(walk_unknown(new)) or not new.get("clusterArn"):
+            return
+        rows, room = _rows(self, old), self.cloud.room
+        try:
+            warning = room.foresee(task, new["clusterArn"], new["name"], old=rows, new=_rows(self, new))
+        except PluginError:
+            return  # a preview needs no access to the service; the change itself says what is wrong
+        if warning:
+            task.warn(warning)
 
     def look(self, task: Task, arn: str, inputs: Props) -> Document | None:
         """Return it from the list of all quotas of its cluster, which one call brings to all who wait."""

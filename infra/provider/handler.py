@@ -73,6 +73,10 @@ class Handler(ABC):
         """The inputs."""
         return table(self.name)
 
+    def foresee(self, task: Task, old: Props, new: Props) -> None:
+        """Warn, at preview, of what the change itself would run into; most resources have nothing to say."""
+        del task, old, new
+
     def diff(self, old: Props, new: Props, state: Props) -> Diff:
         """Compare the inputs of then and now."""
         del state

@@ -27,6 +27,7 @@ Rows = Counter[str]
 _MOST = 3.0
 _CAPACITY_AGE = 10.0
 _PAGE = 100
+_FORESIGHT = 2.0
 _PATIENCE_FOR_ANNOUNCED = 15
 
 
@@ -56,6 +57,8 @@ class _Cluster:
     lock: threading.Lock = field(default_factory=threading.Lock)
     bookings: dict[str, _Booking] = field(default_factory=dict)
     announced: set[str] = field(default_factory=set)
+    declared: dict[str, Rows] = field(default_factory=dict)
+    resized: bool = False
 
 
 class Room:
@@ -88,8 +91,41 @@ class Room:
 
         return self._cluster(arn).quotas.get(fetch, not_before=time.monotonic() - age)
 
+    def resize(self, arn: str) -> None:
+        """Take note, at diff time, that the cluster's own counts will change: what is live is no measure then."""
+        self._cluster(arn).resized = True
+
+    def foresee(self, task: Task, arn: str, name: str, *, old: Rows, new: Rows) -> str | None:
+        """Return, at preview, why a growing quota will find no room; None when it will, or nothing can be said.
+
+        Waits a moment for the other quotas of the program, which the engine names side by side. One that is live and
+        not named by then will be deleted by this run, or is not this program's; either way its room is not free in time.
+        """
+        cluster = self._cluster(arn)
+        cluster.declared[name] = new
+        if not new - old:
+            return None
+        capacity = self._capacity(task, arn)
+        until = time.monotonic() + _FORESIGHT
+        while True:
+            live = {
+                entry["Name"]: rows_of(entry.get("ComputeQuotaConfig", {}))
+                for entry in self.quotas(task, arn, age=_FORESIGHT).value
+            }
+            others = {**live, **cluster.declared}
+            others.pop(name)
+            missing = _missing(sum(others.values(), Counter()), new, old=old, capacity=capacity)
+            if not missing or cluster.resized:
+                return None
+            if time.monotonic() >= until:
+                return _foreseen(
+                    missing, {key: rows for key, rows in live.items() if key not in cluster.declared}, name
+                )
+            task.pause(_FORESIGHT / 10)
+
     def announce(self, arn: str, name: str, *, old: Rows, new: Rows) -> None:
-        """Take note, at diff time, that a quota will shrink: others may wait for it."""
+        """Take note, at diff time, of what the program wants; others may wait for a quota that will shrink."""
+        self._cluster(arn).declared[name] = new
         if old - new:
             self._cluster(arn).announced.add(name)
 
@@ -167,6 +203,21 @@ def _used(cluster: _Cluster, seen: Answer[list[dict[str, Any]]], *, without: str
 def _missing(used: Rows, new: Rows, *, old: Rows, capacity: Rows) -> Rows:
     growing = [kind for kind in new if new[kind] > old[kind] and kind in capacity]
     return Counter({kind: lack for kind in growing if (lack := used[kind] + new[kind] - capacity[kind]) > 0})
+
+
+def _foreseen(missing: Rows, undeclared: Mapping[str, Rows], name: str) -> str:
+    lacking = ", ".join(f"{lack} × {kind}" for kind, lack in missing.items())
+    holders = [key for key, rows in undeclared.items() if any(rows[kind] for kind in missing)]
+    if not holders:
+        return (
+            f"The quota {name!r} will find no room ({lacking} too few): the quotas of this program together reserve more "
+            "than the cluster has. What to do: shrink one of them, or add instances."
+        )
+    return (
+        f"The quota {name!r} will find no room ({lacking} too few): it is held by {', '.join(sorted(holders))}, which "
+        "this program does not declare, and Pulumi deletes only after it has updated. What to do: remove "
+        f"{'it' if len(holders) == 1 else 'them'} in a `pulumi up` of its own first, then let this one grow."
+    )
 
 
 def _stuck(missing: Rows, used: Rows, capacity: Rows, live: list[dict[str, Any]], name: str) -> str:

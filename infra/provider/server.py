@@ -194,6 +194,7 @@ class HyperpodServicer(provider_pb2_grpc.ResourceProviderServicer):
         """Create, or say what would be."""
         handler, inputs = self._handler(request.urn), from_struct(request.properties)
         if request.preview:
+            handler.foresee(self._task(request, handler), {}, inputs)
             unknown = {output.name: UNKNOWN for output in handler.table.outputs if output.kind == "string"}
             return provider_pb2.CreateResponse(properties=to_struct({**unknown, **inputs}))
         live = handler.create(self._task(request, handler), inputs)
@@ -216,6 +217,7 @@ class HyperpodServicer(provider_pb2_grpc.ResourceProviderServicer):
         """Update, or say what would be."""
         handler, state, new = self._handler(request.urn), from_struct(request.olds), from_struct(request.news)
         if request.preview:
+            handler.foresee(self._task(request, handler), _old_inputs(handler, request, state), new)
             kept = {output.name: state[output.name] for output in handler.table.outputs if output.name in state}
             return provider_pb2.UpdateResponse(properties=to_struct({**kept, **new}))
         old = _old_inputs(handler, request, state)
