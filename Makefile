@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install lint types unit test generate lock audit bench clean
+.PHONY: install lint types engine unit test generate lock audit bench clean
 
 install: $(VENV)/.installed
 
@@ -22,7 +22,11 @@ lint: install
 types: install
 	$(BIN)/mypy
 
-unit: install
+# The Pulumi engine, for the tests that drive it: built once a machine, in the user's cache.
+engine: install
+	$(BIN)/python -m local.toolchain pulumi pulumi-language-python || echo "the tests that drive the engine will be skipped"
+
+unit: install engine
 	$(BIN)/pytest -n auto
 
 # Everything that decides whether a change may land; CI runs this and nothing else.
@@ -40,6 +44,7 @@ generate: install
 
 bench: install
 	$(BIN)/python bench/validate.py
+	$(BIN)/python bench/quotas.py
 
 # Known vulnerabilities in the pinned packages, where the database can be reached; where it cannot, it says so.
 audit: install

@@ -99,7 +99,7 @@ class Room:
         """Return, at preview, why a growing quota will find no room; None when it will, or nothing can be said.
 
         Waits a moment for the other quotas of the program, which the engine names side by side. One that is live and
-        not named by then will be deleted by this run, or is not this program's; either way its room is not free in time.
+        not named by then will be deleted by this run, or is another program's; its room is not free in time.
         """
         cluster = self._cluster(arn)
         cluster.declared[name] = new
@@ -210,8 +210,8 @@ def _foreseen(missing: Rows, undeclared: Mapping[str, Rows], name: str) -> str:
     holders = [key for key, rows in undeclared.items() if any(rows[kind] for kind in missing)]
     if not holders:
         return (
-            f"The quota {name!r} will find no room ({lacking} too few): the quotas of this program together reserve more "
-            "than the cluster has. What to do: shrink one of them, or add instances."
+            f"The quota {name!r} will find no room ({lacking} too few): the quotas of this program together reserve "
+            "more than the cluster has. What to do: shrink one of them, or add instances."
         )
     return (
         f"The quota {name!r} will find no room ({lacking} too few): it is held by {', '.join(sorted(holders))}, which "
