@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install lint types engine unit test generate lock audit bench clean
+.PHONY: install lint types tools unit test generate lock audit bench clean
 
 install: $(VENV)/.installed
 
@@ -22,11 +22,11 @@ lint: install
 types: install
 	$(BIN)/mypy
 
-# The Pulumi engine, for the tests that drive it: built once a machine, in the user's cache.
-engine: install
-	$(BIN)/python -m local.toolchain pulumi pulumi-language-python || echo "the tests that drive the engine will be skipped"
+# The Pulumi engine, etcd, kube-apiserver and Kueue, for the tests that run them: built once a machine, in the user's cache.
+tools: install
+	$(BIN)/hpkit doctor --fix || echo "the tests that need what is missing will be skipped"
 
-unit: install engine
+unit: install tools
 	$(BIN)/pytest -n auto
 
 # Everything that decides whether a change may land; CI runs this and nothing else.
