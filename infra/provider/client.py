@@ -48,10 +48,24 @@ def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> 
     aws = {key.rpartition(":")[2]: value for key, value in stack.items() if key.startswith("aws:")}
     return Settings(
         region=config.get("region") or aws.get("region") or environment.get("AWS_REGION"),
-        endpoint=config.get("endpoint") or environment.get("AWS_ENDPOINT_URL_SAGEMAKER"),
+        endpoint=config.get("endpoint")
+        or _first(aws, "endpoints", "sagemaker")
+        or environment.get("AWS_ENDPOINT_URL_SAGEMAKER"),
         profile=config.get("profile") or aws.get("profile"),
-        assume_role_arn=config.get("assumeRoleArn"),
+        assume_role_arn=config.get("assumeRoleArn") or _first(aws, "assumeRoles", "roleArn"),
     )
+
+
+def _first(aws: Mapping[str, Any], key: str, member: str) -> str | None:
+    """Return a member of the first entry of a structured `aws:` value, which the engine hands over as JSON text."""
+    value = aws.get(key)
+    try:
+        entries = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    entry = entries[0] if isinstance(entries, list) and entries else entries
+    found = entry.get(member) if isinstance(entry, dict) else None
+    return found if isinstance(found, str) and found else None
 
 
 class Api:

@@ -274,3 +274,19 @@ def test_a_cluster_of_another_network_is_not_taken_over(world, engine):
     other = {"securityGroupIds": [world.sg], "subnets": world.subnets[:1]}
     with pytest.raises(FailedError, match="another vpcConfig"):
         engine.up("Cluster", "c", {**world.cluster(), "vpcConfig": other})
+
+
+def test_restricted_groups_are_made_changed_and_removed(world, engine):
+    def nova(count):
+        group = {key: value for key, value in world.cluster()["instanceGroups"][0].items() if key != "lifeCycleConfig"}
+        return {**group, "instanceGroupName": "nova", "instanceCount": count}
+
+    inputs = {**world.cluster(), "restrictedInstanceGroups": [nova(1)]}
+    engine.up("Cluster", "c", inputs)
+    assert engine.refresh("Cluster", "c")["inputs"] == inputs
+    assert list(engine.diff("Cluster", "c", inputs).detailedDiff) == []
+    engine.up("Cluster", "c", {**inputs, "restrictedInstanceGroups": [nova(2)]})
+    (live,) = world.sm.describe_cluster(ClusterName=inputs["clusterName"])["RestrictedInstanceGroups"]
+    assert live["TargetCount"] == 2
+    engine.up("Cluster", "c", world.cluster())
+    assert "RestrictedInstanceGroups" not in world.sm.describe_cluster(ClusterName=inputs["clusterName"])

@@ -27,6 +27,7 @@ SETTINGS = (
     "NodeProvisioningMode",
     "ClusterRole",
     "TieredStorageConfig",
+    "RestrictedInstanceGroupsConfig",
 )
 ROLE_RETRY_SECONDS = 5.0
 
@@ -37,9 +38,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     name = params["ClusterName"]
     if name in ctx.table("clusters"):
         raise ServiceError("ResourceInUse", f"Cluster with name '{name}' already exists")
-    if "RestrictedInstanceGroups" in params or "RestrictedInstanceGroupsConfig" in params:
-        raise refuse("Restricted instance groups are not part of the local AWS endpoint")
-    groups = params.get("InstanceGroups", [])
+    groups = [*params.get("InstanceGroups", []), *params.get("RestrictedInstanceGroups", [])]
     if not groups:
         raise refuse("A cluster needs at least one instance group")
     continuous = params.get("NodeProvisioningMode") == "Continuous"
@@ -96,7 +95,11 @@ def _new_record(ctx: Context, params: Record, settings: Record) -> Record:
         "failure": "",
         "served": False,
         "settings": settings,
-        "groups": {group["InstanceGroupName"]: new_group(group) for group in params.get("InstanceGroups", [])},
+        "groups": {
+            group["InstanceGroupName"]: new_group(group, restricted=member == "RestrictedInstanceGroups")
+            for member in ("InstanceGroups", "RestrictedInstanceGroups")
+            for group in params.get(member, [])
+        },
         "autoscaling": None,
         "wanted_autoscaling": params.get("AutoScaling"),
         "nodes": {},

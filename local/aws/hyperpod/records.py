@@ -56,8 +56,11 @@ def describe(cluster: Record) -> Record:
         "ClusterName": cluster["name"],
         "ClusterStatus": cluster["status"],
         "CreationTime": cluster["created"],
-        "InstanceGroups": [_group(cluster, group) for group in cluster["groups"].values()],
+        "InstanceGroups": [_group(cluster, group) for group in cluster["groups"].values() if not group["restricted"]],
     }
+    restricted = [_restricted(cluster, group) for group in cluster["groups"].values() if group["restricted"]]
+    if restricted:
+        document["RestrictedInstanceGroups"] = restricted
     if cluster["failure"]:
         document["FailureMessage"] = cluster["failure"]
     if cluster["autoscaling"]:
@@ -77,6 +80,20 @@ _AS_GIVEN = (
     "CapacityRequirements",
     "NetworkInterface",
     "InstanceType",
+)
+_RESTRICTED = (
+    "CurrentCount",
+    "TargetCount",
+    "InstanceGroupName",
+    "InstanceType",
+    "ExecutionRole",
+    "ThreadsPerCore",
+    "InstanceStorageConfigs",
+    "OnStartDeepHealthChecks",
+    "Status",
+    "TrainingPlanArn",
+    "OverrideVpcConfig",
+    "ScheduledUpdateConfig",
 )
 
 
@@ -109,6 +126,13 @@ def _group(cluster: Record, group: Record) -> Record:
     ):
         document["ActiveOperations"] = {"Scaling": 1}
     return document
+
+
+def _restricted(cluster: Record, group: Record) -> Record:
+    """Return a restricted group: what an ordinary one shows as far as its shape has it, and its environment."""
+    document = {member: value for member, value in _group(cluster, group).items() if member in _RESTRICTED}
+    environment = group["spec"].get("EnvironmentConfig")
+    return {**document, **({"EnvironmentConfig": environment} if environment else {})}
 
 
 def _image(group: Record, spec: Record) -> Record:

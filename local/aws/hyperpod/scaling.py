@@ -20,9 +20,10 @@ CAPACITY_RETRY_SECONDS = 60
 REPLACE_SECONDS = 60
 
 
-def new_group(spec: Record) -> Record:
-    """Return the record of a group that is being created."""
-    return {"spec": dict(spec), "status": "Creating", "release": spec.get("ImageReleaseVersion", RELEASE)}
+def new_group(spec: Record, *, restricted: bool = False) -> Record:
+    """Return the record of a group that is being created; restricted: one of RestrictedInstanceGroups."""
+    release = spec.get("ImageReleaseVersion", RELEASE)
+    return {"spec": dict(spec), "status": "Creating", "release": release, "restricted": restricted}
 
 
 def is_continuous(cluster: Record) -> bool:

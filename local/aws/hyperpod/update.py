@@ -21,7 +21,7 @@ from local.aws.world import Context, Record
 
 __all__: list[str] = []
 
-CHANGEABLE = ("NodeRecovery", "TieredStorageConfig", "ClusterRole")
+CHANGEABLE = ("NodeRecovery", "TieredStorageConfig", "ClusterRole", "RestrictedInstanceGroupsConfig")
 CHECKING = "DeepHealthCheckInProgress"
 
 
@@ -35,7 +35,9 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     if any(node["status"] == CHECKING for node in cluster["nodes"].values()):
         raise refuse(f"Cluster '{cluster['name']}' cannot be updated while deep health checks run")
     _check_fixed(cluster, params)
-    merged = _merged_groups(cluster, params.get("InstanceGroups", []))
+    restricted = params.get("RestrictedInstanceGroups", [])
+    merged = _merged_groups(cluster, [*params.get("InstanceGroups", []), *restricted])
+    _check_kinds(cluster, merged, {group["InstanceGroupName"] for group in restricted})
     continuous = is_continuous(cluster)
     check_groups(merged.values(), continuous=continuous)
     doomed = _doomed(cluster, merged, params.get("InstanceGroupsToDelete", []))
@@ -48,6 +50,7 @@ def update_cluster(ctx: Context, params: Record) -> Record:
         "doomed": doomed,
         "settings": settings,
         "autoscaling": params.get("AutoScaling"),
+        "restricted": [group["InstanceGroupName"] for group in restricted],
     }
     if continuous and _only_counts(cluster, plan):
         updated(ctx, name=cluster["name"], plan=plan)
@@ -67,8 +70,6 @@ def _vpc_id(ctx: Context, cluster: Record) -> str:
 
 def _check_fixed(cluster: Record, params: Record) -> None:
     """Refuse to change what a cluster keeps for life, or the role that the autoscaler is using."""
-    if "RestrictedInstanceGroups" in params or "RestrictedInstanceGroupsConfig" in params:
-        raise refuse("Restricted instance groups are not part of the local AWS endpoint")
     settings = cluster["settings"]
     for member in ("Orchestrator", "NodeProvisioningMode"):
         if member in params and params[member] != settings.get(member):
@@ -99,6 +100,15 @@ def _merged_groups(cluster: Record, groups: list[Record]) -> dict[str, Record]:
         check_replacement(existing["spec"], group, live)
         merged[name] = {**existing["spec"], **group}
     return merged
+
+
+def _check_kinds(cluster: Record, merged: dict[str, Record], restricted: set[str]) -> None:
+    """Refuse to turn a restricted group into another, or back."""
+    for name in merged:
+        existing = cluster["groups"].get(name)
+        if existing is not None and existing["restricted"] != (name in restricted):
+            kind = "RestrictedInstanceGroups" if existing["restricted"] else "InstanceGroups"
+            raise refuse(f"Instance group '{name}' is one of {kind} and cannot become the other kind")
 
 
 def _doomed(cluster: Record, merged: dict[str, Record], names: list[str]) -> list[str]:
@@ -139,7 +149,7 @@ def updated(ctx: Context, *, name: str, plan: Record, failure: str = "") -> None
     cluster["failure"] = ""
     cluster["settings"].update(plan["settings"])
     for group_name, spec in plan["groups"].items():
-        _apply_group(ctx, cluster, group_name, spec)
+        _apply_group(ctx, cluster, group_name, spec, restricted=group_name in plan["restricted"])
     for group_name in plan["doomed"]:
         _remove_group(ctx, cluster, group_name)
     if plan["autoscaling"]:
@@ -156,11 +166,11 @@ def _capacity_missing(ctx: Context, plan: Record) -> str:
     return ""
 
 
-def _apply_group(ctx: Context, cluster: Record, name: str, spec: Record) -> None:
+def _apply_group(ctx: Context, cluster: Record, name: str, spec: Record, *, restricted: bool) -> None:
     group = cluster["groups"].get(name)
     before = 0
     if group is None:
-        group = cluster["groups"][name] = new_group(spec)
+        group = cluster["groups"][name] = new_group(spec, restricted=restricted)
         group["status"] = MACHINES["group.create"].done
         record_event(ctx, cluster, f"Instance group {name} was added", group=name)
     else:

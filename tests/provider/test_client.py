@@ -1,0 +1,41 @@
+"""Where the plugin's settings come from, and whose credentials it uses."""
+
+import json
+
+import pytest
+
+from provider.client import settings_from
+from tests.provider.harness import in_process
+
+ROLE = "arn:aws:iam::123456789012:role/deployer"
+
+
+def test_the_stacks_aws_settings_stand_in_for_the_plugins_own():
+    stack = {
+        "aws:region": "eu-west-1",
+        "aws:profile": "platform",
+        "aws:endpoints": json.dumps([{"sagemaker": "http://127.0.0.1:1"}]),
+        "aws:assumeRoles": json.dumps([{"roleArn": ROLE}]),
+    }
+    found = settings_from({}, {"PULUMI_CONFIG": json.dumps(stack)})
+    assert (found.region, found.profile) == ("eu-west-1", "platform")
+    assert (found.endpoint, found.assume_role_arn) == ("http://127.0.0.1:1", ROLE)
+    own = {"region": "us-west-2", "endpoint": "http://127.0.0.1:2", "profile": "mine", "assumeRoleArn": f"{ROLE}2"}
+    found = settings_from(own, {"PULUMI_CONFIG": json.dumps(stack)})
+    assert (found.region, found.profile) == ("us-west-2", "mine")
+    assert (found.endpoint, found.assume_role_arn) == ("http://127.0.0.1:2", f"{ROLE}2")
+
+
+@pytest.mark.parametrize("broken", ["no json", "{}", "[]", "[1]", '[{"sagemaker": 7}]'])
+def test_a_setting_that_cannot_be_read_is_none(broken):
+    assert settings_from({}, {"PULUMI_CONFIG": json.dumps({"aws:endpoints": broken})}).endpoint is None
+
+
+def test_every_call_is_made_as_the_role_to_assume(world, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", world.endpoint.url)
+    role = world.endpoint.client("iam").create_role(RoleName="deployer", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    with in_process(**world.settings, assumeRoleArn=role) as engine:
+        assert engine.up("Cluster", "c", world.cluster())["outputs"]["clusterStatus"] == "InService"
+        api = engine.servicer.cloud.api
+        key = api._client()._request_signer._credentials.access_key
+    assert key != "testing", "the keys are those that STS handed out"
