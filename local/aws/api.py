@@ -29,6 +29,7 @@ _MODULES = (
     "local.aws.eks.tags",
     "local.aws.eks.updates",
     "local.aws.eks.versions",
+    "local.aws.hyperpod.attachments",
     "local.aws.hyperpod.batch",
     "local.aws.hyperpod.cluster",
     "local.aws.hyperpod.events",
