@@ -6,11 +6,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from hpkit.catalog import InstanceType, find_instance_type
+from hpkit.catalog import InstanceType
 from hpkit.checks.finding import Severity
 from hpkit.config.document import Path
 from hpkit.config.organization import Environment, Organization
-from hpkit.plan.capacity import TypeQuota, quota_table
+from hpkit.plan.capacity import TypeQuota
+from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan
 
 __all__ = ["Context", "Issue", "Rule", "amount", "listing"]
@@ -39,19 +40,12 @@ class Context:
     @cached_property
     def instances(self) -> Mapping[str, InstanceType]:
         """Return the catalog's entry of every type that a group or a row names and the catalog knows."""
-        names = set(self.plan.capacity)
-        for team in self.plan.teams:
-            names.update(row.instance_type for row in team.rows)
-            names.update(team.absolute_borrow_limits)
-        known = {name: find_instance_type(name) for name in sorted(names)}
-        return {name: instance for name, instance in known.items() if instance is not None}
+        return instances_of(self.plan)
 
     @cached_property
     def quotas(self) -> tuple[TypeQuota, ...]:
         """Return capacity and every team's part, a row an instance type."""
-        policy = self.plan.policy
-        lend = policy is not None and policy.idle_resource_sharing == "Enabled"
-        return quota_table(self.plan.teams, self.plan.capacity, self.instances, lend_unreserved=lend)
+        return quotas_of(self.plan)
 
     @cached_property
     def group_paths(self) -> Mapping[str, Path]:

@@ -1,6 +1,6 @@
 """The `hpkit` command: one module a subcommand, imported only when it is called."""
 
-import importlib.util
+import importlib
 import sys
 
 import click
@@ -9,39 +9,35 @@ from hpkit.errors import HpkitError
 
 __all__ = ["main"]
 
-# name → (module of hpkit.cli that holds `command`, the line that --help shows). The line stands here, not
-# on the command, because printing the list must not import what all commands need.
-_COMMANDS: dict[str, tuple[str, str]] = {
-    "adopt": ("adopt", "Write the organization file of a live cluster, and the import commands."),
-    "doctor": ("doctor", "Say which tools are here, from where, and how to get the rest."),
-    "generate": ("generate", "Write the generated files of this repository, or check them."),
-    "instances": ("instances", "List instance types with what the catalog knows of them."),
-    "local": ("local", "Start, stop and look at the local cloud."),
-    "plan": ("plan", "Show what will be created for an organization."),
-    "quota": ("quota", "Show capacity and every team's share of it."),
-    "rules": ("rules", "List the validator's rules, or explain one."),
-    "schema": ("schema", "Write the JSON Schema that editors read."),
-    "validate": ("validate", "Check organization files; every finding in one run."),
+# Module of hpkit.cli that holds `command` → the line that --help shows. The line stands here, not on the command,
+# because printing the list must not import what all commands need.
+_COMMANDS: dict[str, str] = {
+    "adopt": "Write the organization file of a live cluster, and the import commands.",
+    "doctor": "Say which tools are here, from where, and how to get the rest.",
+    "generate": "Write the generated files of this repository, or check them.",
+    "instances": "List instance types with what the catalog knows of them.",
+    "local": "Start, stop and look at the local cloud.",
+    "plan": "Show what will be created for an organization.",
+    "quota": "Show capacity and every team's share of it.",
+    "rules": "List the validator's rules, or explain one.",
+    "schema": "Write the JSON Schema that editors read.",
+    "validate": "Check organization files; every finding in one run.",
 }
 
 
 class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in sorted(_COMMANDS) if importlib.util.find_spec(f"hpkit.cli.{_module(name)}")]
+        return sorted(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"hpkit.cli.{_module(cmd_name)}").command
+        command: click.Command = importlib.import_module(f"hpkit.cli.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _COMMANDS[name][1]) for name in self.list_commands(ctx)])
-
-
-def _module(name: str) -> str:
-    return _COMMANDS[name][0]
+            formatter.write_dl(sorted(_COMMANDS.items()))
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -5,6 +5,7 @@ import difflib
 import json
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ def _differing_lines(text: str, other: str) -> list[str]:
     return shown
 
 
+@cache
 def examples() -> dict[str, list[dict[str, Any]]]:
     """Return rule id → examples, from the fixtures; a rule's own happy fixture is the counterpart of the others."""
     found: dict[str, list[dict[str, Any]]] = {}

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from hpkit.catalog import find_instance_type
 from hpkit.checks.registry import amount
 from hpkit.cli.formats import width
 from hpkit.cli.inputs import resolve
 from hpkit.cli.plan import plans_of
-from hpkit.plan.capacity import Amount, TypeQuota, quota_table
+from hpkit.plan.capacity import Amount, TypeQuota
+from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan
 
 __all__ = ["command"]
@@ -27,20 +27,13 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
     Per instance type: guaranteed and maximum capacity; each team's reserved and elastic quota, what it may borrow
     at most (its limit, or what others can lend), what it lends; and what nobody reserved.
     """
-    tables = [(plan, _table(plan)) for plan in plans_of(resolve(files, stacks))]
+    tables = [(plan, quotas_of(plan)) for plan in plans_of(resolve(files, stacks))]
     if form == "json":
         data = [{"stack": plan.stack, "types": [_as_dict(quota) for quota in table]} for plan, table in tables]
         click.echo(json.dumps(data, indent=2))
         return
     for plan, table in tables:
         _print(plan, table)
-
-
-def _table(plan: Plan) -> tuple[TypeQuota, ...]:
-    names = set(plan.capacity) | {row.instance_type for team in plan.teams for row in team.rows}
-    known = {name: instance for name in names if (instance := find_instance_type(name)) is not None}
-    lend = plan.policy is not None and plan.policy.idle_resource_sharing == "Enabled"
-    return quota_table(plan.teams, plan.capacity, known, lend_unreserved=lend)
 
 
 def _as_dict(quota: TypeQuota) -> dict[str, Any]:

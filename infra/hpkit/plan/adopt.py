@@ -10,7 +10,6 @@ from typing import Any
 
 __all__ = ["Adopted", "Live", "adopt"]
 
-_CAPACITY = {"Spot": "Spot", "OnDemand": "OnDemand"}
 _KIT_TAGS = ("SageMaker", "hpkit:organization", "hpkit:environment")
 
 
@@ -133,8 +132,7 @@ def _group(group: Mapping[str, Any], live: Live, left_out: list[str]) -> dict[st
             "TrainingPlanArn": "trainingPlanArn",
         },
     )
-    capacity = [_CAPACITY[kind] for kind in group.get("CapacityRequirements", {}) if kind in _CAPACITY]
-    if capacity == ["Spot"]:
+    if "Spot" in group.get("CapacityRequirements", {}):
         spec["capacityType"] = "Spot"
     if group.get("OnStartDeepHealthChecks"):
         spec["deepHealthChecks"] = list(group["OnStartDeepHealthChecks"])

@@ -13,7 +13,7 @@ from hpkit.config.cluster import InstanceGroup
 from hpkit.config.governance import AllocationRow, Governance, SharedPool, Team
 from hpkit.config.network import Network
 from hpkit.config.organization import Environment, Organization
-from hpkit.plan.capacity import apportion, dimensions_of, pool_instances, reserve
+from hpkit.plan.capacity import TypeQuota, apportion, dimensions_of, pool_instances, quota_table, reserve
 from hpkit.plan.model import (
     AddonPlan,
     GroupPlan,
@@ -31,9 +31,9 @@ __all__ = [
     "ARCHITECTURE_KEY",
     "INSTANCE_TYPE_KEY",
     "ZONE_KEY",
-    "closed_network_endpoints",
     "derive",
-    "provided_types",
+    "instances_of",
+    "quotas_of",
     "share_of",
 ]
 
@@ -48,11 +48,6 @@ INSTANCE_TYPE_KEY = "node.kubernetes.io/instance-type"
 ZONE_KEY = "topology.kubernetes.io/zone"
 ARCHITECTURE_KEY = "kubernetes.io/arch"
 _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
-
-
-def closed_network_endpoints() -> tuple[str, ...]:
-    """Return the VPC endpoints of a network without internet (SageMaker HyperPod guide, EKS private clusters)."""
-    return _CLOSED
 
 
 def derive(organization: Organization, environment: str) -> Plan:
@@ -90,9 +85,20 @@ def derive(organization: Organization, environment: str) -> Plan:
     )
 
 
-def provided_types(spec: Environment) -> frozenset[str]:
-    """Return every instance type that some group can hold."""
-    return frozenset(name for group in spec.cluster.instance_groups for name in group.types)
+def instances_of(plan: Plan) -> dict[str, InstanceType]:
+    """Return the catalog's entry of every type that a group or a team names and the catalog knows."""
+    names = set(plan.capacity)
+    for team in plan.teams:
+        names.update(row.instance_type for row in team.rows)
+        names.update(team.absolute_borrow_limits)
+    known = {name: find_instance_type(name) for name in sorted(names)}
+    return {name: instance for name, instance in known.items() if instance is not None}
+
+
+def quotas_of(plan: Plan) -> tuple[TypeQuota, ...]:
+    """Return capacity and every team's part of a plan, a row an instance type."""
+    lend = plan.policy is not None and plan.policy.idle_resource_sharing == "Enabled"
+    return quota_table(plan.teams, plan.capacity, instances_of(plan), lend_unreserved=lend)
 
 
 def _pools(spec: Environment) -> tuple[NodePool, ...]:
