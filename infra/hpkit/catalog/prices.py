@@ -1,0 +1,57 @@
+"""On-demand prices of HyperPod instances by region, each with source and date.
+
+Does not: know discounts, training plans, Spot, EBS volumes or data transfer. What the table lacks is unknown.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from typing import Final
+
+from hpkit.catalog.instances import Source, read_data
+
+__all__ = ["HOURS_PER_MONTH", "Price", "find_price", "hourly_price", "monthly_price"]
+
+# The month of AWS's own pricing calculator: 8,760 hours a year ÷ 12.
+HOURS_PER_MONTH: Final = 730
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one instance costs in a region: US dollars an hour, on demand."""
+
+    instance_type: str
+    region: str
+    hourly: Decimal
+    source: Source
+
+
+@cache
+def _table() -> dict[tuple[str, str], Price]:
+    data = read_data("prices.json")
+    sources = {key: Source(**value) for key, value in data["sources"].items()}
+    return {
+        (name, block["region"]): Price(name, block["region"], Decimal(hourly), sources[block["source"]])
+        for block in data["prices"]
+        for name, hourly in block["hourly"].items()
+    }
+
+
+def find_price(instance_type: str, region: str) -> Price | None:
+    """Return a price with its source, or None where it is not known."""
+    return _table().get((instance_type, region))
+
+
+def hourly_price(instance_type: str, region: str) -> Decimal | None:
+    """Return US dollars an hour on demand, or None where the price is not known.
+
+    A price of another region never stands in: the same type costs differently elsewhere.
+    """
+    found = find_price(instance_type, region)
+    return None if found is None else found.hourly
+
+
+def monthly_price(instance_type: str, region: str) -> Decimal | None:
+    """Return US dollars a month of 730 hours, or None where the price is not known."""
+    hourly = hourly_price(instance_type, region)
+    return None if hourly is None else hourly * HOURS_PER_MONTH
