@@ -12,7 +12,8 @@ from pathlib import Path
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
-from provider.server import OPTIONS, HyperpodServicer, serve
+from provider.frame import OPTIONS, serve
+from provider.server import HyperpodServicer
 from provider.values import from_struct, to_struct
 
 FOLDER = Path(__file__).parents[2] / "infra" / "provider"
