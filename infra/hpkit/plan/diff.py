@@ -1,0 +1,277 @@
+"""What changes between two plans of one stack: teams, capacity, policy, resources, and what to watch.
+
+Does not: compute quota anew. Every amount is what plan/capacity.py says of either side; a plan that is absent
+(a stack that is created or removed) counts as having nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
+from hpkit.plan.derive import quotas_of
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.outline import Outline, outline
+
+__all__ = [
+    "CapacityChange",
+    "Change",
+    "PlanDiff",
+    "ResourceChange",
+    "ShareChange",
+    "TeamChange",
+    "diff",
+]
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """A value on both sides; None where there is none."""
+
+    before: T | None
+    after: T | None
+
+    @property
+    def changed(self) -> bool:
+        """Return whether the sides differ."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class ShareChange:
+    """What one team has of one instance type, before and after, in instances."""
+
+    instance_type: str
+    guarantee: Change[Amount]
+    elastic: Change[Amount]
+    borrow_limit: Change[Amount]
+    borrowable: Change[Amount]
+    lendable: Change[Amount]
+
+    @property
+    def changed(self) -> bool:
+        """Return whether any amount differs."""
+        return any(part.changed for part in (self.guarantee, self.elastic, self.borrowable, self.lendable))
+
+
+@dataclass(frozen=True, slots=True)
+class TeamChange:
+    """One team: its settings and its shares. A side without the team has None everywhere.
+
+    borrow_limit is the team's own setting in percent; members are IAM roles that gain or lose access.
+    """
+
+    name: str
+    present: Change[bool]
+    weight: Change[int]
+    strategy: Change[str]
+    borrow_limit: Change[int]
+    preempt: Change[str]
+    members_added: tuple[str, ...]
+    members_removed: tuple[str, ...]
+    shares: tuple[ShareChange, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Return whether anything of the team differs, be it only what others leave it to borrow."""
+        return self.edited or any(share.changed for share in self.shares)
+
+    @property
+    def edited(self) -> bool:
+        """Return whether the team itself was edited: its settings, its members or its quota."""
+        settings: tuple[Change[Any], ...] = (self.present, self.weight, self.strategy, self.borrow_limit, self.preempt)
+        quota = (part for share in self.shares for part in (share.guarantee, share.elastic, share.borrow_limit))
+        return any(part.changed for part in (*settings, *quota)) or bool(self.members_added or self.members_removed)
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityChange:
+    """One instance type: what stands always, what it may grow to, and what nobody reserved.
+
+    present says whether a group provides the type; bounded, whether a NodePool limit bounds its maximum, so that
+    a maximum of None reads as unbounded where present, and as nothing where not.
+    """
+
+    instance_type: str
+    present: Change[bool]
+    guaranteed: Change[int]
+    maximum: Change[int]
+    bounded: Change[bool]
+    unreserved: Change[Amount]
+    quota: Change[Amount]
+
+    @property
+    def changed(self) -> bool:
+        """Return whether capacity or what is left of it differs."""
+        return any(
+            part.changed for part in (self.present, self.guaranteed, self.maximum, self.bounded, self.unreserved)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceChange:
+    """A resource of the outline that comes, goes or changes its detail; action is create, delete or update."""
+
+    action: str
+    kind: str
+    name: str
+    detail: Change[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDiff:
+    """Everything that differs between two plans of a stack."""
+
+    stack: str
+    before: Plan | None
+    after: Plan | None
+    teams: tuple[TeamChange, ...]
+    capacity: tuple[CapacityChange, ...]
+    policy: Mapping[str, Change[str]]
+    priority_classes: Mapping[str, Change[int]]
+    resources: tuple[ResourceChange, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Return whether the plans differ in anything that is deployed."""
+        return self.before != self.after
+
+
+def diff(before: Plan | None, after: Plan | None, *, stack: str) -> PlanDiff:
+    """Return what differs; None stands for a stack that is not there."""
+    quotas = Change(_quotas(before), _quotas(after))
+    return PlanDiff(
+        stack=stack,
+        before=before,
+        after=after,
+        teams=tuple(_teams(before, after, quotas)),
+        capacity=tuple(_capacity(before, after, quotas)),
+        policy=_policy(before, after),
+        priority_classes=_classes(before, after),
+        resources=tuple(_resources(before, after)),
+    )
+
+
+def _quotas(plan: Plan | None) -> dict[str, TypeQuota]:
+    return {} if plan is None else {quota.instance_type: quota for quota in quotas_of(plan)}
+
+
+def _keys(*sides: Iterable[str] | None) -> list[str]:
+    return sorted({key for side in sides for key in side or ()})
+
+
+def _both(was: S | None, now: S | None, get: Callable[[S], T | None]) -> Change[T]:
+    return Change(None if was is None else get(was), None if now is None else get(now))
+
+
+def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, TypeQuota]]) -> Iterable[TeamChange]:
+    old, new = ({team.name: team for team in plan.teams} if plan else {} for plan in (before, after))
+    shares_before, shares_after = _shares(quotas.before or {}), _shares(quotas.after or {})
+    for name in _keys(old, new):
+        was, now = old.get(name), new.get(name)
+        own_before, own_after = shares_before.get(name, {}), shares_after.get(name, {})
+        yield TeamChange(
+            name=name,
+            present=Change(was is not None, now is not None),
+            weight=_both(was, now, lambda team: team.fair_share_weight),
+            strategy=_both(was, now, lambda team: team.strategy),
+            borrow_limit=_both(was, now, lambda team: team.borrow_limit),
+            preempt=_both(was, now, lambda team: team.preempt_team_tasks),
+            members_added=_without(now, was),
+            members_removed=_without(was, now),
+            shares=tuple(
+                _share(kind, own_before.get(kind), own_after.get(kind)) for kind in _keys(own_before, own_after)
+            ),
+        )
+
+
+def _without(team: TeamPlan | None, other: TeamPlan | None) -> tuple[str, ...]:
+    known = set(other.members) if other else set()
+    return tuple(member for member in (team.members if team else ()) if member not in known)
+
+
+def _shares(quotas: Mapping[str, TypeQuota]) -> dict[str, dict[str, TeamShare]]:
+    found: dict[str, dict[str, TeamShare]] = {}
+    for kind, quota in quotas.items():
+        for share in quota.teams:
+            found.setdefault(share.team, {})[kind] = share
+    return found
+
+
+def _share(kind: str, was: TeamShare | None, now: TeamShare | None) -> ShareChange:
+    return ShareChange(
+        instance_type=kind,
+        guarantee=_both(was, now, lambda share: share.reserved),
+        elastic=_both(was, now, lambda share: share.elastic),
+        borrow_limit=_both(was, now, lambda share: share.borrow_limit),
+        borrowable=_both(was, now, lambda share: share.borrowable),
+        lendable=_both(was, now, lambda share: share.lendable),
+    )
+
+
+def _capacity(
+    before: Plan | None, after: Plan | None, quotas: Change[dict[str, TypeQuota]]
+) -> Iterable[CapacityChange]:
+    old, new = quotas.before or {}, quotas.after or {}
+    for kind in _keys(old, new):
+        was, now = old.get(kind), new.get(kind)
+        yield CapacityChange(
+            instance_type=kind,
+            present=Change(
+                before is not None and kind in before.capacity, after is not None and kind in after.capacity
+            ),
+            guaranteed=_both(was, now, lambda quota: quota.capacity.guaranteed),
+            maximum=_both(was, now, lambda quota: quota.capacity.maximum),
+            bounded=_both(was, now, lambda quota: quota.capacity.maximum is not None),
+            unreserved=_both(was, now, lambda quota: quota.unreserved),
+            quota=_both(was, now, _sum),
+        )
+
+
+def _sum(quota: TypeQuota) -> Amount:
+    return sum((share.reserved + share.elastic for share in quota.teams), start=0)
+
+
+def _policy(before: Plan | None, after: Plan | None) -> dict[str, Change[str]]:
+    old, new = (plan.policy if plan else None for plan in (before, after))
+    return {
+        "taskPrioritization": _both(old, new, lambda policy: policy.task_prioritization),
+        "fairShare": _both(old, new, lambda policy: policy.fair_share),
+        "idleResourceSharing": _both(old, new, lambda policy: policy.idle_resource_sharing),
+    }
+
+
+def _classes(before: Plan | None, after: Plan | None) -> dict[str, Change[int]]:
+    old, new = (
+        {each.name: each.weight for each in plan.policy.priority_classes} if plan and plan.policy else {}
+        for plan in (before, after)
+    )
+    return {name: Change(old.get(name), new.get(name)) for name in _keys(old, new)}
+
+
+def _resources(before: Plan | None, after: Plan | None) -> Iterable[ResourceChange]:
+    old, new = (_flat(outline(plan)) if plan else {} for plan in (before, after))
+    for key in sorted(old.keys() | new.keys()):
+        was, now = old.get(key), new.get(key)
+        if was == now:
+            continue
+        action = "create" if was is None else "delete" if now is None else "update"
+        yield ResourceChange(action, key[0], key[1], Change(was, now))
+
+
+def _flat(tree: Outline) -> dict[tuple[str, str], str]:
+    """Return (kind, name) → detail with that of the headings below it, which are parts of the same resource."""
+    found: dict[tuple[str, str], str] = {}
+    todo = [(tree, "")]
+    while todo:
+        node, within = todo.pop()
+        if node.kind:
+            parts = [f"{child.name} {child.detail}" for child in node.children if not child.kind]
+            # An access entry is one a principal and scope: two teams may name the same role.
+            scope = f" ({within})" if within else ""
+            found[node.kind, f"{node.name}{scope}"] = "; ".join([node.detail, *parts])
+        todo.extend((child, node.name if node.kind else within) for child in node.children)
+    return found
