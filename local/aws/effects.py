@@ -3,14 +3,17 @@
 Callbacks run in order, one at a time, when a status machine arrives; they get what the Describe call
 would answer. They must be quick and must not call the endpoint. To keep the object in its running status
 while slow work goes on elsewhere, raise `NotYet`: the same callback is called again. To fail the change,
-raise `EffectError`.
+raise `EffectError`. `access_entry_*`, `cluster_in_service` and `nodes_changed` raise neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from local.aws.view import View
 
 __all__ = ["EffectError", "Effects", "EksConnection", "NoEffects", "NotYet"]
 
@@ -39,6 +42,18 @@ class EksConnection:
 
 class Effects(Protocol):
     """What happens outside the endpoint when something in it changes."""
+
+    def started(self, view: View) -> None:
+        """Hear that the endpoint begins to serve; `view` shows, to any thread, what is in it."""
+
+    def stopped(self) -> None:
+        """Hear that the endpoint no longer serves."""
+
+    def asked(self, page: str, body: bytes) -> Document | None:
+        """Answer a POST to /_hpkit/<page>, without the endpoint's lock held; None if there is no such page."""
+
+    def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
+        """Hear that an EKS cluster is asked for beside others; EffectError refuses it."""
 
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
         """Hear that an EKS cluster is about to become ACTIVE; None keeps the made-up endpoint."""
@@ -94,6 +109,19 @@ class Effects(Protocol):
 
 class NoEffects:
     """Nothing follows: the endpoint on its own. Subclass it to take up single callbacks."""
+
+    def started(self, view: View) -> None:
+        """Do nothing."""
+
+    def stopped(self) -> None:
+        """Do nothing."""
+
+    def asked(self, page: str, body: bytes) -> Document | None:  # noqa: ARG002 - see Effects
+        """Serve no page."""
+        return None
+
+    def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
+        """Let it be."""
 
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:  # noqa: ARG002 - see Effects
         """Keep the made-up endpoint."""

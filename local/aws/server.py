@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +18,7 @@ from local.aws import api
 from local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
 from local.aws.motohost import SERVICES
 from local.aws.protocol import Call, read_call, render, service_model
+from local.aws.view import View
 from local.aws.world import World
 
 __all__ = ["Endpoint"]
@@ -58,6 +59,7 @@ class Endpoint:
 
     def start(self) -> None:
         """Begin to answer."""
+        self.world.settings.effects.started(View(self.world))
         for thread in self._threads:
             thread.start()
 
@@ -69,12 +71,15 @@ class Endpoint:
         for thread in self._threads:
             thread.join()
         self._server.server_close()
+        self.world.settings.effects.stopped()
         self.world.close()
 
     def begin_again(self, world: World) -> None:
         """Forget everything and serve `world` at the same address: clients need not be made anew."""
         with self.world.lock:
             old, self.world = self.world, world
+            old.settings.effects.stopped()
+            world.settings.effects.started(View(world))
             self._calls.clear()
             self._errors.clear()
             self._delayed = 0.0
@@ -193,6 +198,11 @@ class Endpoint:
                 return _json(200, self.stats())
             if path == "/_hpkit/faults":
                 return self._faults(method, environ)
+            if method == "POST":
+                body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+                answer = self.world.settings.effects.asked(path.removeprefix("/_hpkit/"), body)
+                if answer is not None:
+                    return _json(200, answer)
         except EndpointError as error:
             return _json(400, {"error": str(error)})
         return _json(404, {"error": f"no {method} {path}; there are GET /_hpkit/stats, GET|POST|DELETE /_hpkit/faults"})
@@ -220,5 +230,5 @@ def _error_codes(call: Call) -> set[str]:
     return {shape.error_code for shape in model.operation_model(call.operation).error_shapes}
 
 
-def _json(status: int, document: dict[str, Any]) -> Reply:
+def _json(status: int, document: Mapping[str, Any]) -> Reply:
     return Reply(status, json.dumps(document).encode(), {"Content-Type": "application/json"})

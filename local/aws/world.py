@@ -80,6 +80,15 @@ class World:
         found: dict[str, Record] = tables.setdefault(kind, {})
         return found
 
+    def names(self, kind: str) -> list[str]:
+        """Return the keys of one kind in all regions."""
+        return [name for tables in self._data["regions"].values() for name in tables.get(kind, {})]
+
+    @property
+    def regions(self) -> list[str]:
+        """Regions that have records."""
+        return list(self._data["regions"])
+
     @property
     def tokens(self) -> dict[str, Record]:
         """Answers remembered for client tokens."""

@@ -1,11 +1,15 @@
-"""HTTPS to the local API server: read, and server-side apply."""
+"""HTTPS to the local API server: read, server-side apply, merge, replace and delete."""
 
 import http.client
 import json
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode, urlparse
 
 from local.kubernetes.pki import Pair
 
@@ -16,7 +20,11 @@ _OWNER = "hpkit-local"
 
 
 class RefusedError(OSError):
-    """The API server answered with an error; the message is its own."""
+    """The API server answered with an error; the message is its own, `status` the HTTP one."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,20 @@ class Api:
     port: int
     authority: Pair
     client: Pair
+    owner: str = _OWNER
+
+    @classmethod
+    def of_kubeconfig(cls, path: Path, *, owner: str) -> "Api":
+        """Return the server that a kubeconfig's current context names; `owner` is the field manager of `apply`."""
+        # Half a second that only who reads a kubeconfig pays for.
+        from kubernetes import client, config
+
+        told: Any = client.Configuration()
+        config.load_kube_config(str(path), client_configuration=told)  # type: ignore[no-untyped-call]
+        # A kubeconfig holds no authority's key, and nothing is signed here.
+        ca = Pair(Path(told.ssl_ca_cert), Path(os.devnull))
+        pair = Pair(Path(told.cert_file), Path(told.key_file))
+        return cls(port=int(urlparse(told.host).port or 443), authority=ca, client=pair, owner=owner)
 
     def healthy(self) -> bool:
         """Say whether it is ready to serve."""
@@ -35,23 +57,61 @@ class Api:
         """Return what a path holds; RefusedError if the server does not give it."""
         return self._said("GET", path)
 
+    def items(self, folder: str, *, labels: str = "") -> list[dict[str, Any]]:
+        """Return the objects of a kind; none if the server does not have the kind."""
+        path = f"{folder}?{urlencode({'labelSelector': labels})}" if labels else folder
+        try:
+            found: list[dict[str, Any]] = self.read(path)["items"]
+        except RefusedError as error:
+            if error.status != http.client.NOT_FOUND:
+                raise
+            return []
+        return found
+
     def apply(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Server-side apply: the document's fields become as given, whoever had them before."""
-        return self._said("PATCH", f"{path}?fieldManager={_OWNER}&force=true", document)
+        query = urlencode({"fieldManager": self.owner, "force": "true"})
+        return self._said("PATCH", f"{path}?{query}", document, kind="application/apply-patch+yaml")
 
-    def _said(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        status, text = self._ask(method, path, document)
+    def merge(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """JSON merge patch: null takes a field away."""
+        return self._said("PATCH", path, document, kind="application/merge-patch+json")
+
+    def create(self, folder: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object; RefusedError if it is there."""
+        return self._said("POST", folder, document)
+
+    def replace(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Put a whole object in the place of what is there."""
+        return self._said("PUT", path, document)
+
+    def delete(self, path: str) -> None:
+        """Begin to delete; nothing happens if it is gone. No garbage collector would end an orphaning delete."""
+        status, text = self._ask("DELETE", f"{path}?propagationPolicy=Background")
+        if status >= http.client.BAD_REQUEST and status != http.client.NOT_FOUND:
+            raise RefusedError(_reason("DELETE", path, status, text), status=status)
+
+    def _said(
+        self, method: str, path: str, document: Mapping[str, Any] | None = None, *, kind: str = "application/json"
+    ) -> dict[str, Any]:
+        status, text = self._ask(method, path, document, kind=kind)
         if status >= http.client.BAD_REQUEST:
-            raise RefusedError(f"{method} {path}: {status} {text[:2000].decode(errors='replace')}")
+            raise RefusedError(_reason(method, path, status, text), status=status)
         answer: dict[str, Any] = json.loads(text)
         return answer
 
-    def _ask(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+    def _ask(
+        self, method: str, path: str, document: Mapping[str, Any] | None = None, *, kind: str = "application/json"
+    ) -> tuple[int, bytes]:
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_SECONDS, context=self._context)
+        body = None if document is None else json.dumps(document)
+        return _exchange(connection, method, path, body, kind=kind)
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(self.client.certificate, self.client.key)
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_SECONDS, context=context)
-        body = None if document is None else json.dumps(document)
-        return _exchange(connection, method, path, body)
+        return context
 
 
 def get(port: int, path: str) -> int:
@@ -59,9 +119,15 @@ def get(port: int, path: str) -> int:
     return _exchange(http.client.HTTPConnection("127.0.0.1", port, timeout=2), "GET", path, None)[0]
 
 
-def _exchange(connection: http.client.HTTPConnection, method: str, path: str, body: str | None) -> tuple[int, bytes]:
+def _reason(method: str, path: str, status: int, text: bytes) -> str:
+    return f"{method} {path}: {status} {text[:2000].decode(errors='replace')}"
+
+
+def _exchange(
+    connection: http.client.HTTPConnection, method: str, path: str, body: str | None, *, kind: str = "application/json"
+) -> tuple[int, bytes]:
     try:
-        connection.request(method, path, body=body, headers={"Content-Type": "application/apply-patch+yaml"})
+        connection.request(method, path, body=body, headers={"Content-Type": kind})
         answer = connection.getresponse()
         return answer.status, answer.read()
     except http.client.HTTPException as error:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from local.aws.api import operation, page
 from local.aws.eks.clusters import require_cluster
+from local.aws.eks.entries import POLICY_ARN, create_entry, entry_key
 from local.aws.errors import ServiceError
 from local.aws.world import Context, Record
 
-__all__ = ["ensure_node_entry", "remove_node_entry"]
+__all__: list[str] = []
 
 INVALID = "InvalidParameterException"
 TYPES = ("STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX", "HYPERPOD_LINUX")
-POLICY_ARN = "arn:aws:eks::aws:cluster-access-policy/"
 # EKS user guide, "Access policy permissions".
 POLICIES = (
     "AmazonEKSAdminPolicy",
@@ -33,10 +31,6 @@ POLICIES = (
 )
 
 
-def _key(cluster: str, principal: str) -> str:
-    return f"{cluster}|{principal}"
-
-
 def _cluster(ctx: Context, name: str) -> Record:
     cluster = require_cluster(ctx, name)
     if cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
@@ -50,7 +44,7 @@ def _cluster(ctx: Context, name: str) -> Record:
 
 def _entry(ctx: Context, params: Record) -> Record:
     _cluster(ctx, params["clusterName"])
-    found = ctx.table("access").get(_key(params["clusterName"], params["principalArn"]))
+    found = ctx.table("access").get(entry_key(params["clusterName"], params["principalArn"]))
     if found is None:
         raise ServiceError(
             "ResourceNotFoundException",
@@ -58,49 +52,6 @@ def _entry(ctx: Context, params: Record) -> Record:
             status=404,
         )
     return found
-
-
-def ensure_node_entry(ctx: Context, cluster: str, principal: str) -> bool:
-    """HyperPod makes an entry for its nodes' role itself; False when there was one already."""
-    if _key(cluster, principal) in ctx.table("access"):
-        return False
-    params = {"clusterName": cluster, "principalArn": principal, "type": "HYPERPOD_LINUX"}
-    _create(ctx, params)
-    return True
-
-
-def remove_node_entry(ctx: Context, cluster: str, principal: str) -> None:
-    """HyperPod takes away the entry that it made."""
-    found = ctx.table("access").pop(_key(cluster, principal), None)
-    if found is not None:
-        ctx.effects.access_entry_deleted(found["entry"])
-
-
-def _create(ctx: Context, params: Record) -> Record:
-    cluster, principal = params["clusterName"], params["principalArn"]
-    kind = params.get("type", "STANDARD")
-    _, _, _, _, account, resource = principal.split(":", 5)
-    digest = hashlib.sha256(f"{cluster}{principal}".encode()).hexdigest()
-    identifier = f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
-    what, name = resource.partition("/")[0], resource.rpartition("/")[2]
-    default = f"arn:aws:sts::{account}:assumed-role/{name}/{{{{SessionName}}}}" if what == "role" else principal
-    groups = {"STANDARD": params.get("kubernetesGroups", [])}.get(kind, ["system:nodes"])
-    if kind != "STANDARD":
-        default = "system:node:{{SessionName}}" if kind == "HYPERPOD_LINUX" else "system:node:{{EC2PrivateDNSName}}"
-    entry: Record = {
-        "clusterName": cluster,
-        "principalArn": principal,
-        "kubernetesGroups": groups,
-        "accessEntryArn": ctx.arn("eks", f"access-entry/{cluster}/{what}/{account}/{name}/{identifier}"),
-        "createdAt": ctx.now,
-        "modifiedAt": ctx.now,
-        "tags": params.get("tags", {}),
-        "username": params.get("username", default),
-        "type": kind,
-    }
-    ctx.table("access")[_key(cluster, principal)] = {"entry": entry, "policies": {}}
-    ctx.effects.access_entry_changed(entry, [])
-    return entry
 
 
 @operation("eks", "CreateAccessEntry")
@@ -116,13 +67,13 @@ def create_access_entry(ctx: Context, params: Record) -> Record:
     if kind != "STANDARD" and ("kubernetesGroups" in params or "username" in params):
         raise ServiceError(INVALID, f"kubernetesGroups and username can only be set for STANDARD, not for {kind}")
     _check_groups(params)
-    if _key(params["clusterName"], principal) in ctx.table("access"):
+    if entry_key(params["clusterName"], principal) in ctx.table("access"):
         raise ServiceError(
             "ResourceInUseException",
             "The specified access entry resource is already in use on this cluster.",
             status=409,
         )
-    return {"accessEntry": _create(ctx, params)}
+    return {"accessEntry": create_entry(ctx, params)}
 
 
 def _check_groups(params: Record) -> None:
@@ -158,7 +109,7 @@ def update_access_entry(ctx: Context, params: Record) -> Record:
 def delete_access_entry(ctx: Context, params: Record) -> Record:
     """Shut an IAM principal out."""
     found = _entry(ctx, params)
-    del ctx.table("access")[_key(params["clusterName"], params["principalArn"])]
+    del ctx.table("access")[entry_key(params["clusterName"], params["principalArn"])]
     ctx.effects.access_entry_deleted(found["entry"])
     return {}
 

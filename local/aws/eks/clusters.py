@@ -9,6 +9,8 @@ import base64
 from typing import Any
 
 from local.aws.api import operation, page
+from local.aws.effects import EffectError
+from local.aws.eks.entries import ensure_creator_entry, principal_arn
 from local.aws.eks.updates import finish_update, start_update
 from local.aws.errors import ServiceError
 from local.aws.lifecycle import MACHINES, action
@@ -34,7 +36,7 @@ def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
 
 def cluster_document(cluster: Record) -> Record:
     """Return what DescribeCluster answers."""
-    hidden = {"bootstrap"}
+    hidden = {"bootstrap", "creator"}
     return {name: value for name, value in cluster.items() if name not in hidden and value is not None}
 
 
@@ -48,10 +50,23 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     version = params.get("version", DEFAULT_VERSION)
     if version not in VERSIONS:
         raise ServiceError(INVALID, f"unsupported Kubernetes version {version}; supported: {', '.join(VERSIONS)}")
+    _ask_effects(ctx, name)
     cluster = _new_record(ctx, params, version)
     ctx.table("eks")[name] = cluster
     cluster["status"] = ctx.begin("eks.create", "eks.created", name=name)
     return {"cluster": cluster_document(cluster)}
+
+
+def _ask_effects(ctx: Context, name: str) -> None:
+    try:
+        ctx.effects.eks_cluster_requested(name, ctx.world.names("eks"))
+    except EffectError as error:
+        raise ServiceError("ResourceLimitExceededException", str(error)) from None
+
+
+def _creator(ctx: Context) -> str:
+    _, caller, _ = ctx.world.moto.backend("sts", ctx.region).get_caller_identity(ctx.access_key, ctx.region)
+    return principal_arn(ctx, caller)
 
 
 def _new_record(ctx: Context, params: Record, version: str) -> Record:
@@ -83,6 +98,7 @@ def _new_record(ctx: Context, params: Record, version: str) -> Record:
         "deletionProtection": params.get("deletionProtection", False),
         "health": {"issues": []},
         "bootstrap": bootstrap,
+        "creator": _creator(ctx),
     }
 
 
@@ -133,6 +149,7 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
         cluster["endpoint"] = connection.endpoint
         cluster["certificateAuthority"] = {"data": connection.certificate_authority}
     cluster["status"] = MACHINES["eks.create"].done
+    ensure_creator_entry(ctx, cluster)
 
 
 @operation("eks", "DescribeCluster")

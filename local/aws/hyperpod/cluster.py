@@ -7,7 +7,7 @@ from typing import Any
 from hpkit.catalog import kubernetes_versions
 from local.aws.api import operation, page
 from local.aws.effects import NotYet
-from local.aws.eks.access import ensure_node_entry, remove_node_entry
+from local.aws.eks.entries import ensure_node_entry, remove_node_entry
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.autoscaling import set_autoscaling
 from local.aws.hyperpod.events import record_event

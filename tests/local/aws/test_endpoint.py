@@ -146,7 +146,10 @@ def test_effects_hear_every_change_in_order(recorded: Any) -> None:
     cloud.advance(600)
     cloud.sm.list_clusters()
     assert recorder.heard == [
+        "started",
+        "eks_cluster_requested",
         "eks_cluster_created",
+        "access_entry_changed",  # of the cluster's creator
         "access_entry_changed",
         "cluster_in_service",
         "autoscaling_enabled",

@@ -1,0 +1,126 @@
+"""What is in an endpoint, as its effects may read it from any thread: documents of all that has arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from local.aws.eks.addons import addon_document
+from local.aws.eks.clusters import cluster_document
+from local.aws.eks.entries import entry_key, principal_arn
+from local.aws.errors import ServiceError
+from local.aws.hyperpod.nodes import node_details
+from local.aws.hyperpod.policy import policy_document
+from local.aws.hyperpod.quota import quota_document
+from local.aws.hyperpod.records import describe
+from local.aws.references import require_subnet
+
+if TYPE_CHECKING:
+    from local.aws.world import Context, Record, World
+
+__all__ = ["Caller", "Picture", "View"]
+
+Documents = dict[str, dict[str, Any]]
+_UNMADE = ("CREATING", "CREATE_FAILED")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What has arrived, in all regions: by name (EKS clusters, add-ons, clusters), ARN or id.
+
+    `nodes` are NodeDetails by cluster; `entries` have their `policies`; `subnets` have `zone` and `zoneId`. A quota
+    or policy that is Updating appears as it was.
+    """
+
+    eks: Documents
+    addons: Documents
+    clusters: Documents
+    nodes: dict[str, list[dict[str, Any]]]
+    entries: list[dict[str, Any]]
+    quotas: Documents
+    policies: Documents
+    subnets: Documents
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whom STS GetCallerIdentity names for an access key, and the access entry of that principal, if there is one."""
+
+    user_id: str
+    arn: str
+    account: str
+    principal: str
+    entry: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class View:
+    """A window into a world; while `held`, nothing in it changes."""
+
+    _world: World
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the world, so that what is read within belongs together; callbacks wait meanwhile."""
+        with self._world.entered():
+            yield
+
+    def picture(self) -> Picture:
+        """Return what has arrived."""
+        found = Picture({}, {}, {}, {}, [], {}, {}, {})
+        with self.held():
+            for region in self._world.regions:
+                _add(found, self._world.context(region))
+        return found
+
+    def caller(self, access_key: str, *, cluster: str) -> Caller:
+        """Return who an access key is, and what an EKS cluster knows of that principal."""
+        with self.held():
+            homes = [region for region in self._world.regions if cluster in self._world.table(region, "eks")]
+            ctx = self._world.context(homes[0] if homes else self._world.settings.region)
+            sts = ctx.world.moto.backend("sts", ctx.region)
+            user_id, arn, account = sts.get_caller_identity(access_key, ctx.region)
+            principal = principal_arn(ctx, arn)
+            found = ctx.table("access").get(entry_key(cluster, principal))
+            return Caller(user_id, arn, account, principal, None if found is None else dict(found["entry"]))
+
+
+def _add(found: Picture, ctx: Context) -> None:
+    for name, cluster in ctx.table("clusters").items():
+        if cluster["served"]:
+            found.clusters[name] = describe(cluster)
+            found.nodes[name] = [node_details(cluster, node) for node in cluster["nodes"].values()]
+            _add_subnets(found, ctx, cluster)
+    there = {key: each for key, each in ctx.table("eks").items() if each["status"] not in ("CREATING", "FAILED")}
+    found.eks.update({name: cluster_document(eks) for name, eks in there.items()})
+    addons = {key: each for key, each in ctx.table("addons").items() if each["status"] not in _UNMADE}
+    found.addons.update({key: addon_document(addon) for key, addon in addons.items()})
+    items = ctx.table("access").values()
+    found.entries.extend({**item["entry"], "policies": list(item["policies"].values())} for item in items)
+    quotas, policies = _in_force(ctx, "quotas"), _in_force(ctx, "policies")
+    found.quotas.update({entry["id"]: quota_document(entry, version=number) for entry, number in quotas})
+    found.policies.update({entry["id"]: policy_document(entry, version=number) for entry, number in policies})
+
+
+def _in_force(ctx: Context, table: str) -> list[tuple[Record, int]]:
+    """Return quotas or policies with the version that is in force."""
+    made = [entry for entry in ctx.table(table).values() if entry["status"] not in ("Creating", "CreateFailed")]
+    return [(entry, _version(entry)) for entry in made]
+
+
+def _version(entry: Record) -> int:
+    number = int(entry["version"])
+    return number - 1 if entry["status"] in ("Updating", "UpdateFailed") and number > 1 else number
+
+
+def _add_subnets(found: Picture, ctx: Context, cluster: Record) -> None:
+    configs = [cluster["settings"].get("VpcConfig", {})]
+    configs += [group["spec"].get("OverrideVpcConfig", {}) for group in cluster["groups"].values()]
+    for subnet_id in {subnet for config in configs for subnet in config.get("Subnets", [])}:
+        try:
+            subnet = require_subnet(ctx, subnet_id)
+        except ServiceError:
+            continue
+        found.subnets[subnet_id] = {"zone": subnet.zone, "zoneId": subnet.zone_id}
