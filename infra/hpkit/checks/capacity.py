@@ -1,12 +1,14 @@
 """CAP: reserved quota against capacity."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from hpkit.catalog import InstanceType
 from hpkit.checks.registry import Context, Issue, Rule, amount, listing
 from hpkit.plan.capacity import (
     DIMENSIONS,
     Amount,
+    Overrun,
     TeamShare,
     dimensions_of,
     overruns,
@@ -16,7 +18,7 @@ from hpkit.plan.capacity import (
 )
 from hpkit.plan.model import QuotaRow
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "excess"]
 
 _GUIDE = "SageMaker HyperPod developer guide, task governance: compute allocations"
 _Rows = dict[str, list[tuple[str, QuotaRow]]]
@@ -30,48 +32,52 @@ def _rows_by_type(context: Context) -> _Rows:
     return rows
 
 
-def _contributors(context: Context, rows: list[tuple[str, QuotaRow]], dimension: str) -> str:
-    index = DIMENSIONS.index(dimension)
-    totals: dict[str, Amount] = {}
-    for team, row in rows:
-        part = usage(row, context.instances[row.instance_type]).vector[index] if dimension != "instances" else row.count
-        totals[team] = totals.get(team, 0) + (part or 0)
-    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
-    return listing([f"{team} {amount(total)}" for team, total in ranked if total])
-
-
 def _last_path(rows: list[tuple[str, QuotaRow]]) -> tuple[str | int, ...]:
     written = [row for _, row in rows if row.path]
     largest = max(written, key=lambda row: (row.count or 0, tuple(str(step) for step in row.path)))
     return largest.path
 
 
+def excess(
+    name: str, rows: Sequence[tuple[str, QuotaRow]], instances: int, *, instance: InstanceType | None, what: str
+) -> str | None:
+    """Say by how much rows (team, row) of one type exceed so many instances of it, and whose they are; None: they fit.
+
+    A type that the catalog does not know is compared in whole instances only.
+    """
+    if instance is None:
+        counted = sum(row.count or 0 for _, row in rows)
+        found = [Overrun("instances", counted, instances)] if counted > instances else []
+    else:
+        found = list(overruns(reserve((row, instance) for _, row in rows), instances, instance))
+    if not found:
+        return None
+    first = found[0]
+    who = _contributors(rows, first.dimension, instance)
+    if first.dimension == "instances":
+        return f"{amount(first.reserved)} × {name} reserved, {amount(first.limit)} {what} ({who})"
+    measures = "; ".join(f"{amount(over.reserved)} {over.dimension} of {amount(over.limit)}" for over in found)
+    return f"{name}: reserved {measures} {what} ({first.dimension}: {who})"
+
+
+def _contributors(rows: Sequence[tuple[str, QuotaRow]], dimension: str, instance: InstanceType | None) -> str:
+    index = DIMENSIONS.index(dimension)
+    totals: dict[str, Amount] = {}
+    for team, row in rows:
+        part = row.count if instance is None or dimension == "instances" else usage(row, instance).vector[index]
+        totals[team] = totals.get(team, 0) + (part or 0)
+    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+    return listing([f"{team} {amount(total)}" for team, total in ranked if total])
+
+
 def _too_much(
     context: Context, name: str, rows: list[tuple[str, QuotaRow]], instances: int, what: str
 ) -> Iterator[Issue]:
-    instance = context.instances.get(name)
-    found: list[tuple[str, Amount, Amount]]
-    if instance is None:
-        counted = sum(row.count or 0 for _, row in rows)
-        found = [("instances", counted, instances)] if counted > instances else []
-    else:
-        reserved = reserve((row, instance) for _, row in rows)
-        found = [(over.dimension, over.reserved, over.limit) for over in overruns(reserved, instances, instance)]
-    if not found:
-        return
-    groups = context.plan.capacity[name].groups
-    path = _last_path(rows)
-    measures = "; ".join(f"{amount(used)} {dimension} of {amount(limit)}" for dimension, used, limit in found)
-    dimension = found[0][0]
-    if instance is None:
-        who = listing([f"{team} {row.count}" for team, row in rows if row.count])
-    else:
-        who = _contributors(context, rows, dimension)
-    if dimension == "instances":
-        head = f"{amount(found[0][1])} × {name} reserved, {amount(found[0][2])} {what} ({who})"
-    else:
-        head = f"{name}: reserved {measures} {what} ({dimension}: {who})"
-    yield Issue(path, head, f"Lower an allocation or raise instanceCount of {listing(list(groups))}.")
+    message = excess(name, rows, instances, instance=context.instances.get(name), what=what)
+    if message is not None:
+        groups = context.plan.capacity[name].groups
+        fix = f"Lower an allocation or raise instanceCount of {listing(list(groups))}."
+        yield Issue(_last_path(rows), message, fix)
 
 
 def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from hpkit.checks.registry import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
-from hpkit.plan.derive import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY, ZONE_KEY
+from hpkit.plan.capacity import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY
+from hpkit.plan.derive import ZONE_KEY
 
 __all__ = ["RULES"]
 

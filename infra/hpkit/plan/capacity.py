@@ -13,23 +13,32 @@ from fractions import Fraction
 from typing import Final
 
 from hpkit.catalog import InstanceType
-from hpkit.plan.model import QuotaRow, TeamPlan, TypeCapacity
+from hpkit.plan.model import Partition, QuotaRow, TeamPlan, TypeCapacity
 
 __all__ = [
+    "ARCHITECTURE_KEY",
     "DIMENSIONS",
+    "INSTANCE_TYPE_KEY",
     "Amount",
+    "GroupCapacity",
     "Overrun",
+    "Partition",
+    "PoolCapacity",
+    "QuotaRow",
     "TeamShare",
+    "TypeCapacity",
     "TypeQuota",
     "Usage",
     "apportion",
     "borrow_limit",
     "dimensions_of",
+    "matching_types",
     "overruns",
     "pool_instances",
     "quantity",
     "quota_table",
     "reserve",
+    "type_capacities",
     "usage",
 ]
 
@@ -38,6 +47,10 @@ Amount = int | Fraction
 # Order of every vector in this module. None in a vector means: not known.
 DIMENSIONS: Final = ("instances", "accelerators", "vCPU", "memory GiB", "MIG slices")
 Vector = tuple[Amount, Amount | None, Amount | None, Amount | None, Amount | None]
+
+# Keys of a NodePool's requirements that decide which instance types it may add.
+INSTANCE_TYPE_KEY: Final = "node.kubernetes.io/instance-type"
+ARCHITECTURE_KEY: Final = "kubernetes.io/arch"
 
 _DEFAULT_BORROW_LIMIT: Final = 50
 _SUFFIXES: Final[Mapping[str, Amount]] = {
@@ -201,6 +214,75 @@ def pool_instances(limits: Mapping[str, str], instance: InstanceType) -> int | N
         if (amount := per_instance.get(resource))
     ]
     return min(bounds, default=None)
+
+
+def matching_types(types: Iterable[str], requirements: Iterable[tuple[str, str, Sequence[str]]]) -> set[str]:
+    """Return the types that a NodePool's requirements (key, operator, values) leave of those of its groups."""
+    left = set(types)
+    for key, operator, values in requirements:
+        if operator != "In":
+            continue
+        if key == INSTANCE_TYPE_KEY:
+            left &= set(values)
+        elif key == ARCHITECTURE_KEY and "amd64" not in values:
+            left = set()
+    return left
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCapacity:
+    """What capacity needs to know of an instance group; more than one type makes it a flexible one."""
+
+    name: str
+    instance_types: tuple[str, ...]
+    count: int
+    autoscaled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCapacity:
+    """What capacity needs to know of a NodePool: the types it may add, and its limits."""
+
+    name: str
+    instance_types: tuple[str, ...]
+    limits: Mapping[str, str]
+
+
+def type_capacities(
+    groups: Sequence[GroupCapacity], pools: Sequence[PoolCapacity], instances: Mapping[str, InstanceType]
+) -> dict[str, TypeCapacity]:
+    """Sum instances a type. A flexible group promises its count over all its types, so none of them alone."""
+    guaranteed: dict[str, int] = {}
+    flexible: dict[str, int] = {}
+    from_groups: dict[str, set[str]] = {}
+    for group in groups:
+        alone = len(set(group.instance_types)) == 1
+        for name in dict.fromkeys(group.instance_types):
+            standing = 0 if group.autoscaled else group.count
+            guaranteed[name] = guaranteed.get(name, 0) + (standing if alone else 0)
+            flexible[name] = flexible.get(name, 0) + (0 if alone else standing)
+            from_groups.setdefault(name, set()).add(group.name)
+    return {
+        name: TypeCapacity(
+            guaranteed=guaranteed[name],
+            maximum=_maximum(name, guaranteed[name] + flexible[name], pools, instances.get(name)),
+            groups=tuple(sorted(from_groups[name])),
+            pools=tuple(pool.name for pool in pools if name in pool.instance_types),
+        )
+        for name in sorted(guaranteed)
+    }
+
+
+def _maximum(name: str, fixed: int, pools: Sequence[PoolCapacity], instance: InstanceType | None) -> int | None:
+    total = fixed
+    for pool in pools:
+        if name not in pool.instance_types:
+            continue
+        added = pool_instances(pool.limits, instance) if instance else None
+        if added is None:
+            return None
+        total += added
+    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,17 @@ from hpkit.config.cluster import InstanceGroup
 from hpkit.config.governance import AllocationRow, Governance, SharedPool, Team
 from hpkit.config.network import Network
 from hpkit.config.organization import Environment, Organization
-from hpkit.plan.capacity import TypeQuota, apportion, dimensions_of, pool_instances, quota_table, reserve
+from hpkit.plan.capacity import (
+    GroupCapacity,
+    PoolCapacity,
+    TypeQuota,
+    apportion,
+    dimensions_of,
+    matching_types,
+    quota_table,
+    reserve,
+    type_capacities,
+)
 from hpkit.plan.model import (
     AddonPlan,
     GroupPlan,
@@ -28,8 +38,6 @@ from hpkit.plan.model import (
 )
 
 __all__ = [
-    "ARCHITECTURE_KEY",
-    "INSTANCE_TYPE_KEY",
     "ZONE_KEY",
     "derive",
     "instances_of",
@@ -44,9 +52,7 @@ _CLOSED = (
     "monitoring", "s3", "sagemaker.api", "ssm", "ssmmessages", "sts",
 )  # fmt: skip
 _TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
-INSTANCE_TYPE_KEY = "node.kubernetes.io/instance-type"
 ZONE_KEY = "topology.kubernetes.io/zone"
-ARCHITECTURE_KEY = "kubernetes.io/arch"
 _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 
 
@@ -138,17 +144,12 @@ def _group_zones(group: InstanceGroup, zones: tuple[ZonePlan, ...]) -> tuple[str
 
 def _node_pool(spec: NodePool, groups: tuple[GroupPlan, ...]) -> NodePoolPlan:
     own = [group for group in groups if group.node_class == spec.node_class]
-    types = {name for group in own for name in group.spec.types}
+    requirements = [(each.key, each.operator, each.values) for each in spec.requirements]
+    types = matching_types({name for group in own for name in group.spec.types}, requirements)
     zones = {zone for group in own for zone in group.zones}
-    for requirement in spec.requirements:
-        if requirement.operator != "In":
-            continue
-        if requirement.key == INSTANCE_TYPE_KEY:
-            types &= set(requirement.values)
-        elif requirement.key == ZONE_KEY:
-            zones &= set(requirement.values)
-        elif requirement.key == ARCHITECTURE_KEY and "amd64" not in requirement.values:
-            types = set()
+    for key, operator, values in requirements:
+        if operator == "In" and key == ZONE_KEY:
+            zones &= set(values)
     kept = {name for group in own for name in group.spec.types if name in types and zones.intersection(group.zones)}
     return NodePoolPlan(spec, tuple(sorted(kept)), tuple(sorted(zones)))
 
@@ -171,44 +172,12 @@ def _addons(spec: Environment) -> tuple[AddonPlan, ...]:
 
 
 def _capacity(groups: tuple[GroupPlan, ...], pools: tuple[NodePoolPlan, ...]) -> dict[str, TypeCapacity]:
-    """Sum instances a type. A flexible group promises its count over all its types, so none of them alone."""
-    guaranteed: dict[str, int] = {}
-    from_groups: dict[str, set[str]] = {}
-    for group in groups:
-        for name in group.spec.types:
-            alone = len(set(group.spec.types)) == 1 and not group.autoscaled
-            guaranteed[name] = guaranteed.get(name, 0) + (group.spec.instance_count if alone else 0)
-            from_groups.setdefault(name, set()).add(group.spec.name)
-    flexible = {
-        name: sum(
-            group.spec.instance_count
-            for group in groups
-            if not group.autoscaled and len(set(group.spec.types)) > 1 and name in group.spec.types
-        )
-        for name in guaranteed
-    }
-    return {
-        name: TypeCapacity(
-            guaranteed=guaranteed[name],
-            maximum=_maximum(name, guaranteed[name] + flexible[name], pools),
-            groups=tuple(sorted(from_groups[name])),
-            pools=tuple(pool.spec.name for pool in pools if name in pool.instance_types),
-        )
-        for name in sorted(guaranteed)
-    }
-
-
-def _maximum(name: str, fixed: int, pools: tuple[NodePoolPlan, ...]) -> int | None:
-    instance = find_instance_type(name)
-    total = fixed
-    for pool in pools:
-        if name not in pool.instance_types:
-            continue
-        added = pool_instances(pool.spec.limits, instance) if instance else None
-        if added is None:
-            return None
-        total += added
-    return total
+    known = {name: find_instance_type(name) for group in groups for name in group.spec.types}
+    return type_capacities(
+        [GroupCapacity(g.spec.name, tuple(g.spec.types), g.spec.instance_count, g.autoscaled) for g in groups],
+        [PoolCapacity(pool.spec.name, pool.instance_types, pool.spec.limits) for pool in pools],
+        {name: instance for name, instance in known.items() if instance is not None},
+    )
 
 
 def _teams(organization: Organization, environment: str, capacity: Mapping[str, TypeCapacity]) -> tuple[TeamPlan, ...]:
