@@ -40,12 +40,11 @@ def ensure_creator_entry(ctx: Context, cluster: Record) -> None:
     bare = not cluster["bootstrap"] or cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP"
     if bare or entry_key(cluster["name"], cluster["creator"]) in ctx.table("access"):
         return
-    entry = create_entry(ctx, {"clusterName": cluster["name"], "principalArn": cluster["creator"]})
     policy = f"{POLICY_ARN}AmazonEKSClusterAdminPolicy"
     scope = {"type": "cluster", "namespaces": []}
     association = {"policyArn": policy, "accessScope": scope, "associatedAt": ctx.now, "modifiedAt": ctx.now}
-    ctx.table("access")[entry_key(cluster["name"], cluster["creator"])]["policies"][policy] = association
-    ctx.effects.access_entry_changed(entry, [association])
+    params = {"clusterName": cluster["name"], "principalArn": cluster["creator"]}
+    create_entry(ctx, params, policies={policy: association})
 
 
 def ensure_node_entry(ctx: Context, cluster: str, principal: str) -> bool:
@@ -64,8 +63,8 @@ def remove_node_entry(ctx: Context, cluster: str, principal: str) -> None:
         ctx.effects.access_entry_deleted(found["entry"])
 
 
-def create_entry(ctx: Context, params: Record) -> Record:
-    """Make an entry, whose request has been checked."""
+def create_entry(ctx: Context, params: Record, *, policies: Record | None = None) -> Record:
+    """Make an entry, whose request has been checked; `policies` are associations by ARN."""
     cluster, principal = params["clusterName"], params["principalArn"]
     kind = params.get("type", "STANDARD")
     _, _, _, _, account, resource = principal.split(":", 5)
@@ -87,6 +86,6 @@ def create_entry(ctx: Context, params: Record) -> Record:
         "username": params.get("username", default),
         "type": kind,
     }
-    ctx.table("access")[entry_key(cluster, principal)] = {"entry": entry, "policies": {}}
-    ctx.effects.access_entry_changed(entry, [])
+    ctx.table("access")[entry_key(cluster, principal)] = {"entry": entry, "policies": policies or {}}
+    ctx.effects.access_entry_changed(entry, list((policies or {}).values()))
     return entry
