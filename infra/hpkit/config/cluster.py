@@ -1,6 +1,6 @@
 """The HyperPod cluster: instance groups and what they run."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ __all__ = [
     "AutoPatch",
     "BatchSize",
     "Cluster",
+    "Dependencies",
     "DeploymentConfig",
     "DrainPolicy",
     "InstanceGroup",
@@ -146,6 +147,24 @@ class TieredStorage(Model):
     )
 
 
+class Dependencies(Model):
+    """The chart of what HyperPod expects on EKS: health monitoring agent, device plugins, EFA, training operators."""
+
+    chart: str = Field(
+        min_length=1,
+        description="Folder or .tgz in the repository (from Pulumi.yaml's folder), or `oci://` reference.",
+    )
+    version: str = Field(
+        pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.-]+)?$", description="Chart version; never a branch."
+    )
+    sha256: str | None = Field(
+        default=None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="Hash of a chart in the repository, as `hpkit chart-hash` prints it; it must match.",
+    )
+    values: dict[str, Any] = Field(default={}, description="Chart values over the kit's own.")
+
+
 class Cluster(Model):
     """The HyperPod cluster; provisioning is always continuous."""
 
@@ -157,3 +176,6 @@ class Cluster(Model):
         description="Groups, identified by name.", min_length=1, max_length=100
     )
     tiered_storage: TieredStorage | None = Field(default=None, description="Absent = off.")
+    dependencies: Dependencies | None = Field(
+        default=None, description="Absent: whoever runs the EKS cluster installs the chart."
+    )

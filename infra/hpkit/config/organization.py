@@ -10,6 +10,7 @@ from hpkit.config.base import Model, Name
 from hpkit.config.cluster import Cluster
 from hpkit.config.governance import ClusterPolicy, Governance, Team
 from hpkit.config.network import Eks, Network
+from hpkit.config.storage import Storage
 
 __all__ = ["Environment", "Observability", "Organization", "Waiver"]
 
@@ -40,6 +41,7 @@ class Environment(Model):
     network: Network = Field(description="VPC, zones, way out.")
     eks: Eks = Field(description="The EKS cluster.")
     cluster: Cluster = Field(description="The HyperPod cluster.")
+    storage: Storage | None = Field(default=None, description="Keys and file systems; absent = a bucket with SSE-S3.")
     autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter; absent = off.")
     governance: Governance | None = Field(default=None, description="Task governance; absent = off.")
     observability: Observability | None = Field(default=None, description="Metrics; absent = off.")

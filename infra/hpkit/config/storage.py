@@ -1,0 +1,32 @@
+"""Where scripts and training data lie."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hpkit.config.base import Model
+
+__all__ = ["Lustre", "Storage"]
+
+
+class Lustre(Model):
+    """A persistent FSx for Lustre file system, with its CSI add-on."""
+
+    availability_zone: str = Field(description="Zone of the file system: that of the groups that use it.")
+    storage_capacity_gib: int = Field(
+        alias="storageCapacityGiB", ge=1200, multiple_of=1200, description="GiB: 1200, or a multiple of it."
+    )
+    per_unit_storage_throughput: Annotated[int, Field(ge=125, le=1000)] = Field(
+        default=250, description="MB/s for each TiB: 125, 250, 500 or 1000."
+    )
+
+
+class Storage(Model):
+    """The bucket of lifecycle scripts, and file systems."""
+
+    kms_key_arn: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{36}$",
+        description="Key for the bucket and the file system. Absent: the services' own keys.",
+    )
+    lustre: Lustre | None = Field(default=None, description="Absent = none.")

@@ -1,0 +1,31 @@
+"""Which part of the VPC's own range each of the kit's small subnets gets."""
+
+import ipaddress
+
+__all__ = ["LARGEST_PREFIX", "control_plane_cidr", "public_cidr"]
+
+# The VPC's range is cut into 16 equal blocks: the first eight for public subnets, the others for the control plane.
+# A zone's block follows from its letter alone, so that a zone added later moves no other.
+_CUT = 4
+_HALF = 8
+LARGEST_PREFIX = 28 - _CUT  # a subnet has 16 addresses at least
+
+
+def public_cidr(vpc_cidr: str, availability_zone: str) -> str:
+    """Return the range of a zone's public subnet, where its NAT gateway stands."""
+    return _block(vpc_cidr, availability_zone, 0)
+
+
+def control_plane_cidr(vpc_cidr: str, availability_zone: str) -> str:
+    """Return the range of a zone's subnet for the network interfaces of the EKS control plane."""
+    return _block(vpc_cidr, availability_zone, _HALF)
+
+
+def _block(vpc_cidr: str, availability_zone: str, first: int) -> str:
+    """Raise ValueError for a VPC range longer than /24, or a ninth zone."""
+    network = ipaddress.IPv4Network(vpc_cidr)
+    position = ord(availability_zone[-1]) - ord("a")
+    if network.prefixlen > LARGEST_PREFIX or not 0 <= position < _HALF:
+        raise ValueError(f"{vpc_cidr} has no block for zone {availability_zone}")
+    size = 2 ** (32 - network.prefixlen - _CUT)
+    return f"{network.network_address + (first + position) * size}/{network.prefixlen + _CUT}"

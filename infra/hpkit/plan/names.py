@@ -1,0 +1,34 @@
+"""Names of AWS resources: the same on every run, and within each service's limit."""
+
+import hashlib
+
+from hpkit.plan.model import Plan
+
+__all__ = ["bounded", "bucket_name", "role_name"]
+
+_ROLE_LIMIT = 64
+_BUCKET_LIMIT = 63
+_HASH_LENGTH = 6
+
+
+def bounded(name: str, limit: int) -> str:
+    """Return the name; one over the limit is cut, and told from others by six digits of its hash."""
+    if len(name) <= limit:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{name[: limit - _HASH_LENGTH - 1].rstrip('-')}-{digest}"
+
+
+def role_name(plan: Plan, purpose: str) -> str:
+    """Return the name of a role or policy; IAM is global, so the region is part of it (64 characters at most)."""
+    return bounded(f"{plan.stack}-{plan.spec.region}-{purpose}", _ROLE_LIMIT)
+
+
+def bucket_name(plan: Plan, account: str) -> str:
+    """Return the name of the lifecycle bucket.
+
+    The managed policy AmazonSageMakerClusterInstanceRolePolicy lets nodes read buckets whose names begin with
+    `sagemaker-`. Names are global, so account and region are part of it (63 characters at most).
+    """
+    tail = f"-{account}-{plan.spec.region}"
+    return bounded(f"sagemaker-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
