@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hpkit.errors import ToolError
+from local.plugins.install import install
 from local.supervisor.instance import Instance, State
 from local.supervisor.process import end, spawn
 from local.toolchain import search_path
@@ -81,6 +82,8 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
         )
     backend = instance.folder / "pulumi-state"
     backend.mkdir(exist_ok=True)
+    pulumi_home = instance.folder / "pulumi-home"
+    install(pulumi_home)
     local_only = "local"
     return {
         "KUBECONFIG": str(instance.kubeconfig),
@@ -89,7 +92,8 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
         "AWS_SECRET_ACCESS_KEY": local_only,
         "AWS_REGION": "us-west-2",
         "AWS_EC2_METADATA_DISABLED": "true",
-        "PULUMI_HOME": str(instance.folder / "pulumi-home"),
+        "PULUMI_HOME": str(pulumi_home),
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_BACKEND_URL": backend.as_uri(),
         "PULUMI_CONFIG_PASSPHRASE": local_only,
         "PULUMI_SKIP_UPDATE_CHECK": "true",
