@@ -1,0 +1,84 @@
+"""`hpkit review`: what a change does, stack by stack, before it lands."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from hpkit.cli.formats import width
+from hpkit.cli.inputs import project_root
+from hpkit.cli.review_git import find_base
+from hpkit.cli.review_scope import Scope, scope_of
+from hpkit.errors import InputError
+from hpkit.review import Review, review
+from hpkit.review.model import Preview
+
+__all__ = ["command"]
+
+
+@click.command("review")
+@click.option("--base", "ref", metavar="REF", help="Compare with where HEAD left REF.  [default: origin/main or main]")
+@click.option("--stack", "stacks", multiple=True, metavar="S", help="Only this stack, touched or not; may be repeated.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "html", "json"]),
+    default="text",
+    show_default=True,
+    help="markdown: a pull request's comment; html: one page with charts.",
+)
+@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+@click.option("--preview", is_flag=True, help="Also run `pulumi preview` for every stack that is touched.")
+def command(ref: str | None, stacks: tuple[str, ...], form: str, output: str | None, preview: bool) -> None:
+    """Say what the change in the working tree does to the stacks it touches.
+
+    Findings new and fixed, every team's quota before and after, capacity, cost, and what to watch. Exit 0: it can be
+    deployed; 1: it is blocked (errors stand, or a replacement is not allowed); 2: misuse.
+    """
+    folder = project_root()
+    base = find_base(folder, ref)
+    scope = scope_of(folder, base, stacks)
+    previews = _previews(folder, scope) if preview else {}
+    found = review(scope.files, scope.stacks, base=base.ref, commit=base.commit, notes=scope.notes, previews=previews)
+    text = _writer(form)(found)
+    if output is None:
+        click.echo(text)
+    else:
+        _write(Path(output), text)
+        click.echo(f"wrote {output}: {found.verdict}", err=True)
+    sys.exit(1 if found.verdict == "blocked" else 0)
+
+
+def _writer(form: str) -> Callable[[Review], str]:
+    """Return what writes a format; only the one asked for is imported."""
+    if form == "json":
+        from hpkit.review.as_json import as_json
+
+        return as_json
+    if form == "markdown":
+        from hpkit.review.as_markdown import as_markdown
+
+        return as_markdown
+    if form == "html":
+        from hpkit.review.as_html import as_html
+
+        return as_html
+    from hpkit.review.as_text import as_text
+
+    return lambda found: as_text(found, width=width())
+
+
+def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:
+    from hpkit.cli.review_preview import run_preview
+
+    names = [each.stack for each in scope.stacks if each.after is not None]
+    return {name: run_preview(name, folder, os.environ) for name in names}
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(f"{text.rstrip()}\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}; name another file with --output") from None

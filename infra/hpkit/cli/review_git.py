@@ -1,0 +1,110 @@
+"""What git knows of a change: the base commit, which files differ from it, and what they said there.
+
+Does not: change the repository or the index; external diff and text conversion programs are never run.
+"""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from hpkit.errors import ToolError
+
+__all__ = ["Base", "changed_files", "content_at", "files_at", "find_base"]
+
+_DEFAULTS = ("origin/main", "main", "origin/HEAD")
+_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The commit that a change is compared with: ref as the user knows it, commit where the change left it."""
+
+    ref: str
+    commit: str
+
+
+def find_base(folder: Path, ref: str | None) -> Base:
+    """Return where HEAD left the reference (default: origin/main or main).
+
+    Raises click.UsageError for a reference that is not there, ToolError where git cannot say.
+    """
+    if _git(folder, "rev-parse", "--git-dir") is None:
+        raise ToolError(f"{folder} is not in a git repository, so there is nothing to compare with")
+    wanted = (ref,) if ref is not None else _DEFAULTS
+    for name in wanted:
+        commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        if commit is None:
+            continue
+        left = _git(folder, "merge-base", "--end-of-options", commit.strip(), "HEAD")
+        if left is None:
+            raise ToolError(
+                f"git knows no commit that {name} and HEAD share; in CI check out the whole history (fetch-depth: 0)"
+            )
+        return Base(name, left.strip())
+    if ref is None:
+        raise click.UsageError(f"none of {', '.join(_DEFAULTS)} is here; name the base with --base, or fetch it")
+    raise click.UsageError(f"git knows no commit `{ref}`; fetch it, or name another with --base")
+
+
+def changed_files(folder: Path, base: Base) -> list[str]:
+    """Return files that differ between base and the working tree, untracked ones included, relative to folder."""
+    differing = _need(
+        folder,
+        "diff",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-renames",
+        "--relative",
+        "--name-only",
+        "-z",
+        base.commit,
+        "--",
+    )
+    untracked = _need(folder, "ls-files", "--others", "--exclude-standard", "-z")
+    return sorted({name for text in (differing, untracked) for name in text.split("\0") if name})
+
+
+def files_at(folder: Path, base: Base, under: str) -> list[str]:
+    """Return the names of the files directly in a folder, as the base has them, relative to folder."""
+    listed = _need(folder, "ls-tree", "--name-only", "-z", "--end-of-options", base.commit, f"{under}/")
+    return sorted(name for name in listed.split("\0") if name)
+
+
+def content_at(folder: Path, base: Base, name: str) -> bytes | None:
+    """Return what a file held at the base; None when it was not there."""
+    result = _run(folder, "cat-file", "blob", f"{base.commit}:./{name}")
+    return result.stdout if result.returncode == 0 else None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    result = _run(folder, *arguments)
+    return result.stdout.decode("utf-8", "surrogateescape") if result.returncode == 0 else None
+
+
+def _need(folder: Path, *arguments: str) -> str:
+    result = _run(folder, *arguments)
+    if result.returncode != 0:
+        said = result.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ToolError(f"git {arguments[0]} failed: {said[-1] if said else 'without a word'}")
+    return result.stdout.decode("utf-8", "surrogateescape")
+
+
+def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    # A lock of the index would disturb whoever works in the same tree.
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    try:
+        return subprocess.run(  # noqa: S603 - fixed program, arguments in a list, references behind --end-of-options
+            ["git", "-c", "core.quotePath=false", *arguments],  # noqa: S607 - the user's own git
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise ToolError("git is not installed; hpkit review needs it to read the base") from None
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"git {arguments[0]} took longer than {_SECONDS} seconds") from None

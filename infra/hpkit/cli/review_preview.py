@@ -1,0 +1,44 @@
+"""Runs `pulumi preview --json` for one stack in an environment that the caller gives, and reads what it says."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from hpkit.errors import InputError, ToolError
+from hpkit.review.model import Preview
+from hpkit.review.preview import parse_preview
+
+__all__ = ["run_preview"]
+
+_SECONDS = 1800
+
+
+def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, seconds: int = _SECONDS) -> Preview:
+    """Return what a preview of the working tree would do to a stack; a failed one has problems.
+
+    The environment decides where it looks: credentials of the real account, or those of a local cloud.
+    Raises ToolError where Pulumi cannot be run.
+    """
+    command = ["pulumi", "preview", "--json", "--non-interactive", "--stack", stack]
+    try:
+        result = subprocess.run(  # noqa: S603 - fixed program, the stack's name is one argument
+            command, cwd=folder, env=dict(environment), capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except FileNotFoundError:
+        raise ToolError("pulumi is not installed; `hpkit doctor` says how to get it, or leave --preview out") from None
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"the preview of {stack} took longer than {seconds} seconds") from None
+    try:
+        preview = parse_preview(result.stdout, stack=stack)
+    except InputError:
+        # An engine that fails before the program runs says so on standard error, and writes no JSON.
+        return Preview((), 0, (_last_words(result.stderr or result.stdout),))
+    if result.returncode == 0 or preview.problems:
+        return preview
+    return Preview(preview.steps, preview.unchanged, (_last_words(result.stderr),))
+
+
+def _last_words(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error:")]
+    return (errors or lines or ["pulumi preview failed without a word"])[-1].removeprefix("error: ")

@@ -1,0 +1,174 @@
+"""Which stacks a change touches: from changed files to stacks, each with its two sides."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from hpkit.cli.inputs import Loaded, load, organization_files, split_stack
+from hpkit.cli.review_git import Base, changed_files, content_at, files_at
+from hpkit.cli.validate import findings_of
+from hpkit.config import Document, parse, read_text
+from hpkit.review import FileInput, Half, Side, StackInput
+
+__all__ = ["Scope", "scope_of"]
+
+# A change here reaches every stack; tests, docs and the local cloud reach none.
+_CODE = ("infra/", "policies/", "Pulumi.yaml", "pyproject.toml", "requirements.lock")
+_STACKS = "stacks"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is to be reviewed: files, stacks, and what the reader must know of the choice."""
+
+    files: tuple[FileInput, ...]
+    stacks: tuple[StackInput, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a stack is described: organization and environment."""
+
+    organization: str
+    environment: str
+
+    @property
+    def file(self) -> str:
+        return f"{_STACKS}/{self.organization}.yaml"
+
+
+class _Tree:
+    """One side of the project: its organization files, read once, and its stacks."""
+
+    def __init__(self, sides: dict[str, Side], documents: dict[str, Document], settings: dict[str, Document]) -> None:
+        self.sides = sides
+        self.stacks: dict[str, _Place] = {}
+        for file, document in settings.items():
+            name = Path(file).name.removeprefix("Pulumi.").removesuffix(".yaml")
+            place = _stated(name, document)
+            if place is not None:
+                self.stacks[name] = place
+        described = set(self.stacks.values())
+        for file, document in documents.items():
+            for environment in _environments(document):
+                place = _Place(Path(file).stem, environment)
+                if place not in described:
+                    self.stacks.setdefault(f"{place.organization}-{environment}", place)
+        self._known = {
+            (file, environment) for file, document in documents.items() for environment in _environments(document)
+        }
+
+    def half(self, stack: str) -> Half | None:
+        place = self.stacks.get(stack)
+        if place is None or place.file not in self.sides:
+            return None
+        # A file that cannot be read at all still has its stacks: they must not look removed.
+        side = self.sides[place.file]
+        readable = any(file == place.file for file, _ in self._known)
+        if readable and (place.file, place.environment) not in self._known:
+            return None
+        return Half(side, place.environment)
+
+
+def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
+    """Return the stacks that differ from base, or the wanted ones.
+
+    Raises click.UsageError for a wanted stack that neither side has.
+    """
+    changed = changed_files(folder, base)
+    before, after = _at_base(folder, base), _here(folder)
+    why = _touched(changed, before, after)
+    notes: list[str] = []
+    code = [name for name in changed if name.startswith(_CODE)]
+    if code:
+        shown = f"{code[0]} and {len(code) - 1} more" if len(code) > 1 else code[0]
+        notes.append(
+            f"code changed ({shown}), which reaches every stack; both sides are judged by the code of the head, so "
+            "only a preview shows what the code changes"
+        )
+    if wanted:
+        known = sorted(before.stacks.keys() | after.stacks.keys())
+        for name in wanted:
+            if name not in known:
+                split_stack(name)
+                raise click.UsageError(f"neither side has the stack {name} (known: {', '.join(known) or 'none'})")
+        why = {name: why.get(name, "named by --stack") for name in wanted}
+    stacks = tuple(_stack(name, reason, before, after) for name, reason in sorted(why.items()))
+    names = sorted({each.file for each in stacks} | {name for name in changed if name in before.sides | after.sides})
+    names = [name for name in names if not wanted or any(each.file == name for each in stacks)]
+    files = tuple(FileInput(name, before.sides.get(name), after.sides.get(name)) for name in names)
+    return Scope(files, stacks, tuple(notes))
+
+
+def _stack(name: str, why: str, before: _Tree, after: _Tree) -> StackInput:
+    place = after.stacks.get(name) or before.stacks[name]
+    return StackInput(name, place.file, why, before.half(name), after.half(name))
+
+
+def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:
+    """Return stack → why it is touched; the most particular reason stands."""
+    why: dict[str, str] = {}
+    everything = before.stacks.keys() | after.stacks.keys()
+    for name in changed:
+        if name.startswith(_CODE):
+            for stack in everything:
+                why.setdefault(stack, "code changed")
+    for name in changed:
+        for tree in (before, after):
+            for stack, place in tree.stacks.items():
+                if place.file == name:
+                    why[stack] = f"{name} changed"
+        stack = name.removeprefix(f"{_STACKS}/Pulumi.").removesuffix(".yaml")
+        if name == f"{_STACKS}/Pulumi.{stack}.yaml" and stack in everything:
+            why.setdefault(stack, f"{name} changed")
+    return why
+
+
+def _at_base(folder: Path, base: Base) -> _Tree:
+    sides, documents, settings = {}, {}, {}
+    for name in files_at(folder, base, _STACKS):
+        content = content_at(folder, base, name) if name.endswith(".yaml") else None
+        if content is None:
+            continue
+        document = read_text(content)
+        if Path(name).name.startswith("Pulumi."):
+            settings[name] = document
+        else:
+            documents[name] = document
+            sides[name] = _side(Loaded(name, document, parse(document)))
+    return _Tree(sides, documents, settings)
+
+
+def _here(folder: Path) -> _Tree:
+    sides, documents, settings = {}, {}, {}
+    for file in organization_files():
+        name = f"{_STACKS}/{file.name}"
+        loaded = replace(load(file), file=name)
+        documents[name] = loaded.document
+        sides[name] = _side(loaded)
+    for file in sorted((folder / _STACKS).glob("Pulumi.*.yaml")):
+        settings[f"{_STACKS}/{file.name}"] = load(file).document
+    return _Tree(sides, documents, settings)
+
+
+def _side(loaded: Loaded) -> Side:
+    return Side(loaded.parsed.organization, tuple(findings_of(loaded)))
+
+
+def _stated(stack: str, document: Document) -> _Place | None:
+    """Return what a stack's own file says, completed by the stack's name as the program completes it."""
+    data = document.data.get("config") if isinstance(document.data, dict) else None
+    config = data if isinstance(data, dict) else {}
+    organization, dash, environment = stack.rpartition("-")
+    stated = config.get("hpkit:organization"), config.get("hpkit:environment")
+    names = (stated[0] or (organization if dash else None), stated[1] or (environment if dash else None))
+    if not all(isinstance(name, str) and name for name in names):
+        return None
+    return _Place(str(names[0]), str(names[1]))
+
+
+def _environments(document: Document) -> list[str]:
+    environments = document.data.get("environments") if isinstance(document.data, dict) else None
+    return sorted(environments) if isinstance(environments, dict) else []

@@ -1,0 +1,172 @@
+"""The review as JSON: the contract that docs/review.md describes."""
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from hpkit.plan.capacity import Amount
+from hpkit.plan.diff import CapacityChange, Change, ShareChange, TeamChange
+from hpkit.review.model import Cost, FindingChanges, Loss, Preview, Review, StackReview
+from hpkit.review.words import cost_change
+
+__all__ = ["VERSION", "as_dict", "as_json"]
+
+VERSION = 1
+T = TypeVar("T")
+
+
+def as_json(review: Review) -> str:
+    """Return the review as JSON text."""
+    return json.dumps(as_dict(review), indent=2, ensure_ascii=False)
+
+
+def as_dict(review: Review) -> dict[str, Any]:
+    """Return the review as plain values."""
+    return {
+        "version": VERSION,
+        "base": {"ref": review.base, "commit": review.commit},
+        "verdict": review.verdict,
+        "reasons": list(review.reasons),
+        "notes": list(review.notes),
+        "files": [{"file": each.file, "findings": _findings(each.findings)} for each in review.files],
+        "stacks": [_stack(each) for each in review.stacks],
+    }
+
+
+def _stack(stack: StackReview) -> dict[str, Any]:
+    diff = stack.diff
+    return {
+        "stack": stack.stack,
+        "file": stack.file,
+        "why": stack.why,
+        "status": stack.status,
+        "verdict": stack.verdict,
+        "reasons": list(stack.reasons),
+        "note": stack.note,
+        "findings": _findings(stack.findings),
+        "watch": [
+            {"code": each.code, "verdict": each.verdict, "subject": each.subject, "message": each.message}
+            for each in stack.cautions
+        ],
+        "losses": [_loss(each) for each in stack.losses],
+        "cost": {
+            "currency": "USD",
+            "per": "month",
+            "guaranteed": _costs(stack.guaranteed_cost),
+            "maximum": _costs(stack.maximum_cost),
+        },
+        "capacity": [_capacity(each) for each in diff.capacity] if diff else [],
+        "teams": [_team(each) for each in diff.teams if each.changed] if diff else [],
+        "unchangedTeams": sum(not each.changed for each in diff.teams) if diff else 0,
+        "policy": {key: _change(each) for key, each in diff.policy.items()} if diff else {},
+        "priorityClasses": {key: _change(each) for key, each in diff.priority_classes.items()} if diff else {},
+        "resources": [
+            {"action": each.action, "kind": each.kind, "name": each.name, "detail": _change(each.detail)}
+            for each in diff.resources
+        ]
+        if diff
+        else [],
+        "preview": _preview(stack.preview),
+    }
+
+
+def _findings(changes: FindingChanges) -> dict[str, Any]:
+    return {
+        "new": [each.as_dict() for each in changes.new],
+        "fixed": [each.as_dict() for each in changes.fixed],
+        "remaining": [each.as_dict() for each in changes.remaining],
+    }
+
+
+def _change(change: Change[T], write: Callable[[T], Any] = lambda value: value) -> dict[str, Any]:
+    return {
+        "before": None if change.before is None else write(change.before),
+        "after": None if change.after is None else write(change.after),
+    }
+
+
+def _number(value: Amount) -> int | float:
+    exact = Fraction(value)
+    return exact.numerator if exact.denominator == 1 else float(exact)
+
+
+def _loss(loss: Loss) -> dict[str, Any]:
+    return {
+        "team": loss.team,
+        "what": loss.what,
+        "instanceType": loss.instance_type or None,
+        "before": _number(loss.before),
+        "after": _number(loss.after),
+    }
+
+
+def _costs(change: Change[Cost]) -> dict[str, Any]:
+    return {**_change(change, _cost), "change": cost_change(change)}
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    """Write money as text, since a JSON number would round it."""
+    return {
+        "known": str(cost.known.quantize(Decimal("0.01"))),
+        "complete": cost.complete,
+        "unknown": list(cost.unknown),
+        "unbounded": list(cost.unbounded),
+    }
+
+
+def _capacity(change: CapacityChange) -> dict[str, Any]:
+    return {
+        "instanceType": change.instance_type,
+        "present": _change(change.present),
+        "guaranteed": _change(change.guaranteed),
+        # null on a side where the type is present: no NodePool limit bounds it.
+        "maximum": _change(change.maximum),
+        "unreserved": _change(change.unreserved, _number),
+        "quota": _change(change.quota, _number),
+    }
+
+
+def _team(team: TeamChange) -> dict[str, Any]:
+    return {
+        "team": team.name,
+        "present": _change(team.present),
+        "edited": team.edited,
+        "fairShareWeight": _change(team.weight),
+        "strategy": _change(team.strategy),
+        "borrowLimitPercent": _change(team.borrow_limit),
+        "preemptTeamTasks": _change(team.preempt),
+        "membersAdded": list(team.members_added),
+        "membersRemoved": list(team.members_removed),
+        "shares": [_share(each) for each in team.shares],
+    }
+
+
+def _share(share: ShareChange) -> dict[str, Any]:
+    return {
+        "instanceType": share.instance_type,
+        "guarantee": _change(share.guarantee, _number),
+        "elastic": _change(share.elastic, _number),
+        "borrowable": _change(share.borrowable, _number),
+        "lendable": _change(share.lendable, _number),
+    }
+
+
+def _preview(preview: Preview | None) -> dict[str, Any] | None:
+    if preview is None:
+        return None
+    return {
+        "problems": list(preview.problems),
+        "unchanged": preview.unchanged,
+        "steps": [
+            {
+                "action": each.action,
+                "type": each.type,
+                "name": each.name,
+                "urn": each.urn,
+                "properties": list(each.properties),
+            }
+            for each in preview.steps
+        ],
+    }

@@ -1,0 +1,188 @@
+"""The review as Markdown for a pull request's comment: what matters first, the rest folded, never too long.
+
+Does not: trust text. Whatever came from a file is escaped, so that it can neither format, link, mention nor load.
+"""
+
+import html
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hpkit.review.model import FindingChanges, Preview, Review, StackReview, Verdict
+from hpkit.review.rows import (
+    TEAM_HEAD,
+    Row,
+    capacity_rows,
+    changed_teams,
+    cost_rows,
+    finding_groups,
+    headline,
+    loss_line,
+    place,
+    policy_lines,
+    setting_lines,
+    team_rows,
+    unknown_lines,
+)
+from hpkit.review.words import arrow, cost, plural
+
+__all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]
+
+# GitHub refuses a comment of more than 65,536 characters; the rest is room for what a workflow puts around it.
+LIMIT: Final = 60_000
+# A workflow finds its own earlier comment by this line, and edits it.
+MARKER: Final = "<!-- hpkit review -->"
+_MARKS: Final[dict[Verdict, str]] = {"ok": "✅", "attention": "⚠️", "blocked": "⛔"}
+_MOST: Final = 50
+_SPECIAL: Final = str.maketrans({character: f"&#{ord(character)};" for character in "\\`*_{}[]()#+-.!|~:/=^$"})
+_ELSEWHERE: Final = "`hpkit review --format html --output review.html` has everything; in CI it is the run's artifact"
+
+
+def escape(text: str) -> str:
+    """Return text that Markdown shows as it is; a zero-width space keeps mentions and issue numbers from working."""
+    flat = " ".join(text.split())
+    escaped = html.escape(flat, quote=True).replace("&#x27;", "'").replace("&quot;", '"')
+    parts = escaped.replace("&amp;", "\0a").replace("&lt;", "\0l").replace("&gt;", "\0g").translate(_SPECIAL)
+    named = parts.replace("\0a", "&amp;").replace("\0l", "&lt;").replace("\0g", "&gt;")
+    return named.replace("@", "&#64;&#8203;").replace("&#35;", "&#35;&#8203;")
+
+
+def as_markdown(review: Review, *, limit: int = LIMIT) -> str:
+    """Return the review in at most limit characters (and as many bytes); what is left out is counted and named."""
+    parts = [MARKER, *_head(review)]
+    size = sum(_size(part) for part in parts) + 300
+    left_out = 0
+    for section in _sections(review):
+        if size + _size(section) > limit:
+            left_out += 1
+            continue
+        parts.append(section)
+        size += _size(section)
+    if left_out:
+        parts.append(f"> {plural(left_out, 'section')} left out, since a comment has an end: {_ELSEWHERE}.")
+    return "\n\n".join(parts)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8")) + 2
+
+
+def _head(review: Review) -> Iterator[str]:
+    yield f"## {_MARKS[review.verdict]} {headline(review)}"
+    yield f"Compared with {escape(review.base)} (<code>{escape(review.commit[:12])}</code>)."
+    for note in review.notes:
+        yield f"> {escape(note)}"
+    reasons = [f"- {escape(_short(reason))}" for reason in review.reasons]
+    yield from _list(reasons, 12)
+    if review.stacks:
+        shown = sorted(review.stacks, key=lambda stack: (stack.verdict == "ok", stack.stack))[:_MOST]
+        rows = [_overview(stack) for stack in shown]
+        yield _table(("stack", "verdict", "findings", "guaranteed a month", "at most a month"), rows)
+        if len(review.stacks) > len(shown):
+            yield f"and {plural(len(review.stacks) - len(shown), 'further stack')}."
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 400 else f"{text[:399]}…"
+
+
+def _overview(stack: StackReview) -> Row:
+    found = stack.findings
+    findings = ", ".join(
+        f"{len(group)} {name}"
+        for name, group in (("new", found.new), ("fixed", found.fixed), ("still there", found.remaining))
+        if group
+    )
+    money = [arrow(cost(change.before), cost(change.after)) for change in (stack.guaranteed_cost, stack.maximum_cost)]
+    verdict = f"{_MARKS[stack.verdict]} {stack.verdict}"
+    return (stack.stack, f"{verdict} ({stack.status})", findings or "none", *money)
+
+
+def _sections(review: Review) -> Iterator[str]:
+    """Return the parts below the head; the gravest stacks first, so that what is cut off is what matters least."""
+    for file in review.files:
+        if finding_groups(file.findings):
+            yield _findings(f"Findings in {file.file}", file.findings)
+    for stack in sorted(review.stacks, key=lambda stack: ("blocked", "attention", "ok").index(stack.verdict)):
+        yield from _stack(stack)
+
+
+def _stack(stack: StackReview) -> Iterator[str]:
+    if finding_groups(stack.findings):
+        yield _findings(f"{stack.stack}: findings", stack.findings)
+    if stack.note:
+        yield f"**{escape(stack.stack)}**: {escape(stack.note)}."
+    if stack.status in ("unchanged", "unreadable") and stack.preview is None:
+        return
+    yield from _lists(stack)
+    teams = changed_teams(stack)
+    rows = [row for team in teams for row in team_rows(team)]
+    for index in range(0, len(rows), _MOST):
+        more = f", {index + 1} to {min(index + _MOST, len(rows))}" if len(rows) > _MOST else ""
+        yield _details(
+            f"{stack.stack}: teams ({plural(len(teams), 'changed team')}{more})",
+            _table(TEAM_HEAD, rows[index : index + _MOST]),
+        )
+    capacity = list(capacity_rows(stack))
+    if capacity and stack.status != "unchanged":
+        table = _table(("instance type", "guaranteed", "at most", "quota", "unreserved"), capacity[:_MOST])
+        money = _table(("capacity", "before", "after", "change"), list(cost_rows(stack)))
+        unknown = "\n".join(f"- {escape(line)}" for line in unknown_lines(stack))
+        yield _details(
+            f"{stack.stack}: capacity and cost", "\n\n".join(part for part in (table, money, unknown) if part)
+        )
+
+
+def _lists(stack: StackReview) -> Iterator[str]:
+    teams = changed_teams(stack)
+    lists = {
+        "watch": [caution.message for caution in stack.cautions],
+        "who loses what": [loss_line(loss) for loss in stack.losses],
+        "preview": list(_preview(stack.preview)) if stack.preview else [],
+        "settings": [line for team in teams for line in setting_lines(team)],
+        "policy": list(policy_lines(stack)),
+        "resources": [f"{each.action} {each.kind} {each.name}" for each in stack.diff.resources] if stack.diff else [],
+    }
+    for title, lines in lists.items():
+        if lines:
+            body = "\n\n".join(_list([f"- {escape(_short(line))}" for line in lines], _MOST))
+            yield _details(
+                f"{stack.stack}: {title} ({len(lines):,})", body, is_open=title in ("watch", "who loses what")
+            )
+
+
+def _preview(preview: Preview) -> Iterator[str]:
+    for problem in preview.problems:
+        yield f"error: {problem}"
+    for step in preview.steps:
+        changed = f" ({', '.join(step.properties)})" if step.properties else ""
+        yield f"{step.action} {step.type} {step.name}{changed}"
+    yield f"{plural(preview.unchanged, 'resource')} unchanged"
+
+
+def _findings(title: str, changes: FindingChanges) -> str:
+    parts = []
+    for group in finding_groups(changes):
+        lines = [
+            f"- <code>{escape(place(each))}</code> {each.severity} **{escape(each.rule)}** {escape(each.path)}: "
+            f"{escape(_short(each.message))}. {escape(_short(each.fix))}"
+            for each in group.findings
+        ]
+        parts += [f"**{group.title}** ({len(lines):,})", *_list(lines, _MOST)]
+    return _details(title, "\n\n".join(parts), is_open=bool(changes.new or changes.errors))
+
+
+def _list(lines: Sequence[str], most: int) -> Iterator[str]:
+    if lines:
+        yield "\n".join(lines[:most])
+    if len(lines) > most:
+        yield f"and {len(lines) - most:,} more; {_ELSEWHERE}."
+
+
+def _details(title: str, body: str, *, is_open: bool = False) -> str:
+    return f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>\n\n{body}\n\n</details>"
+
+
+def _table(head: Row, rows: Sequence[Row]) -> str:
+    lines = [head, *rows]
+    written = [f"| {' | '.join(escape(cell) for cell in row)} |" for row in lines]
+    return "\n".join([written[0], f"|{'---|' * len(head)}", *written[1:]])

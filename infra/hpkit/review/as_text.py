@@ -1,0 +1,125 @@
+"""The review for a terminal: plain lines, no more than what changed."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from hpkit.review.model import FindingChanges, Preview, Review, StackReview
+from hpkit.review.rows import (
+    TEAM_HEAD,
+    Row,
+    capacity_rows,
+    changed_teams,
+    cost_rows,
+    finding_groups,
+    headline,
+    loss_line,
+    place,
+    policy_lines,
+    setting_lines,
+    team_rows,
+    unknown_lines,
+)
+from hpkit.review.words import plural
+
+__all__ = ["as_text"]
+
+_MOST = 40
+_INDENT = "  "
+
+
+def as_text(review: Review, *, width: int = 100) -> str:
+    """Return the review as text; lists longer than a screen are cut, and say how much is left out."""
+    lines = [headline(review), f"compared with {review.base} ({review.commit[:12]})"]
+    for note in review.notes:
+        lines += _folded(f"note: {note}", width)
+    for file in review.files:
+        if finding_groups(file.findings):
+            lines += ["", file.file, *_findings(file.findings, width)]
+    for stack in review.stacks:
+        lines += ["", *_stack(stack, width)]
+    return "\n".join(lines)
+
+
+def _stack(stack: StackReview, width: int) -> Iterator[str]:
+    yield f"{stack.stack}: {stack.verdict} ({stack.status}; {stack.why})"
+    if stack.note:
+        yield from _folded(stack.note, width)
+    yield from _section("watch", [caution.message for caution in stack.cautions], width)
+    yield from _findings(stack.findings, width)
+    yield from _section("loses", [loss_line(loss) for loss in stack.losses], width)
+    yield from _preview(stack.preview, width)
+    if stack.status in ("unchanged", "unreadable"):
+        return
+    teams = changed_teams(stack)
+    yield from _table("teams", TEAM_HEAD, [row for team in teams for row in team_rows(team)])
+    yield from _section("settings", [line for team in teams for line in setting_lines(team)], width)
+    yield from _section("policy", list(policy_lines(stack)), width)
+    yield from _table(
+        "capacity, in instances",
+        ("instance type", "guaranteed", "at most", "quota", "unreserved"),
+        list(capacity_rows(stack)),
+    )
+    yield from _table("cost a month, on demand", ("capacity", "before", "after", "change"), list(cost_rows(stack)))
+    yield from _section("", list(unknown_lines(stack)), width)
+    resources = stack.diff.resources if stack.diff else ()
+    yield from _section("resources", [f"{each.action} {each.kind} {each.name}" for each in resources], width)
+
+
+def _findings(changes: FindingChanges, width: int) -> Iterator[str]:
+    for group in finding_groups(changes):
+        lines = [
+            f"{place(each)} {each.severity} {each.rule} {each.path}: {each.message}. {each.fix}"
+            for each in group.findings
+        ]
+        yield from _section(f"{group.title.lower()} findings", lines, width)
+
+
+def _preview(preview: Preview | None, width: int) -> Iterator[str]:
+    if preview is None:
+        return
+    lines = [f"error: {problem}" for problem in preview.problems]
+    lines += [
+        f"{each.action} {each.type} {each.name}" + (f" ({', '.join(each.properties)})" if each.properties else "")
+        for each in preview.steps
+    ]
+    yield from _section("preview", [*lines, f"{plural(preview.unchanged, 'resource')} unchanged"], width)
+
+
+def _section(title: str, lines: Sequence[str], width: int) -> Iterator[str]:
+    if not lines:
+        return
+    if title:
+        yield f"{_INDENT}{title}:"
+    for line in lines[:_MOST]:
+        yield from _folded(line, width, "    ")
+    if len(lines) > _MOST:
+        yield f"    … {len(lines) - _MOST} more; --format html or json has all"
+
+
+def _table(title: str, head: Row, rows: Sequence[Row]) -> Iterator[str]:
+    if not rows:
+        return
+    shown = [head, *rows[:_MOST]]
+    widths = [max(len(row[index]) for row in shown) for index in range(len(head))]
+    yield f"{_INDENT}{title}:"
+    for row in shown:
+        cells = (cell.ljust(size) for cell, size in zip(row, widths, strict=True))
+        yield f"    {'  '.join(cells)}".rstrip()
+    if len(rows) > _MOST:
+        yield f"    … {len(rows) - _MOST} more rows; --format html or json has all"
+
+
+def _folded(line: str, width: int, indent: str = _INDENT) -> Iterable[str]:
+    return textwrap.wrap(
+        _printable(line),
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _printable(text: str) -> str:
+    """Replace control characters: what a file holds must not steer the reader's terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,208 @@
+"""What to watch in a change: replacements, refusals, types that leave, borrowing that ends, access that opens.
+
+Sources: UpdateCluster of the SageMaker API (a cluster's name, VpcConfig and orchestrator, a group's type, zone and
+capacity type cannot change); aws.ec2.Vpc and aws.ec2.Subnet (ranges replace); EKS user guide, cluster versions
+(one minor version at a time, never back).
+"""
+
+from collections.abc import Iterator
+
+from hpkit.checks.registry import amount, listing
+from hpkit.plan.diff import PlanDiff
+from hpkit.plan.model import Plan
+from hpkit.review.model import Caution, Verdict
+from hpkit.review.sharing import sharing_cautions
+from hpkit.review.words import arrow, count, maximum, plural
+
+__all__ = ["cautions_of"]
+
+_STATE = {"cluster": "its nodes and what runs on them", "eks": "everything in it", "vpc": "everything in it"}
+
+
+def cautions_of(diff: PlanDiff) -> tuple[Caution, ...]:
+    """Return what to watch, what blocks first."""
+    found = list(_stack(diff))
+    if diff.before is not None and diff.after is not None:
+        before, after = diff.before, diff.after
+        found += [
+            *_replacements(before, after),
+            *_refusals(before, after),
+            *_versions(before, after),
+            *_access(before, after),
+        ]
+        found += [*_capacity(diff), *sharing_cautions(diff)]
+    return tuple(sorted(found, key=lambda caution: caution.verdict != "blocked"))
+
+
+def _stack(diff: PlanDiff) -> Iterator[Caution]:
+    if diff.before is not None and diff.after is None:
+        yield Caution(
+            "stack-leaves",
+            "attention",
+            diff.stack,
+            f"{diff.stack} is no longer described, and nothing deletes what it created: run "
+            f"`pulumi destroy --stack {diff.stack}` from the old commit first, if it is deployed",
+        )
+
+
+def _replacements(before: Plan, after: Plan) -> Iterator[Caution]:
+    reasons: dict[str, list[str]] = {"vpc": [], "eks": [], "cluster": []}
+    old, new = before.spec, after.spec
+    everything = [f"region {old.region} → {new.region}"] if old.region != new.region else []
+    existing = [spec.network.existing.vpc_id if spec.network.existing else None for spec in (old, new)]
+    if existing[0] != existing[1]:
+        reasons["vpc"].append(f"vpc {existing[0] or 'created'} → {existing[1] or 'created'}")
+    elif existing[0] is None and old.network.vpc_cidr != new.network.vpc_cidr:
+        reasons["vpc"].append(f"vpcCidr {old.network.vpc_cidr} → {new.network.vpc_cidr}")
+    eks = [spec.eks.existing.name if spec.eks.existing else None for spec in (old, new)]
+    if eks[0] != eks[1]:
+        reasons["eks"].append(f"cluster {eks[0] or 'created'} → {eks[1] or 'created'}")
+    reasons["eks"] += [f"its VPC: {reason}" for reason in reasons["vpc"]]
+    if old.cluster.name != new.cluster.name:
+        reasons["cluster"].append(f"name {old.cluster.name} → {new.cluster.name}")
+    reasons["cluster"] += [*_subnets(before, after), *(f"its EKS cluster: {reason}" for reason in reasons["eks"])]
+    for what, why in reasons.items():
+        causes = [*everything, *why]
+        if causes:
+            yield _replacement(what, causes, allowed=what in new.allow_replace)
+
+
+def _subnets(before: Plan, after: Plan) -> list[str]:
+    """Return what differs in the VpcConfig that the cluster was created with, beyond the VPC itself."""
+    old, new = ({zone.availability_zone: zone for zone in plan.network.zones} for plan in (before, after))
+    found = [
+        f"subnet of {zone} {_place(old.get(zone))} → {_place(new.get(zone))}"
+        for zone in sorted(old.keys() | new.keys())
+        if old.get(zone) != new.get(zone)
+    ]
+    groups = [
+        set(plan.spec.network.existing.security_group_ids) if plan.spec.network.existing else set[str]()
+        for plan in (before, after)
+    ]
+    if all(groups) and groups[0] != groups[1]:
+        found.append(f"security groups {', '.join(sorted(groups[0]))} → {', '.join(sorted(groups[1]))}")
+    return found
+
+
+def _place(zone: object) -> str:
+    return str(getattr(zone, "node_cidr", None) or getattr(zone, "subnet_id", None) or "none")
+
+
+def _replacement(what: str, causes: list[str], *, allowed: bool) -> Caution:
+    name = {"vpc": "the VPC", "eks": "the EKS cluster", "cluster": "the HyperPod cluster"}[what]
+    end = (
+        f"allowReplace names {what}, so it will be done"
+        if allowed
+        else f"the preview fails unless allowReplace names {what}"
+    )
+    verdict: Verdict = "attention" if allowed else "blocked"
+    return Caution(
+        f"replace-{what}",
+        verdict,
+        what,
+        f"{name} will be replaced, and {_STATE[what]} with it ({'; '.join(causes)}); {end}",
+    )
+
+
+def _refusals(before: Plan, after: Plan) -> Iterator[Caution]:
+    old = {group.spec.name: group for group in before.groups}
+    for group in after.groups:
+        was = old.get(group.spec.name)
+        if was is None:
+            continue
+        pairs = (
+            ("instanceType", was.spec.instance_type, group.spec.instance_type),
+            ("availabilityZone", was.spec.availability_zone, group.spec.availability_zone),
+            ("capacityType", was.spec.capacity_type, group.spec.capacity_type),
+            ("threadsPerCore", was.spec.threads_per_core, group.spec.threads_per_core),
+        )
+        for key, then, now in pairs:
+            if then != now:
+                yield Caution(
+                    "refused",
+                    "blocked",
+                    group.spec.name,
+                    f"{key} of instance group {group.spec.name} {then or 'unset'} → {now or 'unset'}: the service "
+                    "refuses this on a group that exists; give the group a new name and remove the old one",
+                )
+
+
+def _versions(before: Plan, after: Plan) -> Iterator[Caution]:
+    old, new = before.spec.eks.version, after.spec.eks.version
+    if old == new or before.spec.eks.existing or after.spec.eks.existing:
+        return
+    minors = [_minor(old), _minor(new)]
+    if minors[0] is None or minors[1] is None:
+        return
+    steps = minors[1] - minors[0]
+    change = f"Kubernetes {old} → {new}"
+    if steps == 1:
+        yield Caution("version", "attention", "eks", f"{change}: cannot be undone; nodes follow by an AMI update")
+    else:
+        why = "EKS never goes back a version" if steps < 0 else "EKS goes up one minor version at a time"
+        yield Caution("version", "blocked", "eks", f"{change}: {why}")
+
+
+def _minor(version: str) -> int | None:
+    major, _, minor = version.partition(".")
+    return int(minor) if major == "1" and minor.isdecimal() else None
+
+
+def _access(before: Plan, after: Plan) -> Iterator[Caution]:
+    old, new = before.spec, after.spec
+    if old.protect and not new.protect:
+        yield Caution(
+            "unprotected", "attention", "protect", "deletion protection of cluster, EKS, VPC and buckets is turned off"
+        )
+    gained = [role for role in new.eks.administrators if role not in old.eks.administrators]
+    if gained:
+        yield Caution(
+            "administrators", "attention", "eks", f"{plural(len(gained), 'new administrator')}: {listing(gained)}"
+        )
+    opened = [cidr for cidr in new.eks.endpoint.public_cidrs if cidr not in old.eks.endpoint.public_cidrs]
+    if new.eks.endpoint.public and (opened or not old.eks.endpoint.public):
+        ranges = listing(opened or list(new.eks.endpoint.public_cidrs)) or "any address"
+        yield Caution("endpoint", "attention", "eks", f"the Kubernetes API opens to {ranges}")
+
+
+def _capacity(diff: PlanDiff) -> Iterator[Caution]:
+    for change in diff.capacity:
+        name = change.instance_type
+        if change.present.before and not change.present.after:
+            quota = f"; teams still have quota for {amount(count(change.quota.after))}" if change.quota.after else ""
+            yield Caution(
+                "type-leaves",
+                "attention",
+                name,
+                f"{name} leaves: {change.guaranteed.before} guaranteed and {maximum(change, after=False)} at most "
+                f"go, with what runs on them{quota}",
+            )
+        elif count(change.guaranteed.after) < count(change.guaranteed.before):
+            yield Caution(
+                "fewer-nodes",
+                "attention",
+                name,
+                f"guaranteed {name} {arrow(str(change.guaranteed.before), str(change.guaranteed.after))}: "
+                "the service chooses which nodes go, and what runs on them is evicted",
+            )
+        yield from _limit(diff, name)
+
+
+def _limit(diff: PlanDiff, name: str) -> Iterator[Caution]:
+    """Say where what Karpenter may add no longer covers what elastic quota counts on."""
+    change = next(each for each in diff.capacity if each.instance_type == name)
+    most, quota = change.maximum.after, change.quota.after
+    fell = most is not None and (change.maximum.before is None or most < change.maximum.before)
+    if not fell or not change.present.before or most is None or quota is None or quota <= most:
+        return
+    who = [
+        team.name for team in diff.teams for share in team.shares if share.instance_type == name and share.elastic.after
+    ]
+    if who:
+        yield Caution(
+            "limit-below-elastic",
+            "attention",
+            name,
+            f"{name} may grow to {most} instead of {maximum(change, after=False)}, and teams count on {amount(quota)} "
+            f"(elastic: {listing(who)})",
+        )

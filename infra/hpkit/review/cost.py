@@ -1,0 +1,80 @@
+"""Monthly cost of a plan's instances, on demand: what stands always, and the most that Karpenter may add.
+
+Does not: price Spot, training plans, volumes, data transfer, EKS or the network; the price table has none of them.
+"""
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+
+from hpkit.catalog import find_instance_type
+from hpkit.catalog.prices import monthly_price
+from hpkit.plan.capacity import pool_instances
+from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan
+from hpkit.review.model import Cost
+
+__all__ = ["Price", "guaranteed_cost", "maximum_cost", "total"]
+
+Price = Callable[[str, str], Decimal | None]
+
+
+def guaranteed_cost(plan: Plan, price: Price = monthly_price) -> Cost:
+    """Return the cost of the groups whose instances stand always."""
+    region = plan.spec.region
+    parts = [
+        _group(group, region, price) for group in plan.groups if not group.autoscaled and group.spec.instance_count
+    ]
+    return total(parts)
+
+
+def maximum_cost(plan: Plan, price: Price = monthly_price) -> Cost:
+    """Return the guaranteed cost plus every NodePool filled to its limits with its dearest type."""
+    spot = {group.node_class for group in plan.groups if group.spec.capacity_type == "Spot"}
+    pools = [
+        Cost(Decimal(0), (f"Spot instances of NodePool {pool.spec.name}",))
+        if pool.spec.node_class in spot
+        else _pool(pool, plan.spec.region, price)
+        for pool in plan.node_pools
+        if pool.instance_types
+    ]
+    return total([guaranteed_cost(plan, price), *pools])
+
+
+def total(parts: Iterable[Cost | None]) -> Cost:
+    """Return the sum; what is not there costs nothing."""
+    known = [part for part in parts if part is not None]
+    return Cost(
+        sum((part.known for part in known), Decimal(0)),
+        tuple(name for part in known for name in part.unknown),
+        tuple(name for part in known for name in part.unbounded),
+    )
+
+
+def _group(group: GroupPlan, region: str, price: Price) -> Cost:
+    """Price a group; of a flexible one the cheapest type, with the rest unknown, since the service chooses."""
+    spec = group.spec
+    if spec.capacity_type == "Spot" or spec.training_plan_arn is not None:
+        why = "Spot" if spec.capacity_type == "Spot" else "training plan"
+        return Cost(Decimal(0), (f"{spec.instance_count} × {' | '.join(spec.types)} ({why})",))
+    prices = [price(name, region) for name in spec.types]
+    known = [each for each in prices if each is not None]
+    label = f"{spec.instance_count} × {' | '.join(spec.types)}"
+    if not known or len(known) < len(prices):
+        return Cost(Decimal(0), (label,))
+    if len(set(known)) > 1:
+        return Cost(min(known) * spec.instance_count, (f"{label} above the cheapest type",))
+    return Cost(known[0] * spec.instance_count)
+
+
+def _pool(pool: NodePoolPlan, region: str, price: Price) -> Cost:
+    name = pool.spec.name
+    costs: list[Decimal] = []
+    for kind in pool.instance_types:
+        instance = find_instance_type(kind)
+        most = pool_instances(pool.spec.limits, instance) if instance else None
+        if most is None:
+            return Cost(Decimal(0), (), (f"NodePool {name}",))
+        each = price(kind, region)
+        if each is None and most:
+            return Cost(Decimal(0), (f"NodePool {name} (up to {most} × {kind})",))
+        costs.append((each or Decimal(0)) * most)
+    return Cost(max(costs, default=Decimal(0)))

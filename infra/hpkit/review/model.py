@@ -1,0 +1,154 @@
+"""The review as frozen records: verdict, findings, teams, capacity, cost, what to watch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from hpkit.checks import Finding
+from hpkit.plan.capacity import Amount
+from hpkit.plan.diff import Change, PlanDiff
+
+__all__ = [
+    "Caution",
+    "Cost",
+    "FileReview",
+    "FindingChanges",
+    "Loss",
+    "Preview",
+    "PreviewStep",
+    "Review",
+    "StackReview",
+    "Verdict",
+    "worst",
+]
+
+Verdict = Literal["ok", "attention", "blocked"]
+_ORDER: tuple[Verdict, ...] = ("ok", "attention", "blocked")
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the gravest verdict; ok when there is none."""
+    return max(verdicts, key=_ORDER.index, default="ok")
+
+
+@dataclass(frozen=True, slots=True)
+class FindingChanges:
+    """Findings by what the change did to them; places are the head's, of fixed ones the base's."""
+
+    new: tuple[Finding, ...]
+    fixed: tuple[Finding, ...]
+    remaining: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """Return the errors that stand after the change, new ones first."""
+        return tuple(finding for finding in (*self.new, *self.remaining) if finding.severity == "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """Something to watch: a code that tools can match, what it is about, and one sentence."""
+
+    code: str
+    verdict: Verdict
+    subject: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one team has less of; instance_type is empty for what is not counted in instances."""
+
+    team: str
+    what: str
+    instance_type: str
+    before: Amount
+    after: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars a month on demand.
+
+    known is the sum of what the price table has; unknown names what it lacks (`4 × ml.p5e.48xlarge`); unbounded
+    names NodePools without a limit, whose cost has none either.
+    """
+
+    known: Decimal
+    unknown: tuple[str, ...] = ()
+    unbounded: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Return whether known is the whole cost."""
+        return not self.unknown and not self.unbounded
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewStep:
+    """One resource of a real preview; properties are the names of what changes, never values."""
+
+    action: Literal["create", "update", "replace", "delete"]
+    type: str
+    name: str
+    urn: str
+    properties: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What `pulumi preview` said of a stack; problems are its errors, empty when it succeeded."""
+
+    steps: tuple[PreviewStep, ...]
+    unchanged: int
+    problems: tuple[str, ...]
+
+    def of(self, action: str) -> tuple[PreviewStep, ...]:
+        """Return the steps of one action."""
+        return tuple(step for step in self.steps if step.action == action)
+
+
+@dataclass(frozen=True, slots=True)
+class FileReview:
+    """Findings of an organization file that concern all of its stacks."""
+
+    file: str
+    findings: FindingChanges
+
+
+@dataclass(frozen=True, slots=True)
+class StackReview:
+    """One stack that the change touches.
+
+    diff is None where a side could not be read; note says which. before and after of cost are None where the
+    stack is not there or could not be read.
+    """
+
+    stack: str
+    file: str
+    why: str
+    status: Literal["added", "removed", "changed", "unchanged", "unreadable"]
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    note: str
+    diff: PlanDiff | None
+    guaranteed_cost: Change[Cost]
+    maximum_cost: Change[Cost]
+    findings: FindingChanges
+    cautions: tuple[Caution, ...]
+    losses: tuple[Loss, ...]
+    preview: Preview | None
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Everything about one change; notes say what a reader must know of its scope."""
+
+    base: str
+    commit: str
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    files: tuple[FileReview, ...]
+    stacks: tuple[StackReview, ...]

@@ -1,0 +1,163 @@
+"""Rows that every readable format shows: headline, teams, capacity, cost, findings, as plain text cells."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hpkit.checks import Finding
+from hpkit.plan.capacity import Amount
+from hpkit.plan.diff import Change, TeamChange
+from hpkit.review.model import FindingChanges, Loss, Review, StackReview, Verdict
+from hpkit.review.words import arrow, cost, cost_change, maximum, plural, quantity
+
+__all__ = [
+    "TEAM_HEAD",
+    "VERDICTS",
+    "Row",
+    "capacity_rows",
+    "changed_teams",
+    "cost_rows",
+    "finding_groups",
+    "headline",
+    "loss_line",
+    "place",
+    "policy_lines",
+    "setting_lines",
+    "team_rows",
+    "unknown_lines",
+]
+
+VERDICTS: dict[Verdict, str] = {
+    "ok": "OK: nothing is lost and nothing is wrong",
+    "attention": "Attention: look at what follows before it lands",
+    "blocked": "Blocked: this cannot be deployed as it is",
+}
+TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "weight", "preemption")
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """Findings under one heading."""
+
+    title: str
+    findings: tuple[Finding, ...]
+
+
+def headline(review: Review) -> str:
+    """Return the verdict in one line."""
+    if not review.stacks and not review.files:
+        return "OK: no stack is touched"
+    return VERDICTS[review.verdict]
+
+
+def _both(change: Change[Amount] | Change[int]) -> str:
+    return arrow(quantity(change.before), quantity(change.after))
+
+
+def _text(change: Change[str]) -> str:
+    return arrow(change.before or "–", change.after or "–")
+
+
+def changed_teams(stack: StackReview) -> list[TeamChange]:
+    """Return teams that differ: first those that lose a guarantee, then edited ones, then the rest."""
+    if stack.diff is None:
+        return []
+    losing = {loss.team: position for position, loss in reversed(list(enumerate(stack.losses)))}
+    last = len(stack.losses)
+    teams = [team for team in stack.diff.teams if team.changed]
+    return sorted(teams, key=lambda team: (not team.edited, losing.get(team.name, last), team.name))
+
+
+def team_rows(team: TeamChange) -> Iterator[Row]:
+    """Return a row an instance type; the team's settings stand in its first."""
+    settings = (_both(team.weight), _text(team.preempt))
+    for index, share in enumerate(team.shares):
+        firm = _both(share.guarantee)
+        if share.elastic.before or share.elastic.after:
+            firm += f" (elastic {_both(share.elastic)})"
+        cells = (share.instance_type, firm, _both(share.borrowable), _both(share.lendable))
+        yield (team.name, *cells, *(settings if index == 0 else ("", "")))
+    if not team.shares:
+        yield (team.name, "–", "–", "–", "–", *settings)
+
+
+def setting_lines(team: TeamChange) -> Iterator[str]:
+    """Return what changes of a team beside the table."""
+    if not team.present.before:
+        yield f"{team.name}: new here"
+    elif not team.present.after:
+        yield f"{team.name}: gone here"
+    else:
+        if team.strategy.changed:
+            yield f"{team.name}: strategy {_text(team.strategy)}"
+        if team.borrow_limit.changed:
+            before, after = (
+                f"{value} %" if value is not None else "the default of 50 %"
+                for value in (team.borrow_limit.before, team.borrow_limit.after)
+            )
+            yield f"{team.name}: borrowLimit {before} → {after}"
+    for word, members in (("gains", team.members_added), ("loses", team.members_removed)):
+        for member in members:
+            yield f"{team.name}: {word} member {member}"
+
+
+def capacity_rows(stack: StackReview) -> Iterator[Row]:
+    """Return a row an instance type: guaranteed, at most, reserved and elastic quota, unreserved."""
+    for change in stack.diff.capacity if stack.diff else ():
+        most = arrow(maximum(change, after=False), maximum(change, after=True))
+        yield (change.instance_type, _both(change.guaranteed), most, _both(change.quota), _both(change.unreserved))
+
+
+def cost_rows(stack: StackReview) -> Iterator[Row]:
+    """Return what guaranteed and maximum capacity cost a month: before, after, difference."""
+    for name, change in (("guaranteed", stack.guaranteed_cost), ("maximum", stack.maximum_cost)):
+        yield (name, cost(change.before), cost(change.after), cost_change(change))
+
+
+def unknown_lines(stack: StackReview) -> Iterator[str]:
+    """Return what the cost lacks, said once."""
+    sides = [
+        side
+        for change in (stack.guaranteed_cost, stack.maximum_cost)
+        for side in (change.before, change.after)
+        if side is not None
+    ]
+    unknown = sorted({name for side in sides for name in side.unknown})
+    unbounded = sorted({name for side in sides for name in side.unbounded})
+    if unknown:
+        yield f"price not known: {', '.join(unknown)}"
+    if unbounded:
+        yield f"no limit: {', '.join(unbounded)}"
+
+
+def policy_lines(stack: StackReview) -> Iterator[str]:
+    """Return what changes of the cluster policy and its priority classes."""
+    if stack.diff is None:
+        return
+    for key, change in stack.diff.policy.items():
+        if change.changed:
+            yield f"{key}: {_text(change)}"
+    for name, weight in stack.diff.priority_classes.items():
+        if weight.changed:
+            yield f"priority class {name}: weight {_both(weight)}"
+
+
+def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
+    """Return the groups that have findings."""
+    groups = (("New", changes.new), ("Fixed", changes.fixed), ("Still there", changes.remaining))
+    return [FindingGroup(title, findings) for title, findings in groups if findings]
+
+
+def place(finding: Finding) -> str:
+    """Return file and line."""
+    return f"{finding.file}:{finding.line}"
+
+
+def loss_line(loss: Loss) -> str:
+    """Return a loss in one line."""
+    if loss.what == "queue":
+        return f"{loss.team}: its queue"
+    if loss.what == "access":
+        return f"{loss.team}: access of {plural(int(loss.before), 'member')}"
+    kind = f" of {loss.instance_type}" if loss.instance_type else ""
+    return f"{loss.team}: {loss.what}{kind} {quantity(loss.before)} → {quantity(loss.after)}"

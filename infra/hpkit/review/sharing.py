@@ -1,0 +1,119 @@
+"""What to watch in how teams share: borrowing that ends, queues and ranks that go, preemption that changes."""
+
+from collections.abc import Iterator
+
+from hpkit.checks.registry import amount, listing
+from hpkit.plan.diff import PlanDiff, ShareChange, TeamChange
+from hpkit.review.model import Caution
+from hpkit.review.words import arrow, count, less, quantity
+
+__all__ = ["sharing_cautions"]
+
+
+def sharing_cautions(diff: PlanDiff) -> Iterator[Caution]:
+    """Return what to watch between teams, of a stack that is there on both sides."""
+    yield from _borrowing(diff)
+    yield from _queues(diff)
+    yield from _ranks(diff)
+
+
+def _borrowing(diff: PlanDiff) -> Iterator[Caution]:
+    """Say whose borrowing ends because another lends less: their own limits would still allow it."""
+    shares = [(team, share) for team in diff.teams for share in team.shares]
+    for change in diff.capacity:
+        own = [(team, share) for team, share in shares if share.instance_type == change.instance_type]
+        victims = [(team, share) for team, share in own if _held_back(share)]
+        causes = [
+            f"{team.name} lends {arrow(quantity(share.lendable.before), quantity(share.lendable.after))}"
+            for team, share in own
+            if less(share.lendable)
+        ]
+        idle = diff.policy["idleResourceSharing"]
+        if idle.before == "Enabled" and (idle.changed or less(change.unreserved)):
+            causes.append(
+                "idle capacity is lent no more"
+                if idle.changed
+                else f"unreserved {arrow(quantity(change.unreserved.before), quantity(change.unreserved.after))}"
+            )
+        if victims and causes:
+            said = [
+                f"{team.name} {arrow(quantity(share.borrowable.before), quantity(share.borrowable.after))}"
+                for team, share in victims
+            ]
+            yield Caution(
+                "borrowing",
+                "attention",
+                change.instance_type,
+                f"borrowing of {change.instance_type} depended on it: {listing(causes)}, so what others may borrow "
+                f"falls ({listing(said)})",
+            )
+
+
+def _held_back(share: ShareChange) -> bool:
+    return less(share.borrowable) and count(share.borrowable.after) < count(share.borrow_limit.after)
+
+
+def _queues(diff: PlanDiff) -> Iterator[Caution]:
+    for team in diff.teams:
+        if team.present.before and not team.present.after:
+            yield Caution(
+                "team-leaves",
+                "attention",
+                team.name,
+                f"{team.name} loses its queue here: its jobs can no longer be admitted; stop them before this lands",
+            )
+        elif team.present.before and team.preempt.changed:
+            yield _preemption(team)
+
+
+def _preemption(team: TeamChange) -> Caution:
+    effect = (
+        "a task of a higher priority class now evicts the team's own lower ones"
+        if team.preempt.after == "LowerPriority"
+        else "a task of a higher priority class now waits for the team's own lower ones"
+    )
+    change = arrow(str(team.preempt.before), str(team.preempt.after))
+    return Caution("preemption", "attention", team.name, f"preemptTeamTasks of {team.name} {change}: {effect}")
+
+
+def _ranks(diff: PlanDiff) -> Iterator[Caution]:
+    policy = diff.policy
+    governed = diff.before is not None and diff.before.policy is not None
+    if governed and diff.after is not None and diff.after.policy is None:
+        yield Caution(
+            "governance-leaves", "attention", "governance", "task governance is removed: queues, ranks and quota go"
+        )
+        return
+    for key in ("taskPrioritization", "fairShare", "idleResourceSharing"):
+        change = policy[key]
+        if governed and change.changed:
+            yield Caution(
+                "policy", "attention", key, f"{key} {arrow(str(change.before), str(change.after))}, for every team"
+            )
+    gone = [name for name, change in diff.priority_classes.items() if change.after is None]
+    if gone:
+        labels = listing([f"{name}-priority" for name in sorted(gone)])
+        yield Caution(
+            "priority-class-leaves", "attention", "priorityClasses", f"jobs that carry {labels} are no longer accepted"
+        )
+    yield from _order(diff)
+
+
+def _order(diff: PlanDiff) -> Iterator[Caution]:
+    """Say when classes that stay change places: tasks then evict those that used to evict them."""
+    kept = [
+        (name, change)
+        for name, change in diff.priority_classes.items()
+        if change.before is not None and change.after is not None
+    ]
+    old = [name for name, change in sorted(kept, key=lambda item: -(item[1].before or 0))]
+    new = [name for name, change in sorted(kept, key=lambda item: -(item[1].after or 0))]
+    if old != new:
+        weights = [
+            f"{name} {amount(change.before or 0)} → {amount(change.after or 0)}"
+            for name, change in kept
+            if change.changed
+        ]
+        yield Caution(
+            "priority-order", "attention", "priorityClasses", f"priority classes change places: {listing(weights)}"
+        )

@@ -1,0 +1,75 @@
+"""How the review says amounts, money and changes, alike in every format."""
+
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+
+from hpkit.checks.registry import amount
+from hpkit.plan.capacity import Amount
+from hpkit.plan.diff import CapacityChange, Change
+from hpkit.review.model import Cost
+
+__all__ = ["arrow", "cost", "cost_change", "count", "less", "maximum", "money", "plural", "quantity"]
+
+_CENT = Decimal("0.01")
+
+
+def plural(number: int, word: str) -> str:
+    """Return `1 team`, `2 teams`."""
+    return f"{number:,} {word}" + ("" if number == 1 else "s")
+
+
+def quantity(value: Amount | None) -> str:
+    """Return an amount, `–` for none."""
+    return "–" if value is None else amount(value)
+
+
+def count(value: Amount | None) -> Fraction:
+    """Return an amount as a number; what is not there counts nothing."""
+    return Fraction(value or 0)
+
+
+def arrow(before: str, after: str) -> str:
+    """Return `3 → 2`, or `3` where nothing changed."""
+    return after if before == after else f"{before} → {after}"
+
+
+def less(change: Change[Amount] | Change[int]) -> bool:
+    """Return whether an amount went down."""
+    return count(change.after) < count(change.before)
+
+
+def maximum(change: CapacityChange, *, after: bool) -> str:
+    """Return what a type may grow to on one side; `unbounded` where no limit bounds it."""
+    side = change.maximum.after if after else change.maximum.before
+    if side is not None:
+        return str(side)
+    present = change.present.after if after else change.present.before
+    return "unbounded" if present else "–"
+
+
+def money(value: Decimal) -> str:
+    """Return dollars; cents only where they matter."""
+    if abs(value) >= 100 or value == value.to_integral_value():
+        return f"${value.quantize(Decimal(1), ROUND_HALF_UP):,}"
+    return f"${value.quantize(_CENT, ROUND_HALF_UP):,}"
+
+
+def cost(value: Cost | None) -> str:
+    """Return a monthly cost; `at least` where a part is unknown, `unknown` where all of it is."""
+    if value is None:
+        return "–"
+    if value.complete:
+        return money(value.known)
+    return f"at least {money(value.known)}" if value.known else "unknown"
+
+
+def cost_change(change: Change[Cost]) -> str:
+    """Return the difference in dollars where it is known: what is unknown must be the same on both sides."""
+    before = change.before or Cost(Decimal(0))
+    after = change.after or Cost(Decimal(0))
+    if (sorted(before.unknown), sorted(before.unbounded)) != (sorted(after.unknown), sorted(after.unbounded)):
+        return "unknown"
+    difference = after.known - before.known
+    if not difference:
+        return "no change"
+    return f"{'+' if difference > 0 else '−'}{money(abs(difference))}"
