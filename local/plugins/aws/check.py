@@ -1,0 +1,91 @@
+"""Check: every property is one this stand-in knows, of the right type, and there when it must be."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from local.plugins.aws.kind import Kind, Prop
+from provider.check import Failure
+from provider.values import Props, is_unknown
+
+__all__ = ["DEFAULTS", "check", "named"]
+
+DEFAULTS = "__defaults"  # where the real provider, too, keeps the names of inputs it made up
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "json": (str,),
+    "policy": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "list": (list,),
+    "set": (list,),
+    "map": (dict,),
+    "object": (dict,),
+    "asset": (dict,),
+}
+_SUFFIX = 7
+
+
+def check(kind: Kind, inputs: Props) -> list[Failure]:
+    """Return everything that is wrong with the inputs."""
+    given = {name: value for name, value in inputs.items() if name != DEFAULTS}
+    return list(_object(kind.token, kind.spec, given, ""))
+
+
+def named(kind: Kind, name: str, *, old: Props, new: Props, seed: bytes) -> Props:
+    """Return the inputs with a name made up where the program gives none; the one made up before stays."""
+    key = kind.autoname
+    if key is None or key in new or f"{key}Prefix" in new:
+        return new
+    if key in old.get(DEFAULTS, []):
+        return {**new, key: old[key], DEFAULTS: [key]}
+    suffix = "".join(random.Random(seed or None).choices("0123456789abcdef", k=_SUFFIX))  # noqa: S311 - no secret
+    made = f"{name[: kind.longest_name - _SUFFIX - 1]}-{suffix}"
+    return {**new, key: made.lower() if kind.service == "s3" else made, DEFAULTS: [key]}
+
+
+def _object(token: str, spec: Prop, value: Props, path: str) -> Iterator[Failure]:
+    for name, item in value.items():
+        inner = f"{path}.{name}" if path else name
+        member = spec.by_name.get(name)
+        if member is None:
+            yield Failure(inner, _unknown(token, spec, name))
+        else:
+            yield from _value(token, member, item, inner)
+    for member in spec.members:
+        if member.required and member.name not in value:
+            yield Failure(f"{path}.{member.name}" if path else member.name, "is required")
+
+
+def _unknown(token: str, spec: Prop, name: str) -> str:
+    near = difflib.get_close_matches(name, spec.by_name, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(spec.by_name))}"
+    return f"the local cloud's {token} has no property {name!r}; {hint}"
+
+
+def _value(token: str, spec: Prop, value: Any, path: str) -> Iterator[Failure]:
+    if is_unknown(value):
+        return
+    wanted = _TYPES[spec.kind]
+    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+        yield Failure(path, f"{value!r} is not of type {spec.kind}")
+    elif spec.kind in ("json", "policy"):
+        yield from _document(value, path)
+    elif spec.members and isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict):
+                yield from _object(token, spec, item, f"{path}[{index}]")
+    elif spec.members:
+        yield from _object(token, spec, value, path)
+
+
+def _document(value: str, path: str) -> Iterator[Failure]:
+    try:
+        json.loads(value)
+    except ValueError as error:
+        yield Failure(path, f"is not a JSON document: {error}")

@@ -1,0 +1,103 @@
+"""What differs between what is live and what is wanted, and what is live in the words of the program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from local.plugins.aws.check import DEFAULTS
+from local.plugins.aws.kind import Kind, Prop
+from provider.diff import Change
+from provider.values import Props, walk_unknown
+
+__all__ = ["changes", "clashes", "inputs_of", "same"]
+
+
+def changes(kind: Kind, old: Props, new: Props) -> Iterator[Change]:
+    """Yield the properties that differ, tags left out."""
+    for prop in kind.spec.members:
+        if prop.name != "tags" and not _equal(prop, old.get(prop.name), new.get(prop.name)):
+            how = "add" if prop.name not in old else "delete" if prop.name not in new else "update"
+            yield Change(prop.name, how, prop.immutable)
+
+
+def clashes(kind: Kind, old: Props, new: Props) -> bool:
+    """Whether the old one must be gone before the new one can be: both would be called the same."""
+    if not kind.identity or kind.autoname in old.get(DEFAULTS, []):
+        return False
+    return all(old.get(name) == new.get(name) for name in kind.identity)
+
+
+def same(prop: Prop, one: Any, other: Any) -> bool:
+    """Whether two values mean the same: JSON without its layout, sets without order, IAM's lists of one."""
+    return bool(_plain(prop, one) == _plain(prop, other))
+
+
+def inputs_of(kind: Kind, stated: Props, live: Props) -> Props:
+    """Return what is live as the inputs that would say it, in the program's own form where it means the same."""
+    found: Props = {DEFAULTS: stated[DEFAULTS]} if DEFAULTS in stated else {}
+    for prop in kind.spec.members:
+        name = prop.name
+        if prop.write_only or name == "region":
+            if name in stated:
+                found[name] = stated[name]
+        elif name in stated:
+            if name in live:
+                found[name] = _projected(prop, stated[name], live[name])
+        elif name in live and not prop.computed and not _equal(prop, None, live[name]):
+            found[name] = live[name]
+    return found
+
+
+def _equal(prop: Prop, old: Any, new: Any) -> bool:
+    if any(walk_unknown(new)) or any(walk_unknown(old)):
+        return False
+    if new is None and (prop.computed or (prop.write_only and prop.default is None)):
+        return True
+    empty = prop.default if prop.default is not None else {"boolean": False}.get(prop.kind)
+    old, new = (empty if value is None or value in ("", [], {}) else value for value in (old, new))
+    if old is None or new is None:
+        return old is None and new is None
+    if prop.members and isinstance(old, dict) and isinstance(new, dict):
+        return all(_equal(member, old.get(member.name), new.get(member.name)) for member in prop.members)
+    if prop.members and isinstance(old, list) and isinstance(new, list) and prop.kind == "list":
+        inner = Prop("", "object", members=prop.members)
+        return len(old) == len(new) and all(_equal(inner, *pair) for pair in zip(old, new, strict=True))
+    return same(prop, old, new)
+
+
+def _projected(prop: Prop, stated: Any, live: Any) -> Any:
+    """Return the live value as far as the program says anything about it."""
+    if prop.members and isinstance(stated, dict) and isinstance(live, dict):
+        return {
+            name: _projected(prop.by_name[name], value, live[name]) if name in live else value
+            for name, value in stated.items()
+            if name in live or prop.by_name[name].write_only
+        }
+    if prop.members and isinstance(stated, list) and isinstance(live, list) and len(stated) == len(live):
+        inner = Prop("", "object", members=prop.members)
+        return [_projected(inner, *pair) for pair in zip(stated, live, strict=True)]
+    return stated if same(prop, stated, live) else live
+
+
+def _plain(prop: Prop, value: Any) -> Any:
+    if prop.kind in ("json", "policy") and isinstance(value, str):
+        try:
+            document = json.loads(value)
+        except ValueError:
+            return value
+        return _unlisted(document) if prop.kind == "policy" else document
+    if prop.kind == "set" and isinstance(value, list):
+        return sorted(json.dumps(item, sort_keys=True) for item in value)
+    return value
+
+
+def _unlisted(value: Any) -> Any:
+    """IAM takes a list of one for its only entry, and keeps lists in no order."""
+    if isinstance(value, dict):
+        return {key: _unlisted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        items = [_unlisted(item) for item in value]
+        return items[0] if len(items) == 1 else sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+    return value

@@ -1,0 +1,137 @@
+"""What is the same for every type: create, read, update and delete around a kind's own functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from local.plugins.aws.calls import Calls
+from local.plugins.aws.check import DEFAULTS
+from local.plugins.aws.diff import changes, inputs_of
+from local.plugins.aws.kind import Change, Kind, defaults
+from provider.diff import Change as Difference
+from provider.errors import PartlyDoneError, PluginError
+from provider.values import UNKNOWN, Props, is_unknown
+
+__all__ = ["Live", "create", "delete", "differences", "foreseen", "read", "update"]
+
+Tags = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Live:
+    """A resource as it is: what the engine keeps of it."""
+
+    resource_id: str
+    state: Props
+    inputs: Props
+
+
+def differences(kind: Kind, *, old: Props, new: Props, state: Props, common: Tags) -> list[Difference]:
+    """Return what differs; tags are compared with all that are there, those of the configuration included."""
+    found = list(changes(kind, old, new))
+    if kind.tagging:
+        wanted = _all_tags(new, common)
+        if is_unknown(wanted) or wanted != state.get("tagsAll", {}):
+            found.append(Difference("tags" if old.get("tags") != new.get("tags") else "tagsAll", "update"))
+    return found
+
+
+def foreseen(kind: Kind, new: Props, state: Props, common: Tags, region: str) -> Props:
+    """Return the outputs that a preview shows: what is computed is unknown until it is there."""
+    computed = dict.fromkeys(kind.computed, UNKNOWN) if not state else dict.fromkeys(kind.volatile, UNKNOWN)
+    kept = {name: state[name] for name in kind.computed if name in state}
+    tags = {"tagsAll": _all_tags(new, common)} if kind.tagging else {}
+    return {**_effective(kind, {}), **kept, **computed, "region": region, **_given(new), **tags}
+
+
+def create(kind: Kind, call: Calls, inputs: Props, common: Tags) -> Live:
+    """Make it; what fails after it exists leaves it in state, with the inputs that were surely carried out."""
+    wanted = _effective(kind, inputs)
+    if kind.tagging:
+        wanted["tagsAll"] = _all_tags(inputs, common)
+    resource_id = kind.create(call, wanted)
+    try:
+        call.task.touch()
+        if kind.wait:
+            kind.wait(call, resource_id, Change({}, wanted, frozenset(wanted)))
+        stated = frozenset(name for name in kind.later if name in wanted)
+        if stated and kind.update:
+            kind.update(call, resource_id, Change({}, wanted, stated))
+        return _seen(kind, call, resource_id, inputs=inputs, known=wanted, common=common)
+    except PluginError as error:
+        raise _partly(kind, error, resource_id, inputs, wanted) from None
+
+
+def read(kind: Kind, call: Calls, resource_id: str, *, inputs: Props, state: Props, common: Tags) -> Live | None:
+    """Return it as it is; None when it is gone. Without inputs it is an import."""
+    live = kind.read(call, resource_id, {**state, **_given(inputs)})
+    return None if live is None else _live(kind, call, resource_id, live, inputs, common)
+
+
+def update(kind: Kind, call: Calls, resource_id: str, *, old: Props, new: Props, state: Props, common: Tags) -> Live:
+    """Bring what is live to the new inputs."""
+    names = frozenset(change.path for change in changes(kind, old, new))
+    before, wanted = _effective(kind, old), _effective(kind, new)
+    known = {**state, **wanted}
+    if kind.tagging:
+        _retag(kind, call, resource_id, state=state, wanted=_all_tags(new, common))
+    if names and kind.update:
+        kind.update(call, resource_id, Change(before, known, names))
+    if kind.wait:
+        kind.wait(call, resource_id, Change(before, known, names))
+    return _seen(kind, call, resource_id, inputs=new, known=known, common=common)
+
+
+def delete(kind: Kind, call: Calls, resource_id: str, state: Props) -> None:
+    """Delete it; no error if it is gone."""
+    kind.delete(call, resource_id, _effective(kind, state))
+
+
+def _retag(kind: Kind, call: Calls, resource_id: str, *, state: Props, wanted: Tags) -> None:
+    there: Tags = state.get("tagsAll", {})
+    changed = {key: value for key, value in wanted.items() if there.get(key) != value}
+    dropped = sorted(there.keys() - wanted.keys())
+    if kind.tagging and (changed or dropped):
+        kind.tagging.change(call, resource_id, state, changed, dropped)
+
+
+def _seen(kind: Kind, call: Calls, resource_id: str, *, inputs: Props, known: Props, common: Tags) -> Live:
+    live = kind.read(call, resource_id, known)
+    if live is None:
+        raise PluginError(f"{resource_id} was made, and is not there any more.")
+    return _live(kind, call, resource_id, live, inputs, common)
+
+
+def _live(kind: Kind, call: Calls, resource_id: str, live: Props, inputs: Props, common: Tags) -> Live:
+    live = {name: value for name, value in live.items() if value is not None}
+    if kind.tagging:
+        tags = {key: value for key, value in live.pop("tags", {}).items() if not key.startswith("aws:")}
+        stated: Any = inputs.get("tags", {})
+        live["tagsAll"] = tags
+        live["tags"] = {k: v for k, v in tags.items() if k in stated or common.get(k) != v}
+    found = inputs_of(kind, inputs, live)
+    state = {**_effective(kind, {}), **live, "region": call.region, **_given(found)}
+    resource_id = str(state.pop("id", resource_id))
+    return Live(resource_id, state, found)
+
+
+def _partly(kind: Kind, error: PluginError, resource_id: str, inputs: Props, wanted: Props) -> PartlyDoneError:
+    # Only what cannot change is kept as an input: the next update then carries out all the rest.
+    fixed = {name for name, prop in kind.spec.by_name.items() if prop.immutable or prop.write_only}
+    kept = {name: value for name, value in inputs.items() if name in fixed or name in kind.identity}
+    state = {name: value for name, value in wanted.items() if name not in ("tags", "tagsAll")}
+    return PartlyDoneError(str(error), resource_id=resource_id, state=state, inputs=kept)
+
+
+def _effective(kind: Kind, inputs: Props) -> Props:
+    return {**defaults(kind.spec), **_given(inputs)}
+
+
+def _given(inputs: Props) -> Props:
+    return {name: value for name, value in inputs.items() if name != DEFAULTS}
+
+
+def _all_tags(inputs: Props, common: Tags) -> Any:
+    tags = inputs.get("tags", {})
+    return UNKNOWN if is_unknown(tags) else {**common, **tags}

@@ -1,0 +1,37 @@
+"""What all EC2 types share: their tags, and looking one up by its id."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from local.plugins.aws.calls import Calls
+from local.plugins.aws.kind import Tagging
+from local.plugins.aws.shapes import tag_list
+from provider.values import Props
+
+__all__ = ["TAGS", "found", "specifications"]
+
+
+def _change(call: Calls, resource_id: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    target = live.get("securityGroupRuleId") or live.get("allocationId") or resource_id
+    if changed:
+        call("CreateTags", Resources=[target], Tags=tag_list(changed))
+    if dropped:
+        call("DeleteTags", Resources=[target], Tags=[{"Key": key} for key in dropped])
+
+
+TAGS: Final = Tagging(_change, "CreateTags DeleteTags")
+
+
+def specifications(resource_type: str, wanted: Props) -> list[dict[str, Any]] | None:
+    """Return the tags of a resource about to be made."""
+    tags = tag_list(wanted.get("tagsAll", {}))
+    return [{"ResourceType": resource_type, "Tags": tags}] if tags else None
+
+
+def found(call: Calls, operation: str, member: str, **which: Any) -> dict[str, Any] | None:
+    """Return the one entry that a Describe call answers with; None when it is gone, or on its way out."""
+    answer = call.find(operation, **which)
+    entries: list[dict[str, Any]] = [] if answer is None else answer[member]
+    alive = [entry for entry in entries if str(entry.get("State", "")).lower() not in ("deleted", "deleting")]
+    return alive[0] if alive else None

@@ -1,0 +1,119 @@
+"""A Pulumi project of its own that makes whatever resources a table names, with the stand-in as its `aws` plugin."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.plugins.aws import VERSION
+from local.toolchain import tool_path
+
+ROOT = Path(__file__).parents[4]
+PROGRAM = '''
+import importlib
+import json
+import re
+from pathlib import Path
+
+import pulumi
+
+spec = json.loads(Path("spec.json").read_text())
+made = {}
+
+
+def resolved(value):
+    """`${name.attribute}` is an output of another resource, alone or inside a text."""
+    if isinstance(value, dict):
+        return {key: resolved(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [resolved(item) for item in value]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    parts = [getattr(made[n], a) if n else text for n, a, text in re.findall(r"\\$\\{(\\w+)\\.(\\w+)\\}|([^$]+)", value)]
+    return parts[0] if len(parts) == 1 else pulumi.Output.concat(*parts)
+
+
+for name, row in spec.items():
+    module, _, cls = row["type"].rpartition(".")
+    options = pulumi.ResourceOptions(depends_on=[made[other] for other in row.get("after", [])])
+    made[name] = getattr(importlib.import_module(f"pulumi_aws.{module}"), cls)(name, **resolved(row["inputs"]), opts=options)
+'''
+
+
+def install(home: Path) -> None:
+    """Put the launcher where the engine looks for installed plugins."""
+    folder = home / "plugins" / f"resource-aws-v{VERSION}"
+    folder.mkdir(parents=True)
+    launcher = folder / "pulumi-resource-aws"
+    path = os.pathsep.join([str(ROOT), str(ROOT / "infra")])
+    launcher.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec "{sys.executable}" -m local.plugins.aws "$@"\n')
+    launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+
+
+class Project:
+    """A Pulumi project in a folder of its own, with its own state; `spec` is resource name → type, inputs, after."""
+
+    def __init__(self, folder: Path, endpoint, *, program: str = PROGRAM) -> None:
+        try:
+            tools = [tool_path(name).parent for name in ("pulumi", "pulumi-language-python")]
+        except ToolError as error:
+            pytest.skip(str(error))
+        self.folder, self.endpoint, self.spec = folder, endpoint, {}
+        runtime = {"name": "python", "options": {"virtualenv": str(Path(sys.prefix))}}
+        (folder / "Pulumi.yaml").write_text(json.dumps({"name": "hpkit", "runtime": runtime}))
+        (folder / "__main__.py").write_text(textwrap.dedent(program))
+        (folder / "state").mkdir()
+        install(folder / "home")
+        self.environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([*map(str, tools), str(Path(sys.prefix) / "bin"), os.environ["PATH"]]),
+            "PULUMI_HOME": str(folder / "home"),
+            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": "local",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "PYTHONWARNINGS": "ignore",
+            "AWS_ENDPOINT_URL": endpoint.url,
+            "AWS_REGION": "us-west-2",
+        }
+        self.run("stack", "init", "dev")
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = ["pulumi", *arguments, "--non-interactive"]
+        result = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=300
+        )
+        assert "Traceback" not in result.stdout + result.stderr, result.stdout + result.stderr
+        assert not check or result.returncode == 0, result.stdout + result.stderr
+        return result
+
+    def write(self) -> None:
+        (self.folder / "spec.json").write_text(json.dumps(self.spec))
+
+    def steps(self) -> dict[str, dict]:
+        """Return the step of a preview by resource name, `same` and `read` left out."""
+        self.write()
+        steps = json.loads(self.run("preview", "--json").stdout)["steps"]
+        return {step["urn"].rpartition("::")[2]: step for step in steps if step["op"] not in ("same", "read")}
+
+    def preview(self) -> dict[str, str]:
+        """Return operation by resource name."""
+        return {name: step["op"] for name, step in self.steps().items()}
+
+    def up(self) -> subprocess.CompletedProcess[str]:
+        self.write()
+        return self.run("up", "--yes", "--skip-preview")
+
+    def resources(self) -> dict[str, dict]:
+        """Return what the state knows, by resource name."""
+        deployment = json.loads(self.run("stack", "export").stdout)["deployment"]
+        found = deployment.get("resources", [])
+        return {entry["urn"].rpartition("::")[2]: entry for entry in found}
