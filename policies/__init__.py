@@ -1,0 +1,1 @@
+"""The policy pack: what an organization demands of whatever is registered with the engine, whoever wrote it."""

@@ -1,0 +1,26 @@
+"""The policy pack: every policy by name of its family, handed to the engine."""
+
+from typing import Final
+
+import pulumi_policy as sdk
+
+from policies.adapter import to_pulumi
+from policies.model import Policy
+from policies.rules import capacity
+from policies.waivers import Ledger, configuration_policy
+
+__all__ = ["POLICIES", "run"]
+
+POLICIES: Final[tuple[Policy, ...]] = (*capacity.POLICIES,)
+
+
+def run() -> None:
+    """Serve the pack; the policy that judges the configuration comes last, when the others have spoken."""
+    ledger = Ledger()
+    sdk.PolicyPack(
+        name="hpkit", policies=[to_pulumi(policy, ledger) for policy in (*POLICIES, configuration_policy(ledger))]
+    )
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,145 @@
+"""From the pack's policies to those of the Pulumi SDK: values, levels, waivers."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pulumi_policy as sdk
+from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UnknownValueError
+
+from policies.model import UNKNOWN, Policy, Resource, Settings, Undecided, UnknownInputError, Violation
+from policies.waivers import WAIVERS, Ledger
+
+__all__ = ["plain", "to_pulumi"]
+
+
+def to_pulumi(policy: Policy, ledger: Ledger) -> sdk.Policy:
+    """Return a policy as the SDK takes it; what it finds goes through the ledger, which knows the waivers."""
+    level = sdk.EnforcementLevel(policy.level)
+    if policy.judge_stack is not None:
+        return sdk.StackValidationPolicy(
+            name=policy.name,
+            description=policy.description,
+            enforcement_level=level,
+            config_schema=_schema(policy),
+            validate=_stack_validation(policy, ledger),
+        )
+    return sdk.ResourceValidationPolicy(
+        name=policy.name,
+        description=policy.description,
+        enforcement_level=level,
+        config_schema=_schema(policy),
+        validate=_resource_validation(policy, ledger),
+        remediate=_remediation(policy) if policy.remedy else None,
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return a value of the SDK as plain data: UNKNOWN in place of an error, whole numbers as integers."""
+    if isinstance(value, Mapping):
+        return {key: _item(value, key) for key in value}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_item(value, index) for index in range(len(value))]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _item(container: Any, key: Any) -> Any:
+    try:
+        return plain(container[key])
+    except UnknownValueError:
+        return UNKNOWN
+
+
+def _schema(policy: Policy) -> sdk.PolicyConfigSchema | None:
+    parameters = (*policy.parameters, *((WAIVERS,) if policy.waivable else ()))
+    return sdk.PolicyConfigSchema(
+        {
+            parameter.name: {**parameter.schema, "description": parameter.description, "default": parameter.default}
+            for parameter in parameters
+        }
+    )
+
+
+def _settings(policy: Policy, config: Mapping[str, Any]) -> Settings:
+    return {**policy.defaults, **plain(config)}
+
+
+def _resource_validation(policy: Policy, ledger: Ledger) -> Callable[[sdk.ResourceValidationArgs, Any], None]:
+    def validate(args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
+        settings = _settings(policy, args.get_config())
+        ledger.observe(policy, settings)
+        if policy.judge is None or (policy.types and args.resource_type not in policy.types):
+            return
+        resource = _resource(args)
+        found = ledger.keep(policy, _until_unknown(policy.judge(resource, settings)), resource)
+        _report(found, report)
+
+    return validate
+
+
+def _stack_validation(policy: Policy, ledger: Ledger) -> Callable[[sdk.StackValidationArgs, Any], None]:
+    def validate(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
+        settings = _settings(policy, args.get_config())
+        ledger.observe(policy, settings)
+        if policy.judge_stack is None:
+            return
+        resources = [_resource(each) for each in args.resources]
+        _report(ledger.keep(policy, _until_unknown(policy.judge_stack(resources, settings)), None), report)
+
+    return validate
+
+
+def _remediation(policy: Policy) -> Callable[[sdk.ResourceValidationArgs], Any]:
+    def remediate(args: sdk.ResourceValidationArgs) -> Any:
+        if policy.remedy is None or (policy.types and args.resource_type not in policy.types):
+            return None
+        wanted = policy.remedy(_resource(args), _settings(policy, args.get_config()))
+        if not wanted:
+            return None
+        # Set in place: what the policy does not touch keeps its secrets and its unknown values.
+        props: Any = args.props
+        for name, value in wanted.items():
+            props[name] = value
+        return props
+
+    return remediate
+
+
+def _resource(args: sdk.ResourceValidationArgs | sdk.PolicyResource) -> Resource:
+    known: dict[str, Any] = {}
+    if isinstance(args, sdk.PolicyResource):
+        known["dependencies"] = tuple(each.urn for each in args.dependencies)
+        known["property_dependencies"] = {
+            name: tuple(each.urn for each in sources) for name, sources in args.property_dependencies.items()
+        }
+    return Resource(
+        type=args.resource_type,
+        name=args.name,
+        urn=args.urn,
+        props=plain(args.props),
+        protect=args.opts.protect,
+        provider=plain(args.provider.props) if args.provider else {},
+        **known,
+    )
+
+
+def _until_unknown(found: Iterable[Violation | Undecided]) -> Iterable[Violation | Undecided]:
+    try:
+        yield from found
+    except UnknownInputError as unknown:
+        yield Undecided(str(unknown))
+
+
+def _report(found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:
+    undecided: list[str] = []
+    for item in found:
+        if isinstance(item, Undecided):
+            undecided.append(item.message)
+        else:
+            report(f"{item.message}. {item.fix}", item.resource.urn if item.resource else None)
+    if undecided:
+        # The SDK's own way to say so: it becomes an advice, whatever the policy's level is.
+        unknown = UnknownValueError(UNKNOWN_OBJECT_VALUE, [])
+        unknown.message = "; ".join(undecided)
+        raise unknown

@@ -1,0 +1,143 @@
+"""What a policy is, and what it sees: plain frozen data that knows nothing of how Pulumi calls it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Literal
+
+__all__ = [
+    "UNKNOWN",
+    "Judgement",
+    "Level",
+    "Parameter",
+    "Policy",
+    "Resource",
+    "Settings",
+    "Undecided",
+    "Unknown",
+    "UnknownInputError",
+    "Violation",
+    "decided",
+    "of_type",
+]
+
+Level = Literal["advisory", "mandatory", "remediate", "disabled"]
+Settings = Mapping[str, Any]
+
+
+class Unknown(Enum):
+    """The one value that stands for an input that is not known before it has been made."""
+
+    UNKNOWN = "unknown"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+
+
+class UnknownInputError(Exception):
+    """A rule asked for an input that is not known yet."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is not known before the update")
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource as it is registered: inputs for resource policies, outputs for stack policies.
+
+    property_dependencies: input → URNs that it comes from; the engine tells it to stack policies only.
+    """
+
+    type: str
+    name: str
+    urn: str
+    props: Mapping[str, Any]
+    protect: bool = False
+    provider: Mapping[str, Any] = field(default_factory=dict)
+    dependencies: tuple[str, ...] = ()
+    property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """Return the input at a dotted path, or default; raises UnknownInputError where it is not known yet."""
+        value = self.peek(path, default)
+        if value is UNKNOWN:
+            raise UnknownInputError(path)
+        return value
+
+    def peek(self, path: str, default: Any = None) -> Any:
+        """Return the input at a dotted path, UNKNOWN included; an unknown parent makes its children unknown."""
+        value: Any = self.props
+        for step in path.split("."):
+            if value is UNKNOWN:
+                return UNKNOWN
+            if not isinstance(value, Mapping) or value.get(step) is None:
+                return default
+            value = value[step]
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What is wrong with the values in it, and how to mend it; resource is the one to blame, in a stack policy."""
+
+    message: str
+    fix: str
+    resource: Resource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """What could not be judged, and why; it is reported as advice, and never accuses."""
+
+    message: str
+    resource: Resource | None = None
+
+
+Judgement = Iterator[Violation | Undecided]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a policy: its JSON schema, with the default of the pack."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    default: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy as data: exactly one of judge (of a resource) and judge_stack (of all of them) is given.
+
+    types are the resource types that judge is called for, empty for all. remedy returns the inputs to set, for the
+    organizations that choose the level `remediate`.
+    """
+
+    name: str
+    description: str
+    level: Level = "mandatory"
+    types: tuple[str, ...] = ()
+    judge: Callable[[Resource, Settings], Judgement] | None = None
+    judge_stack: Callable[[Sequence[Resource], Settings], Judgement] | None = None
+    remedy: Callable[[Resource, Settings], Mapping[str, Any]] | None = None
+    parameters: tuple[Parameter, ...] = ()
+    waivable: bool = True
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Return parameter → default."""
+        return {parameter.name: parameter.default for parameter in self.parameters}
+
+
+def of_type(resources: Iterable[Resource], *types: str) -> list[Resource]:
+    """Return the resources of some types, in the order of registration."""
+    return [resource for resource in resources if resource.type in types]
+
+
+def decided(judgement: Judgement, resource: Resource) -> Judgement:
+    """Pass a judgement on one resource on; an unknown input ends it as undecided, and leaves the others judged."""
+    try:
+        yield from judgement
+    except UnknownInputError as unknown:
+        yield Undecided(f"{resource.name}: {unknown}", resource)

@@ -1,0 +1,124 @@
+"""Waivers: which violations an organization accepts, for what reason and until when."""
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
+
+__all__ = ["WAIVERS", "Ledger", "configuration_policy"]
+
+WAIVERS = Parameter(
+    "waivers",
+    "Violations that are accepted, by the name of the resource, with reason and end date.",
+    {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["resource", "reason", "until"],
+            "additionalProperties": False,
+            "properties": {
+                "resource": {"type": "string", "minLength": 1},
+                "reason": {"type": "string", "minLength": 1},
+                "until": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
+            },
+        },
+    },
+    [],
+)
+_CONFIGURATION = "policy-configuration"
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one policy was configured with, and the names of resources that it accused or could not judge."""
+
+    policy: Policy
+    settings: Settings
+    accused: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
+
+
+class Ledger:
+    """What the policies of one run have said, so that the last of them can judge the waivers.
+
+    The engine calls the resource policies one resource at a time; only here do they come together.
+    """
+
+    def __init__(self, today: datetime.date | None = None) -> None:
+        self._today = today
+        self._seen: dict[str, _Seen] = {}
+
+    @property
+    def today(self) -> datetime.date:
+        """Return the day on which waivers are judged."""
+        return self._today or datetime.datetime.now(tz=datetime.UTC).date()
+
+    def observe(self, policy: Policy, settings: Settings) -> None:
+        """Take note that a policy runs, and of its configuration."""
+        self._seen.setdefault(policy.name, _Seen(policy, settings))
+
+    def keep(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Judgement:
+        """Pass on what no valid waiver covers; resource is the one judged, in a resource policy."""
+        seen = self._seen[policy.name]
+        waived = {waiver["resource"] for waiver in self._waivers(seen) if not self._ended(waiver)}
+        for item in found:
+            blamed = item.resource or resource
+            name = blamed.name if blamed else ""
+            if isinstance(item, Undecided):
+                seen.unsure.add(name)
+                yield item
+                continue
+            seen.accused.add(name)
+            if name not in waived:
+                yield item
+
+    def judge(self, _resources: Sequence[Resource], _settings: Settings) -> Judgement:
+        """Say which parameters no policy has, and which waivers have ended, waive nothing, or may not be."""
+        for seen in self._seen.values():
+            known = {parameter.name for parameter in seen.policy.parameters}
+            for name in sorted(set(seen.settings) - known - {WAIVERS.name}):
+                yield Violation(
+                    f"{seen.policy.name} has no parameter {name} (it has {', '.join(sorted(known)) or 'none'})",
+                    "Remove it, or write its right name.",
+                )
+            yield from self._judge_waivers(seen)
+
+    def _judge_waivers(self, seen: _Seen) -> Judgement:
+        name = seen.policy.name
+        given = seen.settings.get(WAIVERS.name) or []
+        if given and not seen.policy.waivable:
+            yield Violation(f"{name} cannot be waived", "Remove its waivers and mend the cause.")
+            return
+        for waiver in given:
+            resource = waiver["resource"]
+            ended = self._ended(waiver)
+            if ended:
+                yield Violation(
+                    f"the waiver of {name} for {resource} {ended} ({waiver['reason']})",
+                    "Mend the cause, or set a new date with a reason that still holds.",
+                )
+            elif resource not in seen.accused | seen.unsure:
+                yield Violation(f"the waiver of {name} for {resource} waives nothing", "Remove it.")
+
+    @staticmethod
+    def _waivers(seen: _Seen) -> Sequence[Mapping[str, Any]]:
+        return (seen.settings.get(WAIVERS.name) or []) if seen.policy.waivable else []
+
+    def _ended(self, waiver: Mapping[str, Any]) -> str | None:
+        try:
+            until = datetime.date.fromisoformat(waiver["until"])
+        except ValueError:
+            return f"has no end date: {waiver['until']} is no day of the calendar"
+        return f"ended on {until}" if until < self.today else None
+
+
+def configuration_policy(ledger: Ledger) -> Policy:
+    """Return the policy that judges the configuration of all others; it must come last."""
+    return Policy(
+        name=_CONFIGURATION,
+        description="Waivers have not ended and waive something, and parameters are ones that the policies have.",
+        judge_stack=ledger.judge,
+        waivable=False,
+    )
