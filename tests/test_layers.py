@@ -26,7 +26,13 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"pulumi", "pulumi_aws", "pulumi_kubernetes"},
     ),
     "resources": (PURE | {"hpkit.resources"}, {"pulumi", "pulumi_aws", "pulumi_kubernetes"}),
+    "preflight": (
+        (PURE - {"hpkit.whatif"}) | {"hpkit.preflight"},
+        {"boto3", "botocore", "kubernetes", "urllib3"},
+    ),
 }
+# The modules of preflight that reach out; the others derive and judge.
+ASKING = {"ask.py", "kubernetes.py"}
 # Modules of the pure layers that no pure layer may touch: clock, network, processes.
 IMPURE = {"time", "datetime", "socket", "urllib", "http", "subprocess", "random", "os", "pathlib", "io"}
 
@@ -88,6 +94,12 @@ def test_the_command_line_imports_clouds_only_inside_commands():
     for file in modules_of("cli"):
         top = {name.partition(".")[0] for name in imports_of(file, top_level_only=True)}
         assert not top & CLOUD, f"{file.relative_to(ROOT)} imports {top & CLOUD} for everybody"
+
+
+def test_preflight_reaches_out_from_two_modules_alone():
+    for file in modules_of("preflight"):
+        clouds = {name.partition(".")[0] for name in imports_of(file)} & (CLOUD | IMPURE | {"urllib3"})
+        assert not clouds or file.name in ASKING, f"{file.relative_to(ROOT)} imports {clouds}"
 
 
 def test_the_plugin_never_imports_the_kit():

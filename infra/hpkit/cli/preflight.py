@@ -1,0 +1,138 @@
+"""`hpkit preflight`: whether an AWS account has what a stack needs."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.formats import colored, folded, width
+from hpkit.cli.inputs import Loaded, resolve
+from hpkit.cli.plan import plans_of
+from hpkit.errors import ToolError
+from hpkit.plan.model import Plan
+
+if TYPE_CHECKING:
+    from boto3 import Session
+
+    from hpkit.preflight.model import Answers, Row
+
+__all__ = ["command"]
+
+_COLORS = {"ok": "green", "missing": "red", "unknown": "yellow"}
+
+
+@click.command("preflight")
+@click.option("--stack", required=True, metavar="S", help="The stack that is to be deployed.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice.")
+def command(stack: str, form: str, profile: str | None) -> None:
+    """Say whether an AWS account has what a stack needs; exit 1 if something is missing.
+
+    Asks for quotas, zones, subnets, add-on versions, roles and clusters, and writes nothing to the account. What could
+    not be found out is unknown, with the reason, and no error.
+    """
+    from hpkit.preflight.judge import judge, tally
+
+    (loaded,) = resolve((), (stack,))
+    (plan,) = plans_of([loaded])
+    session = _session(profile, plan.spec.region)
+    answers = _ask_all(session, plan)
+    rows = judge(_organization(loaded), plan, answers)
+    counts = tally(rows)
+    if form == "json":
+        checks = [row.as_dict() for row in rows]
+        click.echo(json.dumps({"stack": plan.stack, "checks": checks, "summary": counts}, indent=2, ensure_ascii=False))
+    else:
+        click.echo(_table(plan, rows, counts))
+    if counts["missing"]:
+        sys.exit(1)
+    if counts["unknown"]:
+        click.echo(f"warning: {counts['unknown']} of {len(rows)} could not be found out", err=True)
+
+
+def _organization(loaded: Loaded) -> Any:
+    return loaded.parsed.organization
+
+
+def _session(profile: str | None, region: str) -> "Session":
+    import boto3
+    from botocore.exceptions import BotoCoreError, ProfileNotFound
+
+    try:
+        session = boto3.Session(profile_name=profile, region_name=region)
+        found = session.get_credentials()
+    except ProfileNotFound as error:
+        known = ", ".join(boto3.Session().available_profiles) or "none"
+        raise click.UsageError(f"{error} (known: {known})") from None
+    except BotoCoreError as error:
+        raise ToolError(f"{error} (credentials are those of the AWS SDK: --profile, AWS_PROFILE, …)") from None
+    if found is None:
+        raise click.UsageError("no AWS credentials: name a --profile, or set AWS_PROFILE, or log in (aws sso login)")
+    return session
+
+
+def _ask_all(session: "Session", plan: Plan) -> "Answers":
+    from hpkit.preflight.ask import ask
+    from hpkit.preflight.calls import KUBERNETES, eks_cluster, first_calls, further_calls
+    from hpkit.preflight.model import Answers, Failure
+
+    say = _progress(plan)
+    answers = Answers(ask(session, first_calls(plan), say=say))
+    further = further_calls(plan, answers)
+    if further:
+        answers = answers.joined(ask(session, further, say=say))
+    found = answers.of(eks_cluster(plan))
+    if plan.spec.eks.existing is not None and plan.policy is not None and not isinstance(found, Failure):
+        from hpkit.preflight.kubernetes import ask_kueue
+
+        answers = answers.joined({KUBERNETES.key: ask_kueue(session, found["cluster"])})
+    if sys.stderr.isatty():
+        click.echo("", err=True)
+    return answers
+
+
+def _progress(plan: Plan) -> Callable[[int, int], None]:
+    """Return a counter on standard error: one line that grows on a terminal, its beginning and end elsewhere."""
+    terminal = sys.stderr.isatty()
+
+    def say(done: int, total: int) -> None:
+        if terminal or done in (1, total):
+            line = f"asking {plan.spec.region}: {done} of {total} answered"
+            click.echo(f"\r{line}" if terminal else line, err=True, nl=not terminal)
+
+    return say
+
+
+def _table(plan: Plan, rows: "tuple[Row, ...]", counts: dict[str, int]) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "what", "found", "needed", box=box.SIMPLE_HEAD, title=plan.stack, title_justify="left")
+    for column in table.columns:
+        column.overflow = "fold"
+    for row in rows:
+        table.add_row(row.status, row.what, row.found, row.needed, style="" if row.status == "ok" else "bold")
+    console = Console(width=width(), highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
+    lines += _remedies(rows)
+    lines += ["", f"{counts['ok']} ok, {counts['missing']} missing, {counts['unknown']} unknown"]
+    return "\n".join(lines)
+
+
+def _remedies(rows: "tuple[Row, ...]") -> list[str]:
+    """Say once what several rows have in common: one refused call may leave many of them unknown."""
+    alike: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row.status != "ok":
+            alike.setdefault((row.status, row.why, row.fix), []).append(row)
+    lines = []
+    for (status, why, fix), same in alike.items():
+        lines += ["", *(f"{colored(status, fg=_COLORS[status], bold=True)} {row.what}" for row in same)]
+        lines += [folded(text if text.endswith((".", "…")) else f"{text}.", "    ") for text in (why, fix) if text]
+        lines += [f"    {row.command}" for row in same if row.command]
+    return lines

@@ -1,0 +1,178 @@
+"""Kubernetes version, add-on versions, and the EKS cluster that is or must not be there."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hpkit.catalog import kubernetes_versions
+from hpkit.checks.registry import listing
+from hpkit.plan.model import AddonPlan, Plan
+from hpkit.preflight.calls import (
+    KUBERNETES,
+    KUBERNETES_VERSIONS,
+    addon_versions,
+    eks_addons,
+    eks_cluster,
+    eks_name,
+)
+from hpkit.preflight.model import Answers, Failure, Row, missing, ok, unanswered, unknown
+from hpkit.preflight.usage import owned
+
+__all__ = ["eks_rows"]
+
+_AREA: Final = "eks"
+_GOVERNANCE: Final = "amazon-sagemaker-hyperpod-taskgovernance"
+_MODES: Final = ("API", "API_AND_CONFIG_MAP")
+
+
+def eks_rows(plan: Plan, answers: Answers) -> Iterator[Row]:
+    """Yield versions and add-ons that EKS must offer, then the cluster itself."""
+    yield _version_offered(plan, answers)
+    yield from (_addon_offered(plan, answers, addon) for addon in plan.addons)
+    if plan.spec.eks.existing is None:
+        yield _name_free(plan, answers)
+    else:
+        yield from _existing(plan, answers)
+
+
+def _version_offered(plan: Plan, answers: Answers) -> Row:
+    version = plan.spec.eks.version
+    what = f"Kubernetes {version}"
+    answer = answers.of(KUBERNETES_VERSIONS)
+    if isinstance(answer, Failure):
+        addons = answers.of(addon_versions(plan))
+        if not isinstance(addons, Failure) and addons["addons"]:
+            return ok(_AREA, what, found="EKS lists add-ons for it", needed="offered by EKS")
+        return unanswered(_AREA, what, answer, needed="offered by EKS")
+    offered = {each["clusterVersion"]: each.get("versionStatus", "") for each in answer["clusterVersions"]}
+    status = offered.get(version, "UNSUPPORTED")
+    if status == "UNSUPPORTED":
+        both = [each for each in kubernetes_versions() if offered.get(each, "UNSUPPORTED") != "UNSUPPORTED"]
+        fix = f"Write a version that EKS and HyperPod offer in eks.version: {listing(both)}"
+        return missing(_AREA, what, found="not offered", needed="offered by EKS", fix=fix)
+    extended = "extended support, which EKS charges extra for"
+    found = extended if status == "EXTENDED_SUPPORT" else "offered"
+    return ok(_AREA, what, found=found, needed="offered by EKS")
+
+
+def _addon_offered(plan: Plan, answers: Answers, addon: AddonPlan) -> Row:
+    what = f"add-on {addon.name}"
+    needed = addon.version or "any version"
+    answer = answers.of(addon_versions(plan))
+    if isinstance(answer, Failure):
+        return unanswered(_AREA, what, answer, needed=needed)
+    offers = {each["addonName"]: each["addonVersions"] for each in answer["addons"]}
+    listed = offers.get(addon.name, [])
+    versions = [each["addonVersion"] for each in listed]
+    kubernetes = plan.spec.eks.version
+    if not versions:
+        fix = "Leave the add-on out, or choose another eks.version"
+        return missing(_AREA, what, found=f"none for Kubernetes {kubernetes}", needed=needed, fix=fix)
+    if addon.version is None:
+        return ok(_AREA, what, found=_default_of(listed, kubernetes) or versions[0], needed=needed)
+    if addon.version not in versions:
+        fix = f"Pin another version in `addons`: {listing(versions, 4)}"
+        found = f"{len(versions)} other versions for {kubernetes}"
+        return missing(_AREA, what, found=found, needed=needed, fix=fix)
+    return ok(_AREA, what, found="offered", needed=needed)
+
+
+def _default_of(listed: list[dict[str, Any]], kubernetes: str) -> str | None:
+    for each in listed:
+        for fit in each.get("compatibilities", ()):
+            if fit.get("clusterVersion") == kubernetes and fit.get("defaultVersion"):
+                return str(each["addonVersion"])
+    return None
+
+
+def _name_free(plan: Plan, answers: Answers) -> Row:
+    name = eks_name(plan)
+    what = f"name {name} for the EKS cluster"
+    answer = answers.of(eks_cluster(plan))
+    if isinstance(answer, Failure):
+        if answer.is_absence:
+            return ok(_AREA, what, found="free", needed="free")
+        return unanswered(_AREA, what, answer, needed="free")
+    if owned(plan, answer["cluster"].get("tags", {})):
+        return ok(_AREA, what, found="this stack's own", needed="free")
+    fix = f"Use it (eks.existing: {{name: {name}}}), or give organization or environment another name"
+    return missing(_AREA, what, found="taken", needed="free", fix=fix)
+
+
+def _existing(plan: Plan, answers: Answers) -> Iterator[Row]:
+    what = f"EKS cluster {eks_name(plan)}"
+    answer = answers.of(eks_cluster(plan))
+    if isinstance(answer, Failure):
+        if answer.is_absence:
+            fix = f"Name a cluster of this account and {plan.spec.region} in eks.existing.name, or leave `existing` out"
+            yield missing(_AREA, what, found="not there", needed="ACTIVE", fix=fix)
+        else:
+            yield unanswered(_AREA, what, answer, needed="ACTIVE")
+        return
+    found = answer["cluster"]
+    yield _is(what, found["status"], ("ACTIVE",), fix="Wait until it is, or mend it (`health` of DescribeCluster)")
+    mode = found.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
+    fix = "Change it (there is no way back): aws eks update-cluster-config --access-config authenticationMode=API_AND_…"
+    yield _is(f"{what}, authentication mode", mode, _MODES, fix=fix)
+    yield _version_fits(plan, what, found["version"])
+    yield _same_vpc(plan, what, found.get("resourcesVpcConfig", {}).get("vpcId", "none"))
+    if plan.policy is not None:
+        yield _kueue(plan, answers)
+
+
+def _is(what: str, found: str, allowed: tuple[str, ...], *, fix: str) -> Row:
+    needed = " or ".join(allowed)
+    if found in allowed:
+        return ok(_AREA, what, found=found, needed=needed)
+    return missing(_AREA, what, found=found, needed=needed, fix=fix)
+
+
+def _version_fits(plan: Plan, what: str, version: str) -> Row:
+    what, wanted = f"{what}, version", plan.spec.eks.version
+    least = kubernetes_versions()[0]
+    needed = f"{wanted}, at least {least}"
+    if _minor(version) < _minor(least):
+        fix = f"Update it one minor version at a time to {least} or newer"
+        return missing(_AREA, what, found=version, needed=needed, fix=fix)
+    if version != wanted:
+        fix = f'Write eks.version: "{version}"; an existing cluster is not updated by the kit'
+        return missing(_AREA, what, found=version, needed=needed, fix=fix)
+    return ok(_AREA, what, found=version, needed=needed)
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _same_vpc(plan: Plan, what: str, vpc: str) -> Row:
+    what, wanted = f"{what}, VPC", plan.network.vpc_id
+    if wanted is None:
+        fix = f"Name its network in network.existing (vpcId: {vpc}); HyperPod must be in the VPC of its EKS cluster"
+        return missing(_AREA, what, found=vpc, needed="the stack's own new VPC", fix=fix)
+    if vpc != wanted:
+        fix = f"Write network.existing.vpcId: {vpc} with subnets of it"
+        return missing(_AREA, what, found=vpc, needed=wanted, fix=fix)
+    return ok(_AREA, what, found=vpc, needed=wanted)
+
+
+def _kueue(plan: Plan, answers: Answers) -> Row:
+    """Say whether a Kueue is there that the task governance add-on would collide with."""
+    what, needed = "Kueue on the EKS cluster", "none but the add-on's"
+    addons, inside = answers.of(eks_addons(plan)), answers.of(KUBERNETES)
+    if not isinstance(addons, Failure) and _GOVERNANCE in addons["addons"]:
+        return ok(_AREA, what, found=f"that of the add-on {_GOVERNANCE}", needed=needed)
+    if not isinstance(inside, Failure) and not isinstance(addons, Failure):
+        signs = _signs(inside)
+        if not signs:
+            return ok(_AREA, what, found="none", needed=needed)
+        fix = "Remove this Kueue with its CRDs (they hold its queues: save them first); the add-on brings its own"
+        return missing(_AREA, what, found=listing(signs), needed=needed, fix=fix)
+    if isinstance(addons, Failure):
+        return unanswered(_AREA, what, addons, needed=needed)
+    why = f"{inside.action}: {inside.code}: {inside.message}"
+    fix = "Look with kubectl: `kubectl get crd | grep kueue` must be empty, or the add-on fails to install"
+    return unknown(_AREA, what, why=why, fix=fix, found="no add-on", needed=needed)
+
+
+def _signs(inside: Mapping[str, Any]) -> list[str]:
+    groups = [f"the API {name}" for name in inside["apiGroups"]]
+    return groups + [f"deployment kueue-system/{name}" for name in inside["deployments"]]

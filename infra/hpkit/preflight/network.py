@@ -1,0 +1,126 @@
+"""Zones and what EC2 offers in them, and the room in subnets that are there already."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from hpkit.checks.cluster import _addresses as addresses_needed
+from hpkit.checks.registry import Context, listing
+from hpkit.config.organization import Organization
+from hpkit.plan.model import GroupPlan, Plan, ZonePlan
+from hpkit.preflight.calls import ZONES, offerings, security_groups, subnets
+from hpkit.preflight.model import Answers, Failure, Row, missing, ok, unanswered, unknown
+
+__all__ = ["network_rows", "zone_rows"]
+
+_ZONES: Final = "zones"
+_NETWORK: Final = "network"
+_ELSEWHERE: Final = "HyperPod may have capacity in other zones than EC2 lists; AWS support can say where"
+
+
+def zone_rows(plan: Plan, answers: Answers) -> Iterator[Row]:
+    """Yield the zones, and for each group whether EC2 offers its types there."""
+    wanted = {zone.availability_zone for zone in plan.network.zones}
+    wanted |= {zone for group in plan.groups for zone in group.zones}
+    yield from (_zone(plan, answers, name) for name in sorted(wanted))
+    yield from (_offered(plan, answers, group) for group in plan.groups if group.spec.types)
+
+
+def network_rows(organization: Organization, plan: Plan, answers: Answers) -> Iterator[Row]:
+    """Yield the subnets and security groups of an existing network; a new one has room by rule CLU002."""
+    existing = plan.spec.network.existing
+    if existing is None:
+        return
+    context = Context(organization, plan.environment, plan)
+    yield from (_subnet(context, answers, zone) for zone in plan.network.zones)
+    answer = answers.of(security_groups(plan))
+    for group in dict.fromkeys(existing.security_group_ids):
+        yield _security_group(answer, group, existing.vpc_id)
+
+
+def _zone(plan: Plan, answers: Answers, name: str) -> Row:
+    what = f"zone {name}"
+    answer = answers.of(ZONES)
+    if isinstance(answer, Failure):
+        return unanswered(_ZONES, what, answer, needed="available")
+    zones = {zone["ZoneName"]: zone for zone in answer["AvailabilityZones"]}
+    usable = [zone for zone, found in sorted(zones.items()) if _is_usable(found)]
+    if name not in zones:
+        fix = f"Choose one that the account has in {plan.spec.region}: {listing(usable)}"
+        return missing(_ZONES, what, found="not there", needed="available", fix=fix)
+    if not _is_usable(zones[name]):
+        state = zones[name]["State"]
+        state = zones[name].get("OptInStatus", state) if state == "available" else state
+        fix = f"Choose one of {listing(usable)}, or opt in to it"
+        return missing(_ZONES, what, found=state, needed="available", fix=fix)
+    return ok(_ZONES, what, found="available", needed="available")
+
+
+def _is_usable(zone: dict[str, Any]) -> bool:
+    return zone["State"] == "available" and zone.get("OptInStatus") != "not-opted-in"
+
+
+def _offered(plan: Plan, answers: Answers, group: GroupPlan) -> Row:
+    """Say whether EC2 offers one of a group's types in one of its zones, which is all that the group waits for."""
+    types = tuple(dict.fromkeys(group.spec.types))
+    what = f"EC2 offers the type of {group.spec.name}"
+    needed = f"{listing(list(types))} in {listing(list(group.zones)) or 'any zone'}"
+    answer = answers.of(offerings(plan))
+    if isinstance(answer, Failure):
+        return unanswered(_ZONES, what, answer, needed=needed)
+    places: dict[str, set[str]] = {}
+    for offer in answer["InstanceTypeOfferings"]:
+        places.setdefault(f"ml.{offer['InstanceType']}", set()).add(offer["Location"])
+    here = [f"{name} in {_names(found)}" for name in types if (found := places.get(name, set()) & set(group.zones))]
+    if here:
+        return ok(_ZONES, what, found=listing(here), needed=needed)
+    others = [f"{name} in {_names(places[name])}" for name in types if name in places]
+    if not others:
+        fix = f"Choose another type or region. {_ELSEWHERE}"
+        return missing(_ZONES, what, found=f"nowhere in {plan.spec.region}", needed=needed, fix=fix)
+    fix = f"Move the group (availabilityZone) and give the zone a subnet. {_ELSEWHERE}"
+    return missing(_ZONES, what, found=listing(others), needed=needed, fix=fix)
+
+
+def _subnet(context: Context, answers: Answers, zone: ZonePlan) -> Row:
+    plan, vpc = context.plan, context.plan.network.vpc_id
+    name = zone.availability_zone
+    need, parts, of_unknown = addresses_needed(context, name)
+    what = f"subnet {zone.subnet_id}"
+    needed = f"{need} addresses free in {name}"
+    answer = answers.of(subnets(plan))
+    if isinstance(answer, Failure):
+        return unanswered(_NETWORK, what, answer, needed=needed)
+    found = next((each for each in answer["Subnets"] if each["SubnetId"] == zone.subnet_id), None)
+    if found is None:
+        fix = "Name a subnet of this account and region in network.existing.subnets"
+        return missing(_NETWORK, what, found="not there", needed=needed, fix=fix)
+    if found["VpcId"] != vpc or found["AvailabilityZone"] != name:
+        where = f"in {found['VpcId']}, {found['AvailabilityZone']}"
+        fix = f"Name a subnet of {vpc} in {name}; HyperPod and EKS share one VPC"
+        return missing(_NETWORK, what, found=where, needed=f"in {vpc}, {name}", fix=fix)
+    free = found["AvailableIpAddressCount"]
+    if free < need:
+        fix = f"Take a larger subnet, or plan less; a subnet cannot grow. Needed for {listing(parts)}"
+        return missing(_NETWORK, what, found=f"{free} free", needed=needed, fix=fix)
+    if of_unknown:
+        nodes = listing([f"{count} × {each}" for each, count in sorted(of_unknown.items())])
+        why = f"It is not known how many addresses {nodes} take"
+        fix = "Leave room for 81 addresses a node, the most that AWS documents"
+        return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=f"at least {needed}")
+    return ok(_NETWORK, what, found=f"{free} free", needed=needed)
+
+
+def _security_group(answer: Any, group: str, vpc: str) -> Row:
+    what, needed = f"security group {group}", f"in {vpc}"
+    if isinstance(answer, Failure):
+        return unanswered(_NETWORK, what, answer, needed=needed)
+    found = next((each for each in answer["SecurityGroups"] if each["GroupId"] == group), None)
+    if found is None or found["VpcId"] != vpc:
+        fix = f"Name a security group of {vpc} in network.existing.securityGroupIds"
+        where = "not there" if found is None else f"in {found['VpcId']}"
+        return missing(_NETWORK, what, found=where, needed=needed, fix=fix)
+    return ok(_NETWORK, what, found=needed, needed=needed)
+
+
+def _names(zones: Iterable[str]) -> str:
+    return listing(sorted(zones))
