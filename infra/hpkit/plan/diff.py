@@ -61,10 +61,12 @@ class ShareChange:
 class TeamChange:
     """One team: its settings and its shares. A side without the team has None everywhere.
 
-    borrow_limit is the team's own setting in percent; members are IAM roles that gain or lose access.
+    borrow_limit is the team's own setting in percent; members are IAM roles that gain or lose access. The shared pool
+    is a team too, made of what the others leave.
     """
 
     name: str
+    is_shared_pool: bool
     present: Change[bool]
     weight: Change[int]
     strategy: Change[str]
@@ -175,6 +177,7 @@ def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, Typ
         own_before, own_after = shares_before.get(name, {}), shares_after.get(name, {})
         yield TeamChange(
             name=name,
+            is_shared_pool=any(team.is_shared_pool for team in (was, now) if team is not None),
             present=Change(was is not None, now is not None),
             weight=_both(was, now, lambda team: team.fair_share_weight),
             strategy=_both(was, now, lambda team: team.strategy),

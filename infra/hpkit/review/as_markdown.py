@@ -3,7 +3,7 @@
 Does not: trust text. Whatever came from a file is escaped, so that it can neither format, link, mention nor load.
 """
 
-import html
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -19,8 +19,8 @@ from hpkit.review.rows import (
     loss_line,
     place,
     policy_lines,
-    setting_lines,
-    team_rows,
+    setting_list,
+    team_table,
     unknown_lines,
 )
 from hpkit.review.words import arrow, cost, plural
@@ -33,17 +33,24 @@ LIMIT: Final = 60_000
 MARKER: Final = "<!-- hpkit review -->"
 _MARKS: Final[dict[Verdict, str]] = {"ok": "✅", "attention": "⚠️", "blocked": "⛔"}
 _MOST: Final = 50
-_SPECIAL: Final = str.maketrans({character: f"&#{ord(character)};" for character in "\\`*_{}[]()#+-.!|~:/=^$"})
+_SPECIAL: Final = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {character: f"&#{ord(character)};" for character in "\\`*_[]|~$"}
+)
+# What makes a list, a heading or a rule out of the text that follows it.
+_OPENING: Final = frozenset("-+#=0123456789")
 _ELSEWHERE: Final = "`hpkit review --format html --output review.html` has everything; in CI it is the run's artifact"
 
 
 def escape(text: str) -> str:
-    """Return text that Markdown shows as it is; a zero-width space keeps mentions and issue numbers from working."""
+    """Return text that Markdown shows as it is, on one line.
+
+    Entities cannot be structure; a zero-width space keeps mentions, issue numbers and bare links from working.
+    """
     flat = " ".join(text.split())
-    escaped = html.escape(flat, quote=True).replace("&#x27;", "'").replace("&quot;", '"')
-    parts = escaped.replace("&amp;", "\0a").replace("&lt;", "\0l").replace("&gt;", "\0g").translate(_SPECIAL)
-    named = parts.replace("\0a", "&amp;").replace("\0l", "&lt;").replace("\0g", "&gt;")
-    return named.replace("@", "&#64;&#8203;").replace("&#35;", "&#35;&#8203;")
+    escaped = flat.translate(_SPECIAL).replace("://", "&#58;//").replace("@", "@&#8203;").replace("www.", "www&#46;")
+    escaped = re.sub(r"(?<!&)#", "#&#8203;", escaped)
+    opening = flat[:1]
+    return f"&#{ord(opening)};{escaped[1:]}" if opening in _OPENING else escaped
 
 
 def as_markdown(review: Review, *, limit: int = LIMIT) -> str:
@@ -115,7 +122,7 @@ def _stack(stack: StackReview) -> Iterator[str]:
         return
     yield from _lists(stack)
     teams = changed_teams(stack)
-    rows = [row for team in teams for row in team_rows(team)]
+    rows = team_table(teams)
     for index in range(0, len(rows), _MOST):
         more = f", {index + 1} to {min(index + _MOST, len(rows))}" if len(rows) > _MOST else ""
         yield _details(
@@ -138,7 +145,7 @@ def _lists(stack: StackReview) -> Iterator[str]:
         "watch": [caution.message for caution in stack.cautions],
         "who loses what": [loss_line(loss) for loss in stack.losses],
         "preview": list(_preview(stack.preview)) if stack.preview else [],
-        "settings": [line for team in teams for line in setting_lines(team)],
+        "settings": setting_list(teams),
         "policy": list(policy_lines(stack)),
         "resources": [f"{each.action} {each.kind} {each.name}" for each in stack.diff.resources] if stack.diff else [],
     }

@@ -15,8 +15,8 @@ from hpkit.review.rows import (
     loss_line,
     place,
     policy_lines,
-    setting_lines,
-    team_rows,
+    setting_list,
+    team_table,
     unknown_lines,
 )
 from hpkit.review.words import plural
@@ -51,8 +51,8 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     if stack.status in ("unchanged", "unreadable"):
         return
     teams = changed_teams(stack)
-    yield from _table("teams", TEAM_HEAD, [row for team in teams for row in team_rows(team)])
-    yield from _section("settings", [line for team in teams for line in setting_lines(team)], width)
+    yield from _table("teams", TEAM_HEAD, team_table(teams))
+    yield from _section("settings", setting_list(teams), width)
     yield from _section("policy", list(policy_lines(stack)), width)
     yield from _table(
         "capacity, in instances",

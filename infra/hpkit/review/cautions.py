@@ -24,12 +24,13 @@ def cautions_of(diff: PlanDiff) -> tuple[Caution, ...]:
     found = list(_stack(diff))
     if diff.before is not None and diff.after is not None:
         before, after = diff.before, diff.after
-        found += [
-            *_replacements(before, after),
-            *_refusals(before, after),
-            *_versions(before, after),
-            *_access(before, after),
-        ]
+        replacements = list(_replacements(before, after))
+        replaced = {caution.subject for caution in replacements}
+        found += replacements
+        # What is made anew is not changed, so the service has nothing to refuse.
+        found += [] if "cluster" in replaced else _refusals(before, after)
+        found += [] if "eks" in replaced else _versions(before, after)
+        found += _access(before, after)
         found += [*_capacity(diff), *sharing_cautions(diff)]
     return tuple(sorted(found, key=lambda caution: caution.verdict != "blocked"))
 

@@ -12,11 +12,12 @@ __all__ = ["losses_of"]
 def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
     """Return all losses, guarantees first and the largest first among them.
 
-    A stack that comes takes nothing from anybody.
+    A stack that comes takes nothing from anybody, and the shared pool is nobody's: what its shrinking takes from
+    others is in what they may borrow.
     """
     if diff.before is None:
         return ()
-    found = [loss for team in diff.teams for loss in _team(team)]
+    found = [loss for team in diff.teams if not team.is_shared_pool for loss in _team(team)]
     order = ("queue", "guarantee", "elastic quota", "borrowable", "weight", "access")
     return tuple(
         sorted(

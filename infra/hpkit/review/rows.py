@@ -1,12 +1,12 @@
 """Rows that every readable format shows: headline, teams, capacity, cost, findings, as plain text cells."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hpkit.checks import Finding
 from hpkit.plan.capacity import Amount
-from hpkit.plan.diff import Change, TeamChange
-from hpkit.review.model import FindingChanges, Loss, Review, StackReview, Verdict
+from hpkit.plan.diff import Change, ResourceChange, TeamChange
+from hpkit.review.model import FindingChanges, Loss, PreviewStep, Review, StackReview, Verdict
 from hpkit.review.words import arrow, cost, cost_change, maximum, plural, quantity
 
 __all__ = [
@@ -21,8 +21,10 @@ __all__ = [
     "loss_line",
     "place",
     "policy_lines",
-    "setting_lines",
-    "team_rows",
+    "resource_row",
+    "setting_list",
+    "step_row",
+    "team_table",
     "unknown_lines",
 ]
 
@@ -101,6 +103,16 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
             yield f"{team.name}: {word} member {member}"
 
 
+def team_table(teams: Iterable[TeamChange]) -> list[Row]:
+    """Return the rows of many teams."""
+    return [row for team in teams for row in team_rows(team)]
+
+
+def setting_list(teams: Iterable[TeamChange]) -> list[str]:
+    """Return the setting lines of many teams."""
+    return [line for team in teams for line in setting_lines(team)]
+
+
 def capacity_rows(stack: StackReview) -> Iterator[Row]:
     """Return a row an instance type: guaranteed, at most, reserved and elastic quota, unreserved."""
     for change in stack.diff.capacity if stack.diff else ():
@@ -161,3 +173,13 @@ def loss_line(loss: Loss) -> str:
         return f"{loss.team}: access of {plural(int(loss.before), 'member')}"
     kind = f" of {loss.instance_type}" if loss.instance_type else ""
     return f"{loss.team}: {loss.what}{kind} {quantity(loss.before)} → {quantity(loss.after)}"
+
+
+def step_row(step: PreviewStep) -> Row:
+    """Return a resource of a preview as cells."""
+    return (step.action, step.type, step.name, ", ".join(step.properties))
+
+
+def resource_row(change: ResourceChange) -> Row:
+    """Return a resource of the plan as cells."""
+    return (change.action, change.kind, change.name, change.detail.before or "", change.detail.after or "")

@@ -1,0 +1,35 @@
+"""The review as one HTML page: no network, no script, charts inline, everything escaped."""
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from hpkit.review import rows, words
+from hpkit.review.charts import BAR_SPACE, capacity_chart, team_charts
+from hpkit.review.model import Review
+
+__all__ = ["as_html"]
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("hpkit.review"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"rows": rows, "words": words, "bar_space": BAR_SPACE}
+    environment.globals |= {"capacity_chart": capacity_chart, "team_charts": team_charts}
+    environment.filters["loss_line"] = rows.loss_line
+    environment.filters["step_row"] = rows.step_row
+    environment.filters["resource_row"] = rows.resource_row
+    return environment.get_template("review.html.j2")
+
+
+def as_html(review: Review) -> str:
+    """Return the page; it reads alike on screen, in print, by keyboard and by a screen reader."""
+    order = ("blocked", "attention", "ok")
+    stacks = sorted(review.stacks, key=lambda stack: (order.index(stack.verdict), stack.stack))
+    return _template().render(review=review, stacks=stacks)
