@@ -17,6 +17,8 @@ __all__ = ["Api", "RefusedError", "get"]
 
 _SECONDS = 10
 _OWNER = "hpkit-local"
+_JSON = "application/json"
+_BARE = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class RefusedError(OSError):
@@ -57,11 +59,11 @@ class Api:
         """Return what a path holds; RefusedError if the server does not give it."""
         return self._said("GET", path)
 
-    def items(self, folder: str, *, labels: str = "") -> list[dict[str, Any]]:
-        """Return the objects of a kind; none if the server does not have the kind."""
+    def items(self, folder: str, *, labels: str = "", bare: bool = False) -> list[dict[str, Any]]:
+        """Return the objects of a kind, `bare` only their metadata; none if the server does not have the kind."""
         path = f"{folder}?{urlencode({'labelSelector': labels})}" if labels else folder
         try:
-            found: list[dict[str, Any]] = self.read(path)["items"]
+            found: list[dict[str, Any]] = self._said("GET", path, accept=_BARE if bare else _JSON)["items"]
         except RefusedError as error:
             if error.status != http.client.NOT_FOUND:
                 raise
@@ -92,20 +94,32 @@ class Api:
             raise RefusedError(_reason("DELETE", path, status, text), status=status)
 
     def _said(
-        self, method: str, path: str, document: Mapping[str, Any] | None = None, *, kind: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        document: Mapping[str, Any] | None = None,
+        *,
+        kind: str = _JSON,
+        accept: str = _JSON,
     ) -> dict[str, Any]:
-        status, text = self._ask(method, path, document, kind=kind)
+        status, text = self._ask(method, path, document, kind=kind, accept=accept)
         if status >= http.client.BAD_REQUEST:
             raise RefusedError(_reason(method, path, status, text), status=status)
         answer: dict[str, Any] = json.loads(text)
         return answer
 
     def _ask(
-        self, method: str, path: str, document: Mapping[str, Any] | None = None, *, kind: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        document: Mapping[str, Any] | None = None,
+        *,
+        kind: str = _JSON,
+        accept: str = _JSON,
     ) -> tuple[int, bytes]:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_SECONDS, context=self._context)
         body = None if document is None else json.dumps(document)
-        return _exchange(connection, method, path, body, kind=kind)
+        return _exchange(connection, method, path, body, headers={"Content-Type": kind, "Accept": accept})
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
@@ -124,10 +138,15 @@ def _reason(method: str, path: str, status: int, text: bytes) -> str:
 
 
 def _exchange(
-    connection: http.client.HTTPConnection, method: str, path: str, body: str | None, *, kind: str = "application/json"
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: str | None,
+    *,
+    headers: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes]:
     try:
-        connection.request(method, path, body=body, headers={"Content-Type": kind})
+        connection.request(method, path, body=body, headers=headers or {})
         answer = connection.getresponse()
         return answer.status, answer.read()
     except http.client.HTTPException as error:

@@ -9,11 +9,11 @@ from local.kubernetes.pki import Pair
 from local.supervisor.files import write_private
 from local.supervisor.part import Part
 
-__all__ = ["apiserver", "write_kubeconfig"]
+__all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
 
 
-def apiserver(executable: Path, *, api: Api, etcd_port: int, server: Pair) -> Part:
-    """Return the part: RBAC, client certificates of the instance's authority, no service accounts.
+def apiserver(executable: Path, *, api: Api, etcd_port: int, server: Pair, reviews: Path) -> Part:
+    """Return the part: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
 
     There is no controller manager that would make accounts' tokens, hence no admission that asks for them.
     """
@@ -33,6 +33,10 @@ def apiserver(executable: Path, *, api: Api, etcd_port: int, server: Pair) -> Pa
             f"--tls-private-key-file={server.key}",
             "--authorization-mode=RBAC",
             "--anonymous-auth=false",
+            f"--authentication-token-webhook-config-file={reviews}",
+            "--authentication-token-webhook-version=v1",
+            # Short, as an access entry that is deleted shuts out at once.
+            "--authentication-token-webhook-cache-ttl=1s",
             "--disable-admission-plugins=ServiceAccount",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
@@ -53,6 +57,15 @@ def write_kubeconfig(path: Path, api: Api, *, name: str) -> None:
         "server": f"https://127.0.0.1:{api.port}",
         "certificate-authority-data": _encoded(api.authority.certificate),
     }
+    _write(path, name, cluster=cluster, user=user)
+
+
+def write_reviews(path: Path, url: str) -> None:
+    """Write where the API server asks who a bearer token stands for, in the form of a kubeconfig."""
+    _write(path, "token-review", cluster={"server": url}, user={})
+
+
+def _write(path: Path, name: str, *, cluster: dict[str, str], user: dict[str, str]) -> None:
     document = {
         "apiVersion": "v1",
         "kind": "Config",

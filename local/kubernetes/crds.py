@@ -1,4 +1,4 @@
-"""The kinds of Kueue and Karpenter, applied to the local API server from the projects' own manifests."""
+"""The kinds of Kueue and Karpenter, from the projects' own manifests; Kueue's applied to the local API server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import yaml
 
 from local.kubernetes.api import Api
 
-__all__ = ["apply_crds", "documents"]
+__all__ = ["apply_crds", "documents", "files"]
 
 _MANIFESTS = Path(__file__).parent / "manifests"
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -24,12 +24,18 @@ def documents(*parts: str) -> Iterator[dict[str, Any]]:
     yield from (each for each in yaml.load_all(text, Loader=loader) if each)
 
 
+def files(*projects: str) -> Iterator[tuple[str, str]]:
+    """Yield folder and name of each file that holds a kind of the projects."""
+    for project in projects:
+        yield from ((project, file.name) for file in sorted((_MANIFESTS / project).glob("*_*.yaml")))
+
+
 def apply_crds(api: Api, *, convert_url: str, bundle: str) -> None:
-    """Apply all kinds; those that Kueue converts between versions name its webhook by address."""
+    """Apply Kueue's kinds; those that it converts between versions name its webhook by address."""
     names = []
-    for file in sorted(_MANIFESTS.glob("*/*_*.yaml")):
-        for crd in documents(file.parent.name, file.name):
-            if crd["spec"]["group"] == "kueue.x-k8s.io" and crd["spec"]["names"]["plural"] in _CONVERTED:
+    for file in files("kueue"):
+        for crd in documents(*file):
+            if crd["spec"]["names"]["plural"] in _CONVERTED:
                 client = {"url": convert_url, "caBundle": bundle}
                 webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
                 crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}

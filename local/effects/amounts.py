@@ -1,0 +1,75 @@
+"""Rows of a compute quota as amounts of Kubernetes resources, in whole base units: millicores, bytes, pieces."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from hpkit.catalog import InstanceType, find_instance_type
+
+__all__ = ["RESOURCES", "Amounts", "UnknownTypeError", "amounts", "quantity", "whole"]
+
+EFA = "vpc.amazonaws.com/efa"
+# What a team's queue counts: names seen in flavorsUsage of the HyperPod CLI's walkthrough of task governance.
+RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neurondevice", EFA)
+_GIB = 1024**3
+Amounts = dict[str, int]
+
+
+class UnknownTypeError(ValueError):
+    """The catalogue does not know an instance type, or a figure of it; the message says which."""
+
+
+def amounts(rows: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
+    """Return the sum of the rows, by instance type."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        found.setdefault(row["InstanceType"], Counter()).update(_row(row))
+    return {kind: dict(total) for kind, total in found.items()}
+
+
+def whole(instance_type: str, count: int = 1) -> Amounts:
+    """Return what so many instances have."""
+    kind = _known(instance_type)
+    found = {
+        "cpu": 1000 * (kind.vcpu or 0),
+        "memory": _GIB * (kind.memory_gib or 0),
+        EFA: kind.efa_interfaces or 0,
+    }
+    if kind.accelerator_resource:
+        found[kind.accelerator_resource] = kind.accelerators or 0
+    return {name: count * amount for name, amount in found.items()}
+
+
+def quantity(resource: str, amount: int) -> str:
+    """Return the amount as Kubernetes writes it."""
+    return f"{amount}m" if resource == "cpu" else str(amount)
+
+
+def _row(row: Mapping[str, Any]) -> Amounts:
+    if "Count" in row:
+        return whole(row["InstanceType"], int(row["Count"]))
+    found = {
+        "cpu": round(1000 * Fraction(str(row.get("VCpu", 0)))),
+        "memory": round(_GIB * Fraction(str(row.get("MemoryInGiB", 0)))),
+    }
+    if row.get("Accelerators"):
+        kind = _known(row["InstanceType"])
+        if not kind.accelerator_resource or not kind.accelerators:
+            raise UnknownTypeError(f"{kind.name} has no accelerators that are known")
+        found[kind.accelerator_resource] = int(row["Accelerators"])
+        # An interface cannot be split: part of an instance has as many as its share holds whole ones.
+        found[EFA] = math.floor(Fraction(int(row["Accelerators"]), kind.accelerators) * (kind.efa_interfaces or 0))
+    if "AcceleratorPartition" in row:
+        found[f"nvidia.com/{row['AcceleratorPartition']['Type']}"] = int(row["AcceleratorPartition"]["Count"])
+    return found
+
+
+def _known(name: str) -> InstanceType:
+    found = find_instance_type(name)
+    if found is None or None in (found.vcpu, found.memory_gib, found.accelerators):
+        raise UnknownTypeError(f"vCPUs, memory or accelerators of instance type {name} are not known")
+    return found

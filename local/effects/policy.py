@@ -1,0 +1,84 @@
+"""The task governance add-on and the cluster policy as Kueue objects: topology, admission policy, priority classes.
+
+Does not: install Kueue. It is a part of the local cloud and runs always; the add-on brings what uses it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from local.aws.view import Picture
+from local.effects.nodes import LAYERS
+from local.effects.objects import KINDS, Item, Plan
+from local.effects.queues import TOPOLOGY, queues
+
+__all__ = ["ADDON", "governance", "is_fair"]
+
+ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
+_ADMISSION = "hyperpod-task-governance-admission-policy"
+_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+
+def governance(picture: Picture) -> Plan:
+    """Return what add-on, policy and quotas make."""
+    addons = [key for key in picture.addons if key.rpartition("|")[2] == ADDON]
+    installed = Plan(_installed(frozenset(f"addon/{key}" for key in addons))) if addons else Plan()
+    sharing = any(each["SchedulerConfig"].get("IdleResourceSharing") == "Enabled" for each in picture.policies.values())
+    return installed + _classes(picture) + queues(picture, fair=is_fair(picture), idle=sharing)
+
+
+def is_fair(picture: Picture) -> bool:
+    """Say whether idle compute goes by weight; without a policy it does, the API's default."""
+    return all(each["SchedulerConfig"].get("FairShare", "Enabled") == "Enabled" for each in picture.policies.values())
+
+
+def _classes(picture: Picture) -> Plan:
+    items = []
+    for policy_id, policy in picture.policies.items():
+        owners = frozenset({f"policy/{policy_id}"})
+        for each in policy["SchedulerConfig"].get("PriorityClasses", []):
+            content = {"value": each["Weight"], "description": f"Priority class {each['Name']} of the cluster policy"}
+            items.append(Item(KINDS["WorkloadPriorityClass"], f"{each['Name']}-priority", content, owners=owners))
+    return Plan(tuple(items))
+
+
+def _installed(owners: frozenset[str]) -> tuple[Item, ...]:
+    levels = [{"nodeLabel": label} for label in (*LAYERS, "kubernetes.io/hostname")]
+    return (
+        Item(KINDS["Topology"], TOPOLOGY, {"spec": {"levels": levels}}, owners=owners),
+        Item(KINDS["ValidatingAdmissionPolicy"], _ADMISSION, {"spec": _admission()}, owners=owners),
+        Item(
+            KINDS["ValidatingAdmissionPolicyBinding"],
+            f"{_ADMISSION}-binding",
+            {"spec": {"policyName": _ADMISSION, "validationActions": ["Deny"]}},
+            owners=owners,
+        ),
+    )
+
+
+def _admission() -> dict[str, Any]:
+    """Refuse work in a team's namespace that names no queue, and so would take what the queues believe is free."""
+    rules = [
+        ("", "v1", "pods"),
+        ("apps", "v1", "deployments"),
+        ("apps", "v1", "statefulsets"),
+        ("batch", "v1", "jobs"),
+    ]
+    owned = "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.size() > 0"
+    labelled = f"has(object.metadata.labels) && '{_QUEUE_LABEL}' in object.metadata.labels"
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "namespaceSelector": {"matchLabels": {"sagemaker.amazonaws.com/sagemaker-managed-queue": "true"}},
+            "resourceRules": [
+                {"apiGroups": [group], "apiVersions": [version], "resources": [plural], "operations": ["CREATE"]}
+                for group, version, plural in rules
+            ],
+        },
+        "validations": [
+            {
+                "expression": f"({owned}) || ({labelled})",
+                "message": f"work in a namespace of HyperPod task governance needs the label {_QUEUE_LABEL}",
+            }
+        ],
+    }

@@ -1,0 +1,193 @@
+"""The thread that makes the API server be as the endpoint says, again and again.
+
+It looks at all that should be, applies what differs and deletes what is no longer wanted. Nothing is remembered across
+restarts but what is in the endpoint and in the API server; what fails because either is away is done at the next turn.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from local.aws.effects import EffectError, NotYet
+from local.aws.view import View
+from local.effects.controllers import aggregate_roles, collect_workloads, finish_namespaces
+from local.effects.desired import desired
+from local.effects.foreign import foreign_kueue
+from local.effects.karpenter import judge
+from local.effects.objects import KINDS, MANAGED, Item
+from local.effects.wipe import wipe
+from local.effects.wishes import with_wishes
+from local.kubernetes.api import Api, RefusedError
+
+__all__ = ["Worker"]
+
+_log = logging.getLogger(__name__)
+_OWNER = "sagemaker.amazonaws.com"
+_IDLE_SECONDS = 1.0
+_BUSY_SECONDS = 0.1
+_ASK_SECONDS = 0.05
+_LABEL = ",".join(f"{key}={value}" for key, value in MANAGED.items())
+# What the API server says when what is asked for can never be.
+_INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
+
+Document = Mapping[str, Any]
+
+
+class Worker:
+    """One thread on one API server; `wish` is called under the endpoint's lock, all else happens in the thread."""
+
+    def __init__(self, kubeconfig: Path, view: View) -> None:
+        self._kubeconfig = kubeconfig
+        self._view = view
+        self._api: Api | None = None
+        self._wishes: dict[str, Document | None] = {}
+        self._outcomes: dict[str, tuple[Document | None, str]] = {}
+        self._applied: dict[str, tuple[str, object]] = {}
+        self._empty = False
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="effects", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the turn that runs."""
+        self._stopping = True
+        self._wake.set()
+        self._thread.join()
+
+    def wake(self) -> None:
+        """Look again soon."""
+        self._wake.set()
+
+    def wish(self, key: str, document: Document | None) -> None:
+        """Return when the API server is as wished; until then NotYet, and EffectError if it cannot be."""
+        told = self._outcomes.pop(key, None)
+        if told is not None and key in self._wishes and told[0] == document:
+            del self._wishes[key]
+            if told[1]:
+                raise EffectError(told[1])
+            return
+        if key not in self._wishes or self._wishes[key] != document:
+            self._wishes[key] = document
+            self._wake.set()
+        raise NotYet(_ASK_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            pause = _IDLE_SECONDS
+            try:
+                pause = self._turn()
+            except OSError as error:
+                # The API server is away or refuses for now, which it says itself.
+                _log.debug("to be tried again: %s", error)
+            except Exception:  # noqa: BLE001 - a defect must not end the thread, or every change would hang without a word
+                _log.exception("a turn failed")
+            self._wake.wait(pause)
+            self._wake.clear()
+
+    def _turn(self) -> float:
+        """Do all there is to do once, and return how long to pause."""
+        with self._view.held():
+            wishes = dict(self._wishes)
+            before = self._view.picture()
+        picture = with_wishes(before, wishes)
+        if not picture.eks and self._empty and not wishes:
+            return _IDLE_SECONDS
+        api = self._api = self._api or Api.of_kubeconfig(self._kubeconfig, owner=_OWNER)
+        aggregate_roles(api)
+        namespaces = {
+            each["metadata"]["name"]
+            for each in api.items("/api/v1/namespaces", bare=True)
+            if "deletionTimestamp" not in each["metadata"]
+        }
+        plan = desired(picture, namespaces)
+        refused = {**plan.refused, **_foreign(api, wishes)}
+        late = self._apply(api, plan.items, refused)
+        left = self._prune(api, {item.path for item in plan.items})
+        if not picture.eks:
+            left = wipe(api) or left
+        left = finish_namespaces(api) or left
+        collect_workloads(api)
+        judge(api, picture)
+        self._empty = not picture.eks and not left
+        self._settle(wishes, refused, late, left=left)
+        return _BUSY_SECONDS if late or left or self._wishes else _IDLE_SECONDS
+
+    def _settle(
+        self, wishes: Mapping[str, Document | None], refused: Mapping[str, str], late: Collection[str], *, left: bool
+    ) -> None:
+        for key, document in wishes.items():
+            if key in refused:
+                self._outcomes[key] = (document, refused[key])
+            elif key not in late and not (document is None and left):
+                self._outcomes[key] = (document, "")
+
+    def _apply(self, api: Api, items: Iterable[Item], refused: dict[str, str]) -> set[str]:
+        """Apply what differs; returns who has to wait, and adds to `refused` whose object cannot be."""
+        late: set[str] = set()
+        there = {kind.kind: _present(api, kind.folder()) for kind in KINDS.values()}
+        for item in items:
+            found = there[item.kind.kind].get((item.namespace, item.name), {})
+            if "deletionTimestamp" in found:
+                late |= item.owners or {""}
+                continue
+            if found and self._applied.get(item.path) == (item.digest(), found.get("generation")):
+                continue
+            try:
+                generation = _put(api, item)
+                self._applied[item.path] = (item.digest(), generation)
+            except RefusedError as error:
+                if error.status in _INVALID:
+                    refused.update(dict.fromkeys(item.owners, str(error)))
+                _log.debug("%s: %s", item.path, error)
+                late |= item.owners or {""}
+        return late - refused.keys()
+
+    def _prune(self, api: Api, wanted: Collection[str]) -> bool:
+        """Delete what was made here and is no longer wanted; say whether something still is there."""
+        left = False
+        for kind in reversed(KINDS.values()):
+            for namespace, name in _present(api, kind.folder(), labels=_LABEL):
+                path = f"{kind.folder(namespace)}/{name}"
+                if path not in wanted:
+                    left = True
+                    self._applied.pop(path, None)
+                    api.delete(path)
+        return left
+
+
+def _present(api: Api, folder: str, *, labels: str = "") -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the metadata of all objects of a kind."""
+    found = [each["metadata"] for each in api.items(folder, labels=labels, bare=True)]
+    return {(each.get("namespace", ""), each["name"]): each for each in found}
+
+
+def _put(api: Api, item: Item) -> object:
+    """Apply an object and its status; return its generation then."""
+    document = item.document()
+    answer = api.apply(item.path, document)
+    if item.kind.kind == "Node" and answer["spec"].get("taints", []) != document["spec"]["taints"]:
+        # Admission marks every new node as not ready, and leaves it to a controller to take that away.
+        answer = api.apply(item.path, document)
+    if item.status is not None:
+        api.apply(f"{item.path}/status", {**document, "status": item.status})
+    if item.kind.kind == "CustomResourceDefinition":
+        conditions = answer.get("status", {}).get("conditions") or []
+        if not any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
+            raise RefusedError(f"{item.name} is not established yet", status=http.client.SERVICE_UNAVAILABLE)
+    return answer["metadata"].get("generation")
+
+
+def _foreign(api: Api, wishes: Mapping[str, Document | None]) -> dict[str, str]:
+    """Refuse the task governance add-on beside a Kueue that is not the local cloud's."""
+    asked = [key for key, wish in wishes.items() if key.startswith("addon/") and wish is not None]
+    found = foreign_kueue(api) if asked else ""
+    return dict.fromkeys(asked, found) if found else {}
