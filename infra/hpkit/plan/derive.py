@@ -4,6 +4,7 @@ Does not: judge. It is total: whatever config could be read has a plan, and what
 the checks to say.
 """
 
+import ipaddress
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
@@ -121,7 +122,14 @@ def _zones(network: Network) -> tuple[ZonePlan, ...]:
         subnets = network.existing.subnets
         return tuple(ZonePlan(zone, None, subnets[zone]) for zone in sorted(subnets))
     named = {zone.availability_zone: zone.node_cidr for zone in network.zones}
-    return tuple(ZonePlan(zone, named[zone], None) for zone in sorted(named))
+    return tuple(ZonePlan(zone, named[zone], None, _inside(named[zone], network.vpc_cidr)) for zone in sorted(named))
+
+
+def _inside(cidr: str, vpc_cidr: str | None) -> bool:
+    try:
+        return vpc_cidr is not None and ipaddress.IPv4Network(cidr).subnet_of(ipaddress.IPv4Network(vpc_cidr))
+    except ValueError:
+        return False
 
 
 def _network(network: Network, zones: tuple[ZonePlan, ...]) -> NetworkPlan:

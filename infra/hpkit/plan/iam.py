@@ -14,6 +14,7 @@ from typing import Any
 __all__ = [
     "Place",
     "bucket_policy",
+    "grafana_policy",
     "instance_role_policy",
     "karpenter_role_policy",
     "key_policy",
@@ -172,7 +173,19 @@ def metrics_policy(place: Place, workspace_arn: str) -> Document:
     )
 
 
-def lustre_policy(place: Place, file_system_arn: str) -> Document:
+def grafana_policy(workspace_arn: str) -> Document:
+    """Return what Managed Grafana needs to query one workspace."""
+    return _document(
+        _allow("List", ["aps:ListWorkspaces"], ["*"]),
+        _allow(
+            "Query",
+            ["aps:DescribeWorkspace", "aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics"],
+            [workspace_arn],
+        ),
+    )
+
+
+def lustre_policy(file_system_arn: str) -> Document:
     """Return what the FSx CSI driver needs to mount one file system that is there already."""
     return _document(
         _allow("FileSystem", ["fsx:DescribeFileSystems"], [file_system_arn]),

@@ -109,11 +109,12 @@ class TypeCapacity:
 
 @dataclass(frozen=True, slots=True)
 class ZonePlan:
-    """One zone: where its nodes get their addresses."""
+    """One zone: where its nodes get their addresses; inside_vpc, when that is part of the VPC's own range."""
 
     availability_zone: str
     node_cidr: str | None
     subnet_id: str | None
+    inside_vpc: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,37 @@
+"""The program: read the stack's organization, check it whole, and only then register what it comes to."""
+
+import click
+import pulumi
+
+from hpkit.checks import Finding
+from hpkit.cli.inputs import resolve
+from hpkit.cli.validate import findings_of
+from hpkit.components import build
+from hpkit.plan.derive import derive
+from hpkit.plan.model import Plan
+
+
+def gate(stack: str) -> Plan:
+    """Return the plan of a stack; every finding becomes a diagnostic, and an error ends the run before it begins."""
+    try:
+        loaded = resolve((), (stack,))[0]
+    except click.UsageError as error:
+        raise pulumi.RunError(error.message) from None
+    findings = findings_of(loaded)
+    for finding in findings:
+        (pulumi.log.error if finding.severity == "error" else pulumi.log.warn)(text(finding))
+    errors = sum(finding.severity == "error" for finding in findings)
+    organization = loaded.parsed.organization
+    if errors or organization is None or loaded.environment is None:
+        raise pulumi.RunError(f"{errors} errors in {loaded.file}: nothing was registered")
+    return derive(organization, loaded.environment)
+
+
+def text(finding: Finding) -> str:
+    """Return a finding in one line, its place first."""
+    place = f"{finding.file}:{finding.line}:{finding.column}"
+    return f"{place}: {finding.rule} {finding.path}: {finding.message}. {finding.fix}"
+
+
+for name, value in build(gate(pulumi.get_stack())).items():
+    pulumi.export(name, value)

@@ -1,0 +1,111 @@
+"""Who may do what: access entries for administrators and data scientists, and each team's rights in its namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from hpkit.components.base import Component, Site
+from hpkit.components.eks import Eks
+from hpkit.plan.access import GROUP_PREFIX, PolicyRule, cluster_rules, groups_of, team_rules
+from hpkit.plan.model import Plan, TeamPlan
+
+__all__ = ["Access"]
+
+_ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
+_ROLE = "hpkit-data-scientist"
+_RBAC = "rbac.authorization.k8s.io"
+
+
+class Access(Component):
+    """Access of one environment.
+
+    A team's role binding waits for its quota, since the service makes the namespace with it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        site: Site,
+        *,
+        eks: Eks,
+        quotas: Mapping[str, pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        self._eks, self._site = eks, site
+        groups = groups_of(plan)
+        for principal in plan.spec.eks.administrators:
+            self._administrator(principal, groups.get(principal, ()))
+        for principal in sorted(groups.keys() - set(plan.spec.eks.administrators)):
+            self._entry(principal, groups[principal])
+        teams = [team for team in plan.teams if team.members]
+        if teams:
+            self._cluster_role(teams)
+        for team in teams:
+            self._team(team, quotas[team.name])
+        self.register_outputs({"principals": sorted({*groups, *plan.spec.eks.administrators})})
+
+    def _entry(self, principal: str, groups: Sequence[str]) -> aws.eks.AccessEntry:
+        return aws.eks.AccessEntry(
+            _short(principal),
+            cluster_name=self._eks.name,
+            principal_arn=principal,
+            kubernetes_groups=list(groups),
+            type="STANDARD",
+            opts=self.child(),
+        )
+
+    def _administrator(self, principal: str, groups: Sequence[str]) -> None:
+        entry = self._entry(principal, groups)
+        aws.eks.AccessPolicyAssociation(
+            _short(principal),
+            cluster_name=self._eks.name,
+            principal_arn=principal,
+            policy_arn=f"arn:{self._site.place.partition}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}",
+            access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
+            opts=self.child(after=[entry]),
+        )
+
+    def _cluster_role(self, teams: Sequence[TeamPlan]) -> None:
+        inside = self.child(provider=self._eks.kubernetes)
+        k8s.rbac.v1.ClusterRole(_ROLE, metadata={"name": _ROLE}, rules=_rules(cluster_rules()), opts=inside)
+        k8s.rbac.v1.ClusterRoleBinding(
+            _ROLE,
+            metadata={"name": _ROLE},
+            role_ref={"api_group": _RBAC, "kind": "ClusterRole", "name": _ROLE},
+            subjects=[_group(team) for team in teams],
+            opts=inside,
+        )
+
+    def _team(self, team: TeamPlan, quota: pulumi.Resource) -> None:
+        inside = self.child(after=[quota], provider=self._eks.kubernetes)
+        metadata = k8s.meta.v1.ObjectMetaArgs(name=_ROLE, namespace=team.namespace)
+        k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(team_rules()), opts=inside)
+        k8s.rbac.v1.RoleBinding(
+            team.name,
+            metadata=metadata,
+            role_ref={"api_group": _RBAC, "kind": "Role", "name": _ROLE},
+            subjects=[_group(team)],
+            opts=inside,
+        )
+
+
+def _group(team: TeamPlan) -> k8s.rbac.v1.SubjectArgs:
+    return k8s.rbac.v1.SubjectArgs(api_group=_RBAC, kind="Group", name=f"{GROUP_PREFIX}{team.name}")
+
+
+def _rules(rules: Sequence[PolicyRule]) -> list[k8s.rbac.v1.PolicyRuleArgs]:
+    return [
+        k8s.rbac.v1.PolicyRuleArgs(api_groups=rule.api_groups, resources=rule.resources, verbs=rule.verbs)
+        for rule in rules
+    ]
+
+
+def _short(principal: str) -> str:
+    """Return `<account>:role/<name>` of an ARN: names of resources must not hold a double colon."""
+    return principal.partition("::")[2] or principal

@@ -1,0 +1,129 @@
+"""EKS add-ons in the order that works: before the nodes what nodes need, after them what needs nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from hpkit.catalog import addons as known_addons
+from hpkit.components.base import Component, Site, document
+from hpkit.components.eks import Eks
+from hpkit.plan.iam import managed_policy, pod_trust
+from hpkit.plan.model import AddonPlan, Plan
+from hpkit.plan.names import role_name
+
+__all__ = ["Addons", "PodRole"]
+
+_TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+
+
+@dataclass(frozen=True)
+class PodRole:
+    """A role that pods of one service account take by EKS Pod Identity; managed policies by name, or one document."""
+
+    namespace: str
+    service_account: str
+    managed: tuple[str, ...] = ()
+    policy: pulumi.Output[str] | None = None
+
+
+# What the add-ons' own pages ask for; what depends on resources of the stack comes in through `roles`.
+_ROLES = {
+    "amazon-cloudwatch-observability": PodRole(
+        "amazon-cloudwatch", "cloudwatch-agent", managed=("CloudWatchAgentServerPolicy",)
+    ),
+    "amazon-sagemaker-hyperpod-training-operator": PodRole(
+        "aws-hyperpod",
+        "hp-training-operator-controller-manager",
+        managed=("AmazonSageMakerHyperPodTrainingOperatorAccess",),
+    ),
+    "aws-ebs-csi-driver": PodRole(
+        "kube-system", "ebs-csi-controller-sa", managed=("service-role/AmazonEBSCSIDriverPolicy",)
+    ),
+}
+
+
+class Addons(Component):
+    """Some of the plan's add-ons; installed by name."""
+
+    installed: Mapping[str, aws.eks.Addon]
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        site: Site,
+        *,
+        eks: Eks,
+        needing_nodes: bool,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+        values: Mapping[str, pulumi.Input[str]] | None = None,
+        roles: Mapping[str, PodRole] | None = None,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        self._plan, self._site, self._eks = plan, site, eks
+        self._values = values or {}
+        self._roles = {**_ROLES, **(roles or {})}
+        need_nodes = {addon.name for addon in known_addons() if addon.needs_nodes}
+        wanted = [addon for addon in plan.addons if (addon.name in need_nodes) == needing_nodes]
+        self.installed = {addon.name: self._install(addon, after) for addon in wanted}
+        self.register_outputs({"addons": sorted(self.installed)})
+
+    @property
+    def task_governance(self) -> Sequence[pulumi.Resource]:
+        """The add-on that brings Kueue, for what must wait for it."""
+        return [self.installed[_TASK_GOVERNANCE]] if _TASK_GOVERNANCE in self.installed else []
+
+    def _install(self, addon: AddonPlan, after: Sequence[pulumi.Resource]) -> aws.eks.Addon:
+        role = self._roles.get(addon.name)
+        identity = [self._pod_identity(addon.name, role)] if role else []
+        return aws.eks.Addon(
+            addon.name,
+            addon_name=addon.name,
+            addon_version=addon.version,
+            cluster_name=self._eks.name,
+            configuration_values=self._values.get(addon.name),
+            resolve_conflicts_on_create="OVERWRITE",
+            resolve_conflicts_on_update="OVERWRITE",
+            opts=self.child(after=[*after, *identity]),
+        )
+
+    def _pod_identity(self, addon: str, wanted: PodRole) -> aws.eks.PodIdentityAssociation:
+        place = self._site.place
+        role = aws.iam.Role(
+            addon,
+            name=role_name(self._plan, addon),
+            description=f"Pods of the add-on {addon}",
+            assume_role_policy=document(lambda cluster_arn: pod_trust(place, cluster_arn), cluster_arn=self._eks.arn),
+            opts=self.child(),
+        )
+        rights: list[pulumi.Resource] = [
+            aws.iam.RolePolicyAttachment(
+                f"{addon}-{policy.rpartition('/')[2]}",
+                role=role.name,
+                policy_arn=managed_policy(place, policy),
+                opts=self.child(),
+            )
+            for policy in wanted.managed
+        ]
+        if wanted.policy is not None:
+            rights.append(aws.iam.RolePolicy(addon, name=addon, role=role.id, policy=wanted.policy, opts=self.child()))
+        return aws.eks.PodIdentityAssociation(
+            addon,
+            cluster_name=self._eks.name,
+            namespace=wanted.namespace,
+            service_account=wanted.service_account,
+            role_arn=role.arn,
+            opts=self.child(after=rights),
+        )
+
+
+def as_values(values: Mapping[str, Any]) -> str:
+    """Return an add-on's configuration as the text that EKS takes."""
+    return json.dumps(values, sort_keys=True)

@@ -1,0 +1,52 @@
+"""What every component is: a resource with typed outputs, and children that are named after the plan's own names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+from hpkit.plan.iam import Place
+
+__all__ = ["Component", "Site", "document"]
+
+
+class Component(pulumi.ComponentResource):
+    """A part of the platform; its type is `hpkit:index:<class>`."""
+
+    def __init__(self, name: str, *, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(f"hpkit:index:{type(self).__name__}", name, None, opts)
+
+    def child(
+        self,
+        *,
+        after: Sequence[pulumi.Resource] = (),
+        protect: bool | None = None,
+        provider: pulumi.ProviderResource | None = None,
+    ) -> pulumi.ResourceOptions:
+        """Return options of a resource inside this component that waits for others."""
+        return pulumi.ResourceOptions(parent=self, depends_on=list(after), protect=protect, provider=provider)
+
+
+class Site:
+    """Where the platform is built: partition, region and account, with what the AWS provider says of them."""
+
+    def __init__(self, place: Place, *, zones: Sequence[str]) -> None:
+        self.place = place
+        self.zones = tuple(zones)
+
+    @property
+    def control_plane_zones(self) -> tuple[str, ...]:
+        """The first two zones of the region: they stay the same whatever zones the nodes are in."""
+        return self.zones[:2]
+
+
+def document(build: Any, **inputs: Any) -> pulumi.Output[str]:
+    """Return an IAM document as text, built by a pure function once its inputs are known."""
+
+    def text(known: Mapping[str, Any]) -> str:
+        return json.dumps(build(**known), sort_keys=True)
+
+    return pulumi.Output.all(**inputs).apply(text)

@@ -1,0 +1,147 @@
+"""The EKS cluster that orchestrates HyperPod: made or found, and how programs reach its Kubernetes API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from hpkit.components.base import Component, Site
+from hpkit.components.identity import Identity
+from hpkit.components.network import Network
+from hpkit.plan.iam import key_policy
+from hpkit.plan.model import Plan
+
+__all__ = ["Eks"]
+
+_LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+_KEY_DELETION_DAYS = 30
+
+
+class Eks(Component):
+    """The EKS cluster.
+
+    name and arn; kubeconfig: what kubectl and the Kubernetes provider use, with a token of the AWS CLI;
+    kubernetes: the provider of everything inside the cluster.
+    """
+
+    name: pulumi.Output[str]
+    arn: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+    kubernetes: k8s.Provider
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        site: Site,
+        *,
+        network: Network,
+        identity: Identity,
+        guard: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        self._plan, self._site = plan, site
+        existing = plan.spec.eks.existing
+        if existing is not None:
+            found = aws.eks.get_cluster_output(name=existing.name, opts=pulumi.InvokeOutputOptions(parent=self))
+            self.name, self.arn, endpoint = found.name, found.arn, found.endpoint
+            authority = found.certificate_authorities[0].data
+        else:
+            made = self._build(network, identity, guard)
+            self.name, self.arn, endpoint = made.name, made.arn, made.endpoint
+            authority = made.certificate_authority.apply(lambda each: each.data or "")
+        self.kubeconfig = pulumi.Output.all(
+            name=self.name, endpoint=endpoint, authority=authority, region=plan.spec.region
+        ).apply(_kubeconfig)
+        self.kubernetes = k8s.Provider(
+            "kubernetes",
+            kubeconfig=self.kubeconfig,
+            enable_server_side_apply=True,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({"name": self.name, "arn": self.arn})
+
+    def _build(self, network: Network, identity: Identity, guard: Sequence[pulumi.Resource]) -> aws.eks.Cluster:
+        plan, eks = self._plan, self._plan.spec.eks
+        log_group = f"/aws/eks/{plan.stack}/cluster"
+        key = aws.kms.Key(
+            "key",
+            description=f"Kubernetes secrets and control-plane logs of {plan.stack}",
+            enable_key_rotation=True,
+            deletion_window_in_days=_KEY_DELETION_DAYS,
+            policy=json.dumps(key_policy(self._site.place, log_group), sort_keys=True),
+            opts=self.child(protect=plan.spec.protect or None),
+        )
+        # Made before EKS would make it, since that one would keep its logs for ever.
+        logs = aws.cloudwatch.LogGroup(
+            "control-plane",
+            name=log_group,
+            retention_in_days=eks.log_retention_days,
+            kms_key_id=key.arn,
+            opts=self.child(),
+        )
+        return aws.eks.Cluster(
+            "cluster",
+            name=plan.stack,
+            version=eks.version,
+            role_arn=identity.control_plane_role_arn or "",
+            # The creator must be able to apply what comes next; everybody else has an access entry of their own.
+            access_config=aws.eks.ClusterAccessConfigArgs(
+                authentication_mode="API", bootstrap_cluster_creator_admin_permissions=True
+            ),
+            bootstrap_self_managed_addons=False,
+            enabled_cluster_log_types=list(_LOG_TYPES),
+            encryption_config=aws.eks.ClusterEncryptionConfigArgs(
+                provider=aws.eks.ClusterEncryptionConfigProviderArgs(key_arn=key.arn), resources=["secrets"]
+            ),
+            deletion_protection=plan.spec.protect,
+            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type="STANDARD"),
+            vpc_config=aws.eks.ClusterVpcConfigArgs(
+                subnet_ids=list(network.control_plane_subnet_ids),
+                security_group_ids=list(network.security_group_ids),
+                endpoint_private_access=True,
+                endpoint_public_access=eks.endpoint.public,
+                public_access_cidrs=list(eks.endpoint.public_cidrs) if eks.endpoint.public else None,
+            ),
+            opts=self.child(after=[logs, *identity.for_control_plane, *guard], protect=plan.spec.protect or None),
+        )
+
+
+def _kubeconfig(known: dict[str, str]) -> str:
+    name = known["name"]
+    token = ["--region", known["region"], "eks", "get-token", "--cluster-name", name, "--output", "json"]
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": name,
+            "clusters": [
+                {
+                    "name": name,
+                    "cluster": {
+                        "server": known["endpoint"],
+                        "certificate-authority-data": known["authority"],
+                    },
+                }
+            ],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "users": [
+                {
+                    "name": name,
+                    "user": {
+                        "exec": {
+                            "apiVersion": "client.authentication.k8s.io/v1beta1",
+                            "command": "aws",
+                            "args": token,
+                        }
+                    },
+                }
+            ],
+        },
+        sort_keys=True,
+    )

@@ -1,0 +1,102 @@
+"""Task governance: the cluster policy, and one compute quota a team.
+
+Does not: make team namespaces or queues; the service makes them with the quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pulumi
+
+from hpkit.components.base import Component
+from hpkit.components.hyperpod import tags_of
+from hpkit.config.governance import ClusterPolicy
+from hpkit.plan.model import Plan, QuotaRow, TeamPlan
+from hpkit.resources import Cluster, ClusterSchedulerConfig, ComputeQuota
+from hpkit.resources.types import ComputeQuotaConfig, SchedulerConfig
+
+__all__ = ["Governance"]
+
+
+class Governance(Component):
+    """Policy and quotas; quotas by team, for what must wait until a team's namespace is there."""
+
+    quotas: Mapping[str, ComputeQuota]
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        policy: ClusterPolicy,
+        *,
+        cluster: Cluster,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        tags = tags_of(plan)
+        ClusterSchedulerConfig(
+            "policy",
+            name=plan.stack,
+            cluster_arn=cluster.cluster_arn,
+            scheduler_config=_scheduler_config(policy),
+            tags=tags,
+            opts=self.child(after=after),
+        )
+        self.quotas = {
+            team.name: ComputeQuota(
+                team.name,
+                name=team.name,
+                cluster_arn=cluster.cluster_arn,
+                compute_quota_target={"teamName": team.name, "fairShareWeight": team.fair_share_weight},
+                compute_quota_config=_quota_config(team),
+                tags=tags,
+                opts=self.child(after=after),
+            )
+            for team in plan.teams
+        }
+        self.register_outputs({"teams": sorted(self.quotas)})
+
+
+def _scheduler_config(policy: ClusterPolicy) -> SchedulerConfig:
+    config: dict[str, Any] = {
+        "fairShare": policy.fair_share,
+        "idleResourceSharing": policy.idle_resource_sharing,
+    }
+    classes = sorted(policy.priority_classes, key=lambda each: (-each.weight, each.name))
+    if classes:
+        config["priorityClasses"] = [{"name": each.name, "weight": each.weight} for each in classes]
+    return cast("SchedulerConfig", config)
+
+
+def _quota_config(team: TeamPlan) -> ComputeQuotaConfig:
+    sharing: dict[str, Any] = {"strategy": team.strategy}
+    if team.borrow_limit is not None:
+        sharing["borrowLimit"] = team.borrow_limit
+    if team.absolute_borrow_limits:
+        sharing["absoluteBorrowLimits"] = [
+            {"instanceType": name, "count": count} for name, count in sorted(team.absolute_borrow_limits.items())
+        ]
+    return cast(
+        "ComputeQuotaConfig",
+        {
+            "computeQuotaResources": [_row(row) for row in team.rows],
+            "resourceSharingConfig": sharing,
+            "preemptTeamTasks": team.preempt_team_tasks,
+        },
+    )
+
+
+def _row(row: QuotaRow) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "instanceType": row.instance_type,
+        "count": row.count,
+        "accelerators": row.accelerators,
+        "vCpu": None if row.v_cpu is None else float(row.v_cpu),
+        "memoryInGiB": None if row.memory_in_gib is None else float(row.memory_in_gib),
+    }
+    if row.partition is not None:
+        given["acceleratorPartition"] = {"type": row.partition.type, "count": row.partition.count}
+    return {key: value for key, value in given.items() if value is not None}

@@ -1,0 +1,100 @@
+"""The roles: EKS control plane, instance groups, managed Karpenter."""
+
+from __future__ import annotations
+
+import json
+
+import pulumi
+import pulumi_aws as aws
+
+from hpkit.components.base import Component, Site, document
+from hpkit.components.network import Network
+from hpkit.components.storage import Storage
+from hpkit.plan.iam import (
+    instance_role_policy,
+    karpenter_role_policy,
+    managed_policy,
+    service_trust,
+)
+from hpkit.plan.model import Plan
+from hpkit.plan.names import role_name
+
+__all__ = ["Identity"]
+
+
+class Identity(Component):
+    """Roles of one environment.
+
+    control_plane_role_arn is None for an EKS cluster that is there already; karpenter_role_arn without autoscaling.
+    for_control_plane, for_nodes: policies that must be in force before an EKS or HyperPod cluster is made, and until
+    it is gone: HyperPod assumes its roles to remove nodes and their network interfaces.
+    """
+
+    control_plane_role_arn: pulumi.Output[str] | None = None
+    node_role_arn: pulumi.Output[str]
+    karpenter_role_arn: pulumi.Output[str] | None = None
+
+    def __init__(
+        self, name: str, plan: Plan, site: Site, *, network: Network, storage: Storage, opts: pulumi.ResourceOptions
+    ) -> None:
+        super().__init__(name, opts=opts)
+        self._plan, self._place = plan, site.place
+        self.for_control_plane: list[pulumi.Resource] = []
+        self.for_nodes: list[pulumi.Resource] = []
+        if plan.spec.eks.existing is None:
+            role = self._role("control-plane", "eks.amazonaws.com", "The EKS control plane")
+            self.for_control_plane.append(self._attach(role, "control-plane", "AmazonEKSClusterPolicy"))
+            self.control_plane_role_arn = role.arn
+        self.node_role_arn = self._node_role(network, storage).arn
+        if plan.spec.autoscaling is not None:
+            self.karpenter_role_arn = self._karpenter_role().arn
+        self.register_outputs({"nodeRoleArn": self.node_role_arn, "karpenterRoleArn": self.karpenter_role_arn})
+
+    def _node_role(self, network: Network, storage: Storage) -> aws.iam.Role:
+        role = self._role("nodes", "sagemaker.amazonaws.com", "Execution role of the HyperPod instance groups")
+        attached = self._attach(role, "nodes", "AmazonSageMakerClusterInstanceRolePolicy")
+        existing = self._plan.spec.eks.existing
+        eks_name = existing.name if existing else self._plan.stack
+        eks_arn = self._place.arn("eks", f"cluster/{eks_name}")
+
+        def build(**known: object) -> dict[str, object]:
+            return instance_role_policy(self._place, eks_arn=eks_arn, **known)  # type: ignore[arg-type] # by name
+
+        rights = self._inline(
+            role,
+            "nodes",
+            document(
+                build,
+                bucket_arn=storage.bucket_arn,
+                # The control plane's subnets are those of the cluster itself.
+                subnet_ids=[*network.control_plane_subnet_ids, *network.node_subnet_ids.values()],
+                security_group_ids=list(network.security_group_ids),
+            ),
+        )
+        self.for_nodes += [attached, rights]
+        return role
+
+    def _karpenter_role(self) -> aws.iam.Role:
+        # The service does not document a source account for this principal: its trust is the service alone.
+        trust = service_trust(self._place, "hyperpod.sagemaker.amazonaws.com", from_account=False)
+        role = self._role("karpenter", trust, "Lets managed Karpenter add and delete nodes")
+        policy = json.dumps(karpenter_role_policy(self._place), sort_keys=True)
+        self.for_nodes.append(self._inline(role, "karpenter", policy))
+        return role
+
+    def _role(self, purpose: str, trusted: str | dict[str, object], description: str) -> aws.iam.Role:
+        trust = service_trust(self._place, trusted) if isinstance(trusted, str) else trusted
+        return aws.iam.Role(
+            purpose,
+            name=role_name(self._plan, purpose),
+            description=description,
+            assume_role_policy=json.dumps(trust, sort_keys=True),
+            opts=self.child(),
+        )
+
+    def _attach(self, role: aws.iam.Role, name: str, policy: str) -> pulumi.Resource:
+        arn = managed_policy(self._place, policy)
+        return aws.iam.RolePolicyAttachment(name, role=role.name, policy_arn=arn, opts=self.child())
+
+    def _inline(self, role: aws.iam.Role, name: str, policy: pulumi.Input[str]) -> pulumi.Resource:
+        return aws.iam.RolePolicy(name, name=name, role=role.id, policy=policy, opts=self.child())

@@ -1,0 +1,123 @@
+"""What is measured: CloudWatch with Kueue metrics, Managed Prometheus with alert rules, Managed Grafana."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from hpkit.components.addons import PodRole
+from hpkit.components.base import Component, Site, document
+from hpkit.config.organization import Observability as Spec
+from hpkit.plan.alerts import alert_rules
+from hpkit.plan.iam import grafana_policy, metrics_policy, service_trust
+from hpkit.plan.model import Plan
+from hpkit.plan.names import role_name
+
+__all__ = ["Observability"]
+
+_CLOUDWATCH = "amazon-cloudwatch-observability"
+_HYPERPOD = "amazon-sagemaker-hyperpod-observability"
+
+
+class Observability(Component):
+    """Workspaces of one environment, and what the add-ons must know of them.
+
+    values and roles: configuration and pod identity of the add-ons that send metrics, by add-on.
+    """
+
+    workspace: aws.amp.Workspace | None = None
+    grafana: aws.grafana.Workspace | None = None
+    values: Mapping[str, pulumi.Input[str]]
+    roles: Mapping[str, PodRole]
+
+    def __init__(self, name: str, plan: Plan, spec: Spec, site: Site, *, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(name, opts=opts)
+        self._plan, self._site = plan, site
+        values: dict[str, pulumi.Input[str]] = {}
+        roles: dict[str, PodRole] = {}
+        if spec.cloudwatch:
+            values[_CLOUDWATCH] = json.dumps(_cloudwatch_values(), sort_keys=True)
+        if spec.prometheus:
+            self.workspace = self._prometheus()
+        if spec.grafana:
+            self.grafana = self._grafana()
+        if self.workspace is not None:
+            values[_HYPERPOD] = self._hyperpod_values(self.workspace)
+            roles[_HYPERPOD] = PodRole(
+                "hyperpod-observability",
+                "hyperpod-observability-operator-otel-collector",
+                policy=document(
+                    lambda workspace_arn: metrics_policy(site.place, workspace_arn), workspace_arn=self.workspace.arn
+                ),
+            )
+        self.values, self.roles = values, roles
+        self.register_outputs({})
+
+    def _prometheus(self) -> aws.amp.Workspace:
+        workspace = aws.amp.Workspace("prometheus", alias=self._plan.stack, opts=self.child())
+        aws.amp.RuleGroupNamespace(
+            "alerts",
+            name="hpkit",
+            workspace_id=workspace.id,
+            # JSON is YAML, and the same text on every run.
+            data=json.dumps(alert_rules(self._plan), sort_keys=True, indent=1),
+            opts=self.child(),
+        )
+        return workspace
+
+    def _grafana(self) -> aws.grafana.Workspace:
+        role = aws.iam.Role(
+            "grafana",
+            name=role_name(self._plan, "grafana"),
+            description="Managed Grafana reads metrics",
+            assume_role_policy=json.dumps(service_trust(self._site.place, "grafana.amazonaws.com"), sort_keys=True),
+            opts=self.child(),
+        )
+        if self.workspace is not None:
+            aws.iam.RolePolicy(
+                "grafana",
+                name="grafana",
+                role=role.id,
+                policy=document(grafana_policy, workspace_arn=self.workspace.arn),
+                opts=self.child(),
+            )
+        return aws.grafana.Workspace(
+            "grafana",
+            name=self._plan.stack,
+            account_access_type="CURRENT_ACCOUNT",
+            authentication_providers=["AWS_SSO"],
+            permission_type="CUSTOMER_MANAGED",
+            data_sources=["PROMETHEUS", "CLOUDWATCH"],
+            role_arn=role.arn,
+            opts=self.child(),
+        )
+
+    def _hyperpod_values(self, workspace: aws.amp.Workspace) -> pulumi.Output[str]:
+        known: dict[str, pulumi.Input[Any]] = {
+            "endpoint": workspace.prometheus_endpoint,
+            "workspace_arn": workspace.arn,
+            "grafana_name": self.grafana.name if self.grafana else None,
+            "grafana_arn": self.grafana.arn if self.grafana else None,
+        }
+        return pulumi.Output.all(**known).apply(_hyperpod_text)
+
+
+def _cloudwatch_values() -> dict[str, Any]:
+    """Container Insights with Kueue's metrics (Amazon CloudWatch user guide; add-on v2.4.0 or newer)."""
+    kubernetes = {"enhanced_container_insights": True, "kueue_container_insights": True}
+    return {"agent": {"config": {"logs": {"metrics_collected": {"kubernetes": kubernetes}}}}}
+
+
+def _hyperpod_text(known: Mapping[str, Any]) -> str:
+    values: dict[str, Any] = {
+        "ampWorkspace": {"prometheusEndpoint": known["endpoint"], "arn": known["workspace_arn"]},
+        # Off unless asked for: what teams wait for and borrow is what this platform is about.
+        "metricsProvider": {"taskGovernanceMetrics": {"level": "BASIC"}, "scalingMetrics": {"level": "BASIC"}},
+    }
+    if known["grafana_arn"] is not None:
+        values["amgWorkspace"] = {"workspaceName": known["grafana_name"], "arn": known["grafana_arn"]}
+    return json.dumps(values, sort_keys=True)

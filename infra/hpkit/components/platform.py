@@ -1,0 +1,132 @@
+"""The whole platform of one environment: every component, in the order that AWS itself forces and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from hpkit.components.access import Access
+from hpkit.components.addons import Addons, PodRole
+from hpkit.components.autoscaling import Autoscaling
+from hpkit.components.base import Site, document
+from hpkit.components.eks import Eks
+from hpkit.components.governance import Governance
+from hpkit.components.hyperpod import Dependencies, HyperPod
+from hpkit.components.identity import Identity
+from hpkit.components.network import Network
+from hpkit.components.observability import Observability
+from hpkit.components.storage import Storage
+from hpkit.plan.iam import Place, lustre_policy
+from hpkit.plan.model import Plan
+from hpkit.plan.teams import team_table
+from hpkit.resources import Provider
+
+__all__ = ["build"]
+
+# Zones where EKS cannot place its control plane (Amazon EKS user guide, VPC and subnet considerations).
+_NO_CONTROL_PLANE = ["use1-az3", "usw1-az2", "cac1-az3"]
+_FSX_CSI = "aws-fsx-csi-driver"
+
+
+def build(plan: Plan) -> dict[str, Any]:
+    """Register everything that the plan comes to, and return the stack's outputs."""
+    provider = aws.Provider(
+        "aws", region=plan.spec.region, default_tags=aws.ProviderDefaultTagsArgs(tags=dict(plan.tags))
+    )
+    hyperpod_provider = Provider("hyperpod", region=plan.spec.region)
+    opts = pulumi.ResourceOptions(providers=[provider, hyperpod_provider])
+    site = _site(plan, provider)
+    network = Network("network", plan, site, guard=[], opts=opts)
+    storage = Storage("storage", plan, site, network=network, opts=opts)
+    identity = Identity("identity", plan, site, network=network, storage=storage, opts=opts)
+    eks = Eks("eks", plan, site, network=network, identity=identity, guard=[], opts=opts)
+    before = Addons("addons", plan, site, eks=eks, needing_nodes=False, after=[], opts=opts)
+    ready = list(before.installed.values())
+    dependencies = Dependencies("dependencies", plan, eks=eks, after=ready, opts=opts)
+    platform = HyperPod(
+        "hyperpod",
+        plan,
+        network=network,
+        storage=storage,
+        identity=identity,
+        eks=eks,
+        after=[*ready, *([dependencies.release] if dependencies.release else [])],
+        opts=opts,
+    )
+    addons = _node_addons(plan, site, eks, storage, after=[platform.cluster], opts=opts)
+    if plan.spec.autoscaling is not None:
+        Autoscaling("autoscaling", plan, plan.spec.autoscaling, eks=eks, after=[platform.cluster], groups={}, opts=opts)
+    quotas = {}
+    if plan.policy is not None:
+        governance = Governance(
+            "governance", plan, plan.policy, cluster=platform.cluster, after=addons.task_governance, opts=opts
+        )
+        quotas = dict(governance.quotas)
+    Access("access", plan, site, eks=eks, quotas=quotas, opts=opts)
+    return _outputs(plan, eks, platform)
+
+
+def _site(plan: Plan, provider: aws.Provider) -> Site:
+    asked = pulumi.InvokeOptions(provider=provider)
+    zones = aws.get_availability_zones(
+        state="available",
+        exclude_zone_ids=_NO_CONTROL_PLANE,
+        filters=[aws.GetAvailabilityZonesFilterArgs(name="opt-in-status", values=["opt-in-not-required"])],
+        opts=asked,
+    )
+    place = Place(
+        partition=aws.get_partition(opts=asked).partition,
+        region=plan.spec.region,
+        account=aws.get_caller_identity(opts=asked).account_id,
+    )
+    return Site(place, zones=sorted(zones.names))
+
+
+def _node_addons(
+    plan: Plan,
+    site: Site,
+    eks: Eks,
+    storage: Storage,
+    *,
+    after: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> Addons:
+    roles: dict[str, PodRole] = {}
+    values: dict[str, pulumi.Input[str]] = {}
+    if plan.spec.observability is not None:
+        observed = Observability("observability", plan, plan.spec.observability, site, opts=opts)
+        roles.update(observed.roles)
+        values.update(observed.values)
+    if storage.lustre is not None:
+        policy = document(lustre_policy, file_system_arn=storage.lustre.arn)
+        roles[_FSX_CSI] = PodRole("kube-system", "fsx-csi-controller-sa", policy=policy)
+    return Addons(
+        "node-addons",
+        plan,
+        site,
+        eks=eks,
+        needing_nodes=True,
+        after=after,
+        values=values,
+        roles=roles,
+        opts=opts,
+    )
+
+
+def _outputs(plan: Plan, eks: Eks, built: HyperPod) -> dict[str, Any]:
+    region, stack = plan.spec.region, plan.stack
+    kubeconfig = pulumi.Output.concat("aws eks update-kubeconfig --region ", region, " --name ", eks.name)
+    steps = [
+        f"hpkit quota --stack {stack}    # who has what, and may borrow what",
+        "kubectl get clusterqueues      # the same as the scheduler sees it",
+    ]
+    return {
+        "clusterArn": built.cluster.cluster_arn,
+        "eksClusterName": eks.name,
+        "kubeconfigCommand": kubeconfig,
+        "teams": team_table(plan),
+        "nextSteps": [kubeconfig, *steps],
+    }

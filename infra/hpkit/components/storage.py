@@ -1,0 +1,144 @@
+"""The bucket of lifecycle scripts, with the kit's own script in it; optionally an FSx for Lustre file system."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pulumi
+import pulumi_aws as aws
+
+from hpkit.components.base import Component, Site, document
+from hpkit.components.network import Network
+from hpkit.config.storage import Lustre
+from hpkit.plan.iam import bucket_policy
+from hpkit.plan.model import Plan
+from hpkit.plan.names import bucket_name
+
+__all__ = ["ON_CREATE", "Storage"]
+
+ON_CREATE = "on_create.sh"
+_SCRIPT = Path(__file__).parent / "lifecycle" / ON_CREATE
+_OLD_VERSIONS_DAYS = 90
+
+
+class Storage(Component):
+    """Lifecycle scripts and file systems.
+
+    lifecycle_uri: folder of the script, named after its content. ready: what must be there before a node is.
+    lustre: the file system, if there is one.
+    """
+
+    bucket_arn: pulumi.Output[str]
+    lifecycle_uri: pulumi.Output[str]
+    ready: tuple[pulumi.Resource, ...]
+    lustre: aws.fsx.LustreFileSystem | None = None
+
+    def __init__(self, name: str, plan: Plan, site: Site, *, network: Network, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(name, opts=opts)
+        self._plan = plan
+        bucket = aws.s3.Bucket(
+            "lifecycle",
+            bucket=bucket_name(plan, site.place.account),
+            # Versions of scripts are no reason to keep a bucket that nobody protects.
+            force_destroy=not plan.spec.protect,
+            opts=self.child(protect=plan.spec.protect or None),
+        )
+        self.bucket_arn = bucket.arn
+        closed = self._close(bucket)
+        script = self._script(bucket, closed)
+        self.ready = (script, *closed)
+        wanted = plan.spec.storage
+        if wanted is not None and wanted.lustre is not None:
+            self.lustre = self._lustre(wanted.lustre, network)
+        self.register_outputs({"bucketArn": self.bucket_arn, "lifecycleUri": self.lifecycle_uri})
+
+    @property
+    def _key_arn(self) -> str | None:
+        return self._plan.spec.storage.kms_key_arn if self._plan.spec.storage else None
+
+    def _close(self, bucket: aws.s3.Bucket) -> list[pulumi.Resource]:
+        """Private, encrypted, versioned, owner-enforced, TLS only."""
+        private = aws.s3.BucketPublicAccessBlock(
+            "lifecycle",
+            bucket=bucket.id,
+            block_public_acls=True,
+            block_public_policy=True,
+            ignore_public_acls=True,
+            restrict_public_buckets=True,
+            opts=self.child(),
+        )
+        owned = aws.s3.BucketOwnershipControls(
+            "lifecycle", bucket=bucket.id, rule={"object_ownership": "BucketOwnerEnforced"}, opts=self.child()
+        )
+        encrypted = aws.s3.BucketServerSideEncryptionConfiguration(
+            "lifecycle",
+            bucket=bucket.id,
+            rules=[
+                aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
+                    apply_server_side_encryption_by_default=_by_default(self._key_arn),
+                    bucket_key_enabled=self._key_arn is not None,
+                )
+            ],
+            opts=self.child(),
+        )
+        versioned = aws.s3.BucketVersioning(
+            "lifecycle", bucket=bucket.id, versioning_configuration={"status": "Enabled"}, opts=self.child()
+        )
+        aws.s3.BucketLifecycleConfiguration(
+            "lifecycle",
+            bucket=bucket.id,
+            rules=[
+                {
+                    "id": "old-versions",
+                    "status": "Enabled",
+                    "filter": {"prefix": ""},
+                    "noncurrent_version_expiration": {"noncurrent_days": _OLD_VERSIONS_DAYS},
+                }
+            ],
+            opts=self.child(after=[versioned]),
+        )
+        tls_only = aws.s3.BucketPolicy(
+            "lifecycle",
+            bucket=bucket.id,
+            policy=document(bucket_policy, bucket_arn=bucket.arn),
+            opts=self.child(after=[private]),
+        )
+        return [private, owned, encrypted, versioned, tls_only]
+
+    def _script(self, bucket: aws.s3.Bucket, closed: list[pulumi.Resource]) -> aws.s3.BucketObjectv2:
+        content = _SCRIPT.read_text(encoding="utf-8")
+        folder = f"lifecycle/{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+        self.lifecycle_uri = pulumi.Output.concat("s3://", bucket.id, "/", folder)
+        return aws.s3.BucketObjectv2(
+            "on-create",
+            bucket=bucket.id,
+            key=f"{folder}/{ON_CREATE}",
+            content=content,
+            content_type="text/x-shellscript",
+            opts=self.child(after=closed),
+        )
+
+    def _lustre(self, wanted: Lustre, network: Network) -> aws.fsx.LustreFileSystem:
+        return aws.fsx.LustreFileSystem(
+            "lustre",
+            subnet_ids=network.node_subnet_ids[wanted.availability_zone],
+            security_group_ids=list(network.security_group_ids),
+            deployment_type="PERSISTENT_2",
+            storage_type="SSD",
+            file_system_type_version="2.15",
+            data_compression_type="LZ4",
+            storage_capacity=wanted.storage_capacity_gib,
+            per_unit_storage_throughput=wanted.per_unit_storage_throughput,
+            kms_key_id=self._key_arn,
+            tags={"Name": self._plan.stack},
+            opts=self.child(after=network.way_out, protect=self._plan.spec.protect or None),
+        )
+
+
+def _by_default(
+    key_arn: str | None,
+) -> aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs:
+    return aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs(
+        sse_algorithm="aws:kms" if key_arn else "AES256", kms_master_key_id=key_arn
+    )
