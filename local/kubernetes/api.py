@@ -63,7 +63,8 @@ class Api:
         """Return the objects of a kind, `bare` only their metadata; none if the server does not have the kind."""
         path = f"{folder}?{urlencode({'labelSelector': labels})}" if labels else folder
         try:
-            found: list[dict[str, Any]] = self._said("GET", path, accept=_BARE if bare else _JSON)["items"]
+            # No objects may come as null.
+            found: list[dict[str, Any]] = self._said("GET", path, accept=_BARE if bare else _JSON)["items"] or []
         except RefusedError as error:
             if error.status != http.client.NOT_FOUND:
                 raise

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import local
 from local.kubernetes.api import Api, get
-from local.kubernetes.apiserver import apiserver, write_kubeconfig
+from local.kubernetes.apiserver import apiserver, write_kubeconfig, write_reviews
 from local.kubernetes.etcd import etcd
 from local.kubernetes.kueue import Kueue
 from local.kubernetes.pki import authority, signed
@@ -27,11 +27,13 @@ def parts_of(instance: Instance) -> list[Part]:
     admin = signed(pki, "admin", issuer=ca, organization="system:masters")
     api = Api(port=ports["kube-apiserver"], authority=ca, client=admin)
     write_kubeconfig(instance.kubeconfig, api, name=f"hpkit-local-{instance.name}")
+    reviews = pki / "token-review.json"
+    write_reviews(reviews, f"http://127.0.0.1:{ports['aws']}/_hpkit/token-review")
     kueue = Kueue(tool_path("kueue"), api=api, folder=pki / "kueue", kubeconfig=instance.kubeconfig, ports=ports)
     return [
         _aws(instance, ports["aws"]),
         etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),
-        apiserver(tool_path("kube-apiserver"), api=api, etcd_port=ports["etcd"], server=server),
+        apiserver(tool_path("kube-apiserver"), api=api, etcd_port=ports["etcd"], server=server, reviews=reviews),
         kueue.part(),
     ]
 
@@ -42,6 +44,7 @@ def _aws(instance: Instance, port: int) -> Part:
         name="aws",
         command=(
             *(sys.executable, "-m", "local.aws", "--port", str(port), "--state-file", str(state)),
+            *("--effects", "local.effects:make"),
             *instance.aws_arguments(),
         ),
         # Effects of the endpoint find the API server there.
