@@ -1,0 +1,169 @@
+"""Calls to the API server: kinds found by discovery, passing trouble waited out, its own words in every error."""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from urllib3.exceptions import HTTPError
+
+from local.plugins.kubernetes.access import Access
+from provider.errors import PluginError
+from provider.task import Task
+
+__all__ = ["Api", "ApiError", "Kind"]
+
+_SECONDS = 30
+_PATIENCE_SECONDS = 30.0  # a part of the local cloud that ended is up again by then
+_FIRST, _MOST = 0.1, 2.0
+_APPLY, _JSON = "application/apply-patch+yaml", "application/json"
+
+
+class ApiError(PluginError):
+    """The API server said no; the message is its own."""
+
+    def __init__(self, what: str, status: Mapping[str, Any]) -> None:
+        self.code = int(status.get("code", 0))
+        self.reason = str(status.get("reason", ""))
+        self.message = str(status.get("message", "no message"))
+        self.causes: list[dict[str, str]] = (status.get("details") or {}).get("causes") or []
+        super().__init__(f"{what} was refused ({self.code} {self.reason}): {self.message}")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind as the API server serves it."""
+
+    api_version: str
+    name: str
+    plural: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+
+    def folder(self, namespace: str) -> str:
+        """Return the path of all objects of the kind, in a namespace if it has those."""
+        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        inside = f"/namespaces/{quote(namespace)}" if self.namespaced and namespace else ""
+        return f"{root}{inside}/{self.plural}"
+
+    def path(self, namespace: str, name: str) -> str:
+        """Return the path of one object."""
+        return f"{self.folder(namespace)}/{quote(name)}"
+
+
+class Api:
+    """The API server. Threads share it."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._lock = threading.Lock()
+        self._kinds: dict[str, list[Kind]] = {}
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of objects that name none."""
+        return self._access.namespace
+
+    def kind(self, task: Task, api_version: str, name: str) -> Kind | None:
+        """Return a kind; None if the API server does not serve it (any more, or yet)."""
+        with self._lock:
+            known = self._kinds.get(api_version, [])
+        found = next((kind for kind in known if kind.name == name), None)
+        return found or next((kind for kind in self.kinds(task, api_version) if kind.name == name), None)
+
+    def kinds(self, task: Task, api_version: str) -> list[Kind]:
+        """Ask what a group and version serves; nothing if there is no such."""
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        try:
+            listed = self.ask(task, "GET", root).get("resources", [])
+        except ApiError as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            listed = []
+        kinds = [
+            Kind(api_version, entry["kind"], entry["name"], bool(entry["namespaced"]), tuple(entry["verbs"]))
+            for entry in listed
+            if "/" not in entry["name"]
+        ]
+        with self._lock:
+            self._kinds[api_version] = kinds
+        return kinds
+
+    def find(self, task: Task, path: str) -> dict[str, Any] | None:
+        """Return an object; None when it is not there."""
+        try:
+            return self.ask(task, "GET", path)
+        except ApiError as error:
+            if error.code == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    def apply(self, task: Task, path: str, document: Mapping[str, Any], **query: str) -> dict[str, Any]:
+        """Server-side apply, strict about fields that do not exist."""
+        return self.ask(task, "PATCH", path, document, fieldValidation="Strict", **query)
+
+    def ask(
+        self, task: Task, method: str, path: str, document: Mapping[str, Any] | None = None, **query: str
+    ) -> dict[str, Any]:
+        """Call; what passes by itself is waited out for a while, whatever the call: all of them may be repeated."""
+        delays = task.delays(_FIRST, _MOST)
+        started = task.left
+        renewed = False
+        while True:
+            try:
+                return self._once(method, path, document, query)
+            except ApiError as error:
+                if error.code == HTTPStatus.UNAUTHORIZED and self._access.token is not None and not renewed:
+                    self._access.token.forget()
+                    renewed = True
+                    continue
+                if not _passes(error) or started - task.left > _PATIENCE_SECONDS:
+                    raise
+                task.progress(f"the API server is busy: {error.message}")
+            except HTTPError as error:
+                if started - task.left > _PATIENCE_SECONDS:
+                    raise PluginError(
+                        f"{method} {path}: the API server {self._access.client.configuration.host} does not answer "
+                        f"({error}). What to do: `hpkit local status`, `hpkit local start`."
+                    ) from None
+                task.progress("the API server does not answer yet")
+            task.pause(next(delays))
+
+    def _once(
+        self, method: str, path: str, document: Mapping[str, Any] | None, query: Mapping[str, str]
+    ) -> dict[str, Any]:
+        client = self._access.client
+        headers = {"Accept": _JSON, "Content-Type": _APPLY if method == "PATCH" else _JSON}
+        bearer = client.configuration.auth_settings().get("BearerToken")
+        if bearer is not None and bearer["value"]:
+            headers["Authorization"] = bearer["value"]
+        url = f"{client.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
+        # JSON is YAML, so a server-side apply may say it in JSON.
+        body = json.dumps(document) if document is not None and method == "PATCH" else document
+        response = client.call_api(method, url, headers, body, _request_timeout=_SECONDS)
+        text: bytes = response.read()  # type: ignore[no-untyped-call] # kubernetes ships no types here
+        answer = _read(text, response.status)
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            raise ApiError(f"{method} {path}", {"code": response.status, **answer})
+        return answer
+
+
+def _read(text: bytes, status: int) -> dict[str, Any]:
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    return {"message": text.decode(errors="replace")[:1000], "reason": HTTPStatus(status).phrase}
+
+
+def _passes(error: ApiError) -> bool:
+    """Whether the trouble is likely to pass: overload, start-up, a webhook that is being started again."""
+    if error.code in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT):
+        return True
+    unreachable = "failed calling webhook" in error.message and "connect" in error.message
+    return error.code == HTTPStatus.INTERNAL_SERVER_ERROR and unreachable

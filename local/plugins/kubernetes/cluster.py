@@ -1,0 +1,256 @@
+"""Create, read, update and delete of any object, by server-side apply, with waits that can be cancelled."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from local.plugins.kubernetes.access import Settings
+from local.plugins.kubernetes.api import Api, ApiError, Kind
+from local.plugins.kubernetes.namespaces import finish
+from local.plugins.kubernetes.objects import Ref, annotation, clean, metadata_of, ref_of
+from local.plugins.kubernetes.ready import tests_of, why_not, without_controllers
+from provider.errors import CancelledError, PartlyDoneError, PluginError
+from provider.task import Task
+from provider.values import Props
+
+__all__ = ["Cluster", "Live"]
+
+_FIRST, _MOST = 0.1, 2.0
+_REFUSED_FOR_NOW = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+
+
+@dataclass(frozen=True)
+class Live:
+    """An object as it is now, and the state that the engine keeps of it."""
+
+    ref: Ref
+    object: Props
+    manager: str
+
+    @property
+    def state(self) -> Props:
+        """The outputs: the object without the bookkeeping of field managers, and who applied it."""
+        outputs = {**self.object, "metadata": {**metadata_of(self.object)}}
+        outputs["metadata"].pop("managedFields", None)
+        return {**outputs, "__fieldManager": self.manager, "__initialApiVersion": self.ref.api_version}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The API server, as the provider's settings want it used."""
+
+    api: Api
+    settings: Settings
+
+    def ref(self, task: Task, inputs: Props) -> tuple[Kind, Ref]:
+        """Return kind and reference of an object; PluginError when its kind is not served."""
+        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        if kind is None:
+            raise PluginError(
+                f"the API server serves no {inputs['kind']} of {inputs['apiVersion']}. What to do: check apiVersion "
+                "and kind; for a custom resource let it depend on its CustomResourceDefinition (depends_on)."
+            )
+        return kind, ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+
+    def foresee(self, task: Task, inputs: Props, manager: str, *, new: bool) -> Props | None:
+        """Let the API server judge without changing anything; None when it cannot tell yet."""
+        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        if kind is None:
+            return None
+        try:
+            if new:
+                return self._post(task, kind, inputs, manager, dryRun="All")
+            ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+            return self._apply(task, kind, ref, inputs, manager=manager, dryRun="All")
+        except ApiError as error:
+            # Namespace not there yet; or the object to be replaced still there; or a webhook that has side effects.
+            if (new and error.code in _REFUSED_FOR_NOW) or "does not support dry run" in error.message:
+                return None
+            raise _readable(error, inputs) from None
+
+    def create(self, task: Task, inputs: Props, manager: str, *, patch: bool) -> Live:
+        """Create, or for a patch type change what is there; wait until it is ready."""
+        kind = self.ref(task, _placeholder(inputs))[0]
+        if metadata_of(inputs).get("generateName") and not metadata_of(inputs).get("name"):
+            live = self._call(inputs, lambda: self._post(task, kind, inputs, manager))
+            ref = ref_of(live, default_namespace="", namespaced=kind.namespaced)
+            return self._await(task, Live(ref, live, manager), kind, inputs)
+        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        present = self._present(task, kind, ref)
+        if patch and present is None:
+            raise PluginError(f"{ref} is not there, so there is nothing to patch. What to do: create it first.")
+        if present is not None and not (patch or self.settings.upsert):
+            raise PluginError(
+                f"{ref} already exists. What to do: `pulumi import` it, choose another metadata.name, or set "
+                "kubernetes:upsertExistingObjects to take it over."
+            )
+        live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
+        return self._await(task, Live(ref, live, manager), kind, inputs)
+
+    def update(self, task: Task, inputs: Props, state: Props, manager: str) -> Live:
+        """Apply anew; wait until it is ready."""
+        kind, ref = self.ref(task, inputs)
+        live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
+        former = str(state.get("__fieldManager") or manager)
+        if former != manager:
+            # What only the former manager applied is nobody's any more, and goes.
+            live = self._relinquish(task, kind, ref, live, manager=former)
+        return self._await(task, Live(ref, live, manager), kind, inputs)
+
+    def read(self, task: Task, ref: Ref, manager: str) -> Live | None:
+        """Return an object as it is; None when it, or its kind, is not there."""
+        kind = self.api.kind(task, ref.api_version, ref.kind)
+        live = self.api.find(task, kind.path(ref.namespace, ref.name)) if kind else None
+        return Live(ref, live, manager) if live is not None else None
+
+    def lacking(self, inputs: Props, live: Props) -> str:
+        """Say what keeps an object from being ready; empty if nothing."""
+        return why_not(tests_of(inputs), live)
+
+    def delete(self, task: Task, inputs: Props, *, manager: str, patch: bool) -> None:
+        """Delete and wait until it is gone; of a patch type give up the fields alone."""
+        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        if kind is None:
+            return
+        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        path = kind.path(ref.namespace, ref.name)
+        live = self.api.find(task, path)
+        if live is None:
+            return
+        if patch:
+            self._relinquish(task, kind, ref, live, manager=manager)
+            return
+        uid = live["metadata"]["uid"]
+        # In the background: no garbage collector runs here that would take the finalizer of a foreground deletion off.
+        options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        try:
+            self.api.ask(task, "DELETE", path, options)
+        except ApiError as error:
+            if error.code not in _REFUSED_FOR_NOW:
+                raise
+        self._until_gone(task, kind, ref, uid)
+
+    def _until_gone(self, task: Task, kind: Kind, ref: Ref, uid: str) -> None:
+        holding = ""
+        try:
+            for delay in task.delays(_FIRST, _MOST):
+                live = self.api.find(task, kind.path(ref.namespace, ref.name))
+                if live is None or live["metadata"]["uid"] != uid:
+                    return
+                if kind.name == "Namespace" and kind.api_version == "v1":
+                    holding = finish(self.api, task, live)
+                else:
+                    holding = "finalizers " + (", ".join(live["metadata"].get("finalizers", [])) or "(none)")
+                task.progress(f"deleting; held by {holding}")
+                task.pause(delay)
+        except PluginError as error:
+            if isinstance(error, ApiError):
+                raise
+            raise type(error)(
+                f"{ref} is being deleted and not gone yet, held by {holding}: {_why(task, error)}. What to do: let "
+                "the controller that owns the finalizer do its work, or remove it, and run pulumi again."
+            ) from None
+
+    def _present(self, task: Task, kind: Kind, ref: Ref) -> Props | None:
+        """Return what is there under the name, once a deletion under way has ended."""
+        live = self.api.find(task, kind.path(ref.namespace, ref.name))
+        if live is not None and live["metadata"].get("deletionTimestamp"):
+            self._until_gone(task, kind, ref, live["metadata"]["uid"])
+            return None
+        return live
+
+    def _apply(self, task: Task, kind: Kind, ref: Ref, inputs: Props, *, manager: str, **query: str) -> Props:
+        forced = annotation(inputs, "patchForce")
+        force = forced == "true" or (forced != "false" and self.settings.patch_force)
+        # Without server-side apply the official plugin overrides what others set.
+        force = force or not self.settings.server_side_apply
+        document = _document(inputs, ref)
+        path = kind.path(ref.namespace, ref.name)
+        return self.api.apply(task, path, document, fieldManager=manager, force=str(force).lower(), **query)
+
+    def _post(self, task: Task, kind: Kind, inputs: Props, manager: str, **query: str) -> Props:
+        namespace = str(metadata_of(inputs).get("namespace") or self.api.namespace)
+        query |= {"fieldManager": manager, "fieldValidation": "Strict"}
+        return self.api.ask(task, "POST", kind.folder(namespace), clean(inputs), **query)
+
+    def _relinquish(self, task: Task, kind: Kind, ref: Ref, live: Props, *, manager: str) -> Props:
+        """Apply nothing: what this manager alone applied goes. The uid keeps it from being created anew."""
+        empty = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"uid": live["metadata"]["uid"]}}
+        try:
+            path = kind.path(ref.namespace, ref.name)
+            return self.api.apply(task, path, _document(empty, ref), fieldManager=manager, force="true")
+        except ApiError as error:
+            if error.code in _REFUSED_FOR_NOW:
+                return live
+            raise
+
+    def _call(self, inputs: Props, call: Callable[[], Props]) -> Props:
+        try:
+            return call()
+        except ApiError as error:
+            raise _readable(error, inputs) from None
+
+    def _await(self, task: Task, live: Live, kind: Kind, inputs: Props) -> Live:
+        """Wait until it is ready; what is not stays in state."""
+        warning = without_controllers(inputs)
+        if warning:
+            task.warn(warning)
+        path, seen, lacks = kind.path(live.ref.namespace, live.ref.name), live.object, ""
+        try:
+            tests = tests_of(inputs)
+            for delay in task.delays(_FIRST, _MOST):
+                lacks = why_not(tests, seen)
+                if not lacks:
+                    return Live(live.ref, seen, live.manager)
+                task.progress(f"waiting: {lacks}")
+                task.pause(delay)
+                found = self.api.find(task, path)
+                if found is None:
+                    raise PluginError(f"{live.ref} was deleted while it was waited for")  # noqa: TRY301
+                seen = found
+        except PluginError as error:
+            reason = f"{live.ref} is not ready: {lacks}: {_why(task, error)}" if lacks else str(error)
+            state = Live(live.ref, seen, live.manager).state
+            raise PartlyDoneError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
+        raise AssertionError  # pragma: no cover - delays never end
+
+
+def _placeholder(inputs: Props) -> Props:
+    """Name what the server will name, to ask for its kind."""
+    metadata = metadata_of(inputs)
+    return {**inputs, "metadata": {"name": metadata.get("generateName", ""), **metadata}}
+
+
+def _document(inputs: Props, ref: Ref) -> Props:
+    document = clean(inputs)
+    uid = metadata_of(inputs).get("uid")
+    metadata = document.setdefault("metadata", {})
+    metadata.update({"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {}))
+    metadata.update({"uid": uid} if uid else {})
+    return document
+
+
+def _why(task: Task, error: PluginError) -> str:
+    if isinstance(error, CancelledError):
+        return "cancelled"
+    return str(error) if task.left > 0 else f"time-out after {task.seconds:.0f} s"
+
+
+def _readable(error: ApiError, inputs: Props) -> PluginError:
+    """Say of a refusal which object and what to do, where the server's own words do not."""
+    what = f"{inputs.get('kind')} {metadata_of(inputs).get('name', '')}"
+    conflicts = [cause for cause in error.causes if cause.get("reason") == "FieldManagerConflict"]
+    if conflicts:
+        told = "; ".join(f"{cause.get('field')}: {cause.get('message')}" for cause in conflicts)
+        return PluginError(
+            f"{what}: fields are set by another field manager: {told}. What to do: leave them out of the program, or "
+            'take them over with the annotation pulumi.com/patchForce: "true".'
+        )
+    if "immutable" in error.message:
+        return PluginError(
+            f"{what}: {error.message} What to do: let Pulumi make a new one (`pulumi up --replace URN`, or the "
+            "resource option replace_on_changes)."
+        )
+    text: Any = error.message
+    return PluginError(f"{what} was refused ({error.code} {error.reason}): {text}")

@@ -1,0 +1,257 @@
+"""The plugin as the engine talks to it: gRPC in, one object or one release recorded out."""
+
+# ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
+import difflib
+import json
+import os
+from typing import Any
+
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import provider_pb2
+
+from local.plugins.kubernetes import VERSION
+from local.plugins.kubernetes.access import KNOWN, Settings, connect, settings_from
+from local.plugins.kubernetes.api import Api
+from local.plugins.kubernetes.cluster import Cluster
+from local.plugins.kubernetes.diff import Change, changes, deletes_first, replaces
+from local.plugins.kubernetes.foresight import foreseen
+from local.plugins.kubernetes.invokes import invoke
+from local.plugins.kubernetes.objects import (
+    Ref,
+    applied,
+    clean,
+    is_patch,
+    manager_of,
+    metadata_of,
+    named,
+    seen_inputs,
+    typed,
+)
+from local.plugins.kubernetes.release import REPLACES, TOKEN, Release, checked
+from provider.errors import PartlyDoneError, PluginError
+from provider.frame import PluginServicer, readable, token_of
+from provider.task import Task
+from provider.values import Props, from_struct, is_unknown, to_struct
+
+__all__ = ["KubernetesServicer"]
+
+_SECONDS = 600.0  # the official plugin's default
+
+
+class KubernetesServicer(PluginServicer):
+    """The `kubernetes` provider of the local cloud."""
+
+    package = "kubernetes"
+    version = VERSION
+
+    def __init__(self, engine: str = "") -> None:
+        super().__init__(engine)
+        self._settings = Settings()
+        self._connected: Cluster | PluginError = PluginError("the provider is not configured yet")
+
+    @property
+    def _cluster(self) -> Cluster:
+        if isinstance(self._connected, PluginError):
+            raise self._connected
+        return self._connected
+
+    @property
+    def _release(self) -> Release:
+        return Release(self._cluster)
+
+    def _task(self, request: Any) -> Task:
+        return Task(request.urn, getattr(request, "timeout", 0.0) or _SECONDS, self.cancelled, self.log)
+
+    @readable
+    def GetSchema(self, request: Any, context: Any) -> Any:
+        """Return a schema without types: the SDK that programs use is the official one."""
+        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": self.package, "version": VERSION}))
+
+    @readable
+    def CheckConfig(self, request: Any, context: Any) -> Any:
+        """Name settings that do not exist."""
+        failures = []
+        for name in from_struct(request.news):
+            if name not in KNOWN:
+                near = difflib.get_close_matches(name, KNOWN, n=1)
+                reason = f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+                failures.append(provider_pb2.CheckFailure(property=name, reason=reason))
+        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+
+    @readable
+    def Configure(self, request: Any, context: Any) -> Any:
+        """Take the settings; refuse an API server elsewhere at once, other trouble when it is first needed."""
+        config: Props = {key.rpartition(":")[2]: value for key, value in request.variables.items()}
+        config.update(from_struct(request.args))
+        if is_unknown(config.get("kubeconfig")):
+            self._connected = PluginError("the kubeconfig is not known yet")
+            return provider_pb2.ConfigureResponse(supportsPreview=True)
+        self._settings = settings_from({key: value for key, value in config.items() if not is_unknown(value)})
+        self._connected = _connected(self._settings)
+        return provider_pb2.ConfigureResponse(supportsPreview=True)
+
+    @readable
+    def Invoke(self, request: Any, context: Any) -> Any:
+        """Answer a function."""
+        return provider_pb2.InvokeResponse(**{"return": to_struct(invoke(request.tok, from_struct(request.args)))})
+
+    @readable
+    def Construct(self, request: Any, context: Any) -> Any:
+        """Refuse the components that the official plugin makes by itself."""
+        raise PluginError(
+            f"{request.type} is made inside the official kubernetes plugin, and the local cloud's stand-in makes no "
+            "components. What to do: use pulumi_kubernetes.yaml.ConfigGroup or .ConfigFile, or single resources."
+        )
+
+    @readable
+    def Check(self, request: Any, context: Any) -> Any:
+        """Fill in type, name and namespace."""
+        token, inputs, old = token_of(request.urn), from_struct(request.news), from_struct(request.olds)
+        name, seed = request.urn.rpartition("::")[2], request.randomSeed
+        if token == TOKEN:
+            namespace = self._cluster.api.namespace
+            inputs = checked(inputs, old, name=name, namespace=namespace, seed=seed)
+            missing = [] if inputs.get("chart") else [("chart", "is required")]
+            return _check_response(inputs, missing)
+        api_version, kind = typed(token, inputs)
+        inputs = {"apiVersion": api_version, "kind": kind, **inputs}
+        if is_patch(token, inputs):
+            if not is_unknown(inputs.get("metadata")) and not metadata_of(inputs).get("name"):
+                return _check_response(inputs, [("metadata.name", "is required: it says which object to patch")])
+        else:
+            inputs = named(inputs, old, name=name, seed=seed)
+        return _check_response(self._placed(request, inputs), [])
+
+    def _placed(self, request: Any, inputs: Props) -> Props:
+        """Put an object of a namespaced kind into the default namespace if it names none."""
+        metadata = metadata_of(inputs)
+        if is_unknown(inputs.get("metadata")) or metadata.get("namespace") or is_unknown(inputs["apiVersion"]):
+            return inputs
+        kind = self._cluster.api.kind(self._task(request), inputs["apiVersion"], inputs["kind"])
+        if kind is None or not kind.namespaced:
+            return inputs
+        return {**inputs, "metadata": {**metadata, "namespace": self._cluster.api.namespace}}
+
+    @readable
+    def Diff(self, request: Any, context: Any) -> Any:
+        """Compare inputs of then and now."""
+        old, new = _old_inputs(request), from_struct(request.news)
+        found = list(changes(old, new))
+        release = token_of(request.urn) == TOKEN
+        anew = [change for change in found if self._replaces(change, old, new, release)]
+        some = provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(
+            changes=some,
+            replaces=[change.path for change in anew],
+            deleteBeforeReplace=bool(anew) and not release and deletes_first(old, new),
+            diffs=sorted({str(change.keys[0]) for change in found if change.keys}),
+            detailedDiff={change.path: _property_diff(change, change in anew) for change in found},
+            hasDetailedDiff=True,
+        )
+
+    def _replaces(self, change: Change, old: Props, new: Props, release: bool) -> bool:
+        if release:
+            return change.plain in REPLACES
+        return replaces(change, old, new, settings=self._settings)
+
+    @readable
+    def Create(self, request: Any, context: Any) -> Any:
+        """Create, or say what would be."""
+        task, token, inputs = self._task(request), token_of(request.urn), from_struct(request.properties)
+        if token == TOKEN:
+            if request.preview:
+                return provider_pb2.CreateResponse(properties=to_struct(self._release.foresee(inputs)))
+            release_id, outputs = self._release.write(task, inputs, revision=1)
+            return provider_pb2.CreateResponse(id=release_id, properties=to_struct(outputs))
+        manager, patch = manager_of(request.urn, inputs, {}), is_patch(token, inputs)
+        if request.preview:
+            outputs = foreseen(self._cluster, task, inputs, {}, manager=manager, new=not patch)
+            return provider_pb2.CreateResponse(properties=to_struct(outputs))
+        live = self._cluster.create(task, inputs, manager, patch=patch)
+        return provider_pb2.CreateResponse(id=live.ref.id, properties=to_struct(live.state))
+
+    @readable
+    def Read(self, request: Any, context: Any) -> Any:
+        """Refresh or import."""
+        task, token = self._task(request), token_of(request.urn)
+        inputs, state = from_struct(request.inputs), from_struct(request.properties)
+        if token == TOKEN:
+            found = self._release.read(task, request.id)
+            return _read_response(request.id, *found) if found else provider_pb2.ReadResponse()
+        live = self._cluster.read(task, self._ref(task, request.id, *typed(token, inputs or state)), _manager(state))
+        if live is None:
+            return provider_pb2.ReadResponse()
+        seen = seen_inputs(inputs, live.object) if inputs else applied(live.object)
+        lacks = self._cluster.lacking(inputs, live.object) if inputs else ""
+        if lacks:
+            reason = f"{live.ref} is not ready: {lacks}"
+            raise PartlyDoneError(reason, resource_id=request.id, state=live.state, inputs=seen)
+        return _read_response(live.ref.id, seen, live.state)
+
+    def _ref(self, task: Task, resource_id: str, api_version: str, name: str) -> Ref:
+        kind = self._cluster.api.kind(task, api_version, name)
+        namespace, _, object_name = resource_id.rpartition("/")
+        if kind is not None and kind.namespaced and not namespace:
+            namespace = self._cluster.api.namespace
+        return Ref(api_version, name, namespace, object_name)
+
+    @readable
+    def Update(self, request: Any, context: Any) -> Any:
+        """Update, or say what would be."""
+        task, token = self._task(request), token_of(request.urn)
+        state, inputs = from_struct(request.olds), from_struct(request.news)
+        if token == TOKEN:
+            if request.preview:
+                return provider_pb2.UpdateResponse(properties=to_struct(self._release.foresee(inputs)))
+            revision = int((state.get("status") or {}).get("revision", 0)) + 1
+            return provider_pb2.UpdateResponse(
+                properties=to_struct(self._release.write(task, inputs, revision=revision)[1])
+            )
+        manager = manager_of(request.urn, inputs, state)
+        if request.preview:
+            outputs = foreseen(self._cluster, task, inputs, state, manager=manager, new=False)
+            return provider_pb2.UpdateResponse(properties=to_struct(outputs))
+        live = self._cluster.update(task, inputs, state, manager)
+        return provider_pb2.UpdateResponse(properties=to_struct(live.state))
+
+    @readable
+    def Delete(self, request: Any, context: Any) -> Any:
+        """Delete, and wait until it is gone."""
+        task, token, state = self._task(request), token_of(request.urn), from_struct(request.properties)
+        if token == TOKEN:
+            self._release.delete(task, request.id)
+        else:
+            self._cluster.delete(task, state, manager=_manager(state), patch=is_patch(token, state))
+        return empty_pb2.Empty()
+
+
+def _connected(settings: Settings) -> Cluster | PluginError:
+    try:
+        return Cluster(Api(connect(settings)), settings)
+    except PluginError as error:
+        if settings.kubeconfig or os.environ.get("KUBECONFIG"):
+            raise
+        return error  # a program may need no API server at all
+
+
+def _manager(state: Props) -> str:
+    return str(state.get("__fieldManager") or "pulumi-kubernetes")
+
+
+def _old_inputs(request: Any) -> Props:
+    """Return the inputs of then; an engine that does not send them leaves the state."""
+    return from_struct(request.old_inputs) if request.HasField("old_inputs") else clean(from_struct(request.olds))
+
+
+def _check_response(inputs: Props, failures: list[tuple[str, str]]) -> Any:
+    told = [provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in failures]
+    return provider_pb2.CheckResponse(inputs=to_struct(inputs), failures=told)
+
+
+def _read_response(resource_id: str, inputs: Props, outputs: Props) -> Any:
+    return provider_pb2.ReadResponse(id=resource_id, inputs=to_struct(inputs), properties=to_struct(outputs))
+
+
+def _property_diff(change: Change, replace: bool) -> Any:
+    kind = change.kind + ("_REPLACE" if replace else "")
+    return provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=True)
