@@ -49,7 +49,9 @@ def _place_of_caller(plan: Plan, arn: str) -> Row:
         return ok(_AREA, what, found="administrator", needed="administrator")
     teams = [team.name for team in plan.teams if caller in {_role_of(each) for each in team.members}]
     found = f"member of {', '.join(teams)}" if teams else "neither administrator nor member"
-    why = "Whether it may use the Kubernetes API afterwards cannot be read from the file"
+    if plan.spec.eks.existing is None:
+        return ok(_AREA, what, found=found, needed="any: who creates the EKS cluster administers it")
+    why = "Whether the existing EKS cluster lets it administer Kubernetes cannot be read from the file"
     fix = "Deploy with a role that eks.administrators names, or add the role of this identity to it"
     return unknown(_AREA, what, why=why, fix=fix, found=found, needed="administrator")
 

@@ -49,9 +49,11 @@ def _version_offered(plan: Plan, answers: Answers) -> Row:
         both = [each for each in kubernetes_versions() if offered.get(each, "UNSUPPORTED") != "UNSUPPORTED"]
         fix = f"Write a version that EKS and HyperPod offer in eks.version: {listing(both)}"
         return missing(_AREA, what, found="not offered", needed="offered by EKS", fix=fix)
-    extended = "extended support, which EKS charges extra for"
-    found = extended if status == "EXTENDED_SUPPORT" else "offered"
-    return ok(_AREA, what, found=found, needed="offered by EKS")
+    if status == "EXTENDED_SUPPORT":
+        why = "EKS offers it in extended support only, charges extra for that, and may refuse new clusters of it"
+        fix = f"Write a newer eks.version: {listing([each for each in offered if offered[each] == 'STANDARD_SUPPORT'])}"
+        return unknown(_AREA, what, why=why, fix=fix, found="extended support", needed="offered by EKS")
+    return ok(_AREA, what, found="offered", needed="offered by EKS")
 
 
 def _addon_offered(plan: Plan, answers: Answers, addon: AddonPlan) -> Row:

@@ -14,6 +14,7 @@ __all__ = ["network_rows", "zone_rows"]
 
 _ZONES: Final = "zones"
 _NETWORK: Final = "network"
+_CONTROL_PLANE_ZONES: Final = 2
 _ELSEWHERE: Final = "HyperPod may have capacity in other zones than EC2 lists; AWS support can say where"
 
 
@@ -32,6 +33,8 @@ def network_rows(organization: Organization, plan: Plan, answers: Answers) -> It
         return
     context = Context(organization, plan.environment, plan)
     yield from (_subnet(context, answers, zone) for zone in plan.network.zones)
+    if plan.spec.eks.existing is None:
+        yield _room_for_eks(plan)
     answer = answers.of(security_groups(plan))
     for group in dict.fromkeys(existing.security_group_ids):
         yield _security_group(answer, group, existing.vpc_id)
@@ -108,6 +111,15 @@ def _subnet(context: Context, answers: Answers, zone: ZonePlan) -> Row:
         fix = "Leave room for 81 addresses a node, the most that AWS documents"
         return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=f"at least {needed}")
     return ok(_NETWORK, what, found=f"{free} free", needed=needed)
+
+
+def _room_for_eks(plan: Plan) -> Row:
+    """Say whether the EKS cluster that is to be made in an existing network gets its two zones."""
+    what, zones = "zones for the EKS control plane", [zone.availability_zone for zone in plan.network.zones]
+    if len(zones) < _CONTROL_PLANE_ZONES:
+        fix = "Name a subnet of another zone in network.existing.subnets; EKS takes subnets of two zones at least"
+        return missing(_NETWORK, what, found=listing(zones), needed="two", fix=fix)
+    return ok(_NETWORK, what, found=listing(zones), needed="two")
 
 
 def _security_group(answer: Any, group: str, vpc: str) -> Row:

@@ -1,0 +1,120 @@
+"""What a plan needs in numbers."""
+
+import pytest
+
+from hpkit.plan.derive import derive
+from hpkit.preflight.needs import (
+    FlexibleNeed,
+    InstanceNeed,
+    instance_needs,
+    interface_need,
+    total_need,
+    volume_need,
+)
+from tests.builders import group, organization, typed
+
+
+def plan_of(*groups, **environment):
+    data = organization(groups=list(groups), environment=environment)
+    return derive(typed(data), "dev")
+
+
+def burst(name, count=0, **more):
+    return group(name, "ml.g5.8xlarge", count, **more)
+
+
+def pool(name="serving", **limits):
+    return {"name": name, "nodeClass": "burst", "limits": limits}
+
+
+def autoscaling(*pools, groups=("a", "b")):
+    return {"nodeClasses": [{"name": "burst", "instanceGroups": list(groups)}], "nodePools": list(pools)}
+
+
+def test_groups_of_one_type_add_up_and_spot_stands_apart():
+    plan = plan_of(
+        group("a", "ml.g5.12xlarge", 3),
+        group("b", "ml.g5.12xlarge", 2),
+        group("c", "ml.g5.12xlarge", 4, capacityType="Spot"),
+    )
+    needs, flexible = instance_needs(plan)
+    assert needs == (
+        InstanceNeed("ml.g5.12xlarge", spot=False, guaranteed=5, maximum=5),
+        InstanceNeed("ml.g5.12xlarge", spot=True, guaranteed=4, maximum=4),
+    )
+    assert flexible == ()
+    assert total_need(plan) == (9, 9)
+    assert total_need(plan, spot_only=True) == (4, 4)
+
+
+def test_karpenter_adds_what_the_limits_of_its_pool_allow_over_all_its_groups_together():
+    plan = plan_of(
+        burst("base", 2), burst("a"), burst("b"), autoscaling=autoscaling(pool(**{"nvidia.com/gpu": "16"}))
+    )
+    assert instance_needs(plan)[0] == (InstanceNeed("ml.g5.8xlarge", spot=False, guaranteed=2, maximum=18),)
+    assert total_need(plan) == (2, 18)
+
+
+def test_a_pool_without_limits_has_no_maximum():
+    plan = plan_of(burst("base", 2), burst("a"), burst("b"), autoscaling=autoscaling(pool()))
+    assert instance_needs(plan)[0][0].maximum is None
+    assert total_need(plan) == (2, None)
+
+
+def test_a_spot_and_an_on_demand_group_of_one_pool_may_each_take_all_of_it():
+    plan = plan_of(
+        group("system", "ml.m5.4xlarge", 1),
+        burst("a"),
+        burst("b", capacityType="Spot"),
+        autoscaling=autoscaling(pool(nodes="6")),
+    )
+    by_kind = {(each.instance_type, each.spot): each.maximum for each in instance_needs(plan)[0]}
+    assert by_kind["ml.g5.8xlarge", False] == 6
+    assert by_kind["ml.g5.8xlarge", True] == 6
+    assert total_need(plan) == (1, 7), "together they still add six"
+    assert total_need(plan, spot_only=True) == (0, 6)
+
+
+def test_a_flexible_group_asks_its_types_together():
+    flexible = group("any", "", 4, instanceTypes=["ml.g5.12xlarge", "ml.g5.24xlarge"])
+    del flexible["instanceType"]
+    needs, together = instance_needs(plan_of(group("system", "ml.m5.4xlarge", 1), flexible))
+    assert [each.instance_type for each in needs] == ["ml.m5.4xlarge"]
+    assert together == (FlexibleNeed("any", ("ml.g5.12xlarge", "ml.g5.24xlarge"), spot=False, count=4),)
+
+
+def test_the_largest_volume_counts():
+    assert volume_need(plan_of(group("a", "ml.m5.4xlarge", 1))) is None
+    plan = plan_of(group("a", "ml.m5.4xlarge", 1, ebsVolumeGiB=500), group("b", "ml.m5.4xlarge", 1, ebsVolumeGiB=200))
+    assert volume_need(plan) == 500
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, 4 + 1 + 4),  # nodes, NAT gateway, control plane
+        ({"eks": {"version": "1.33", "existing": {"name": "kube"}}}, 4 + 1),
+    ],
+)
+def test_interfaces_are_those_of_nodes_gateway_and_control_plane(environment, expected):
+    total, whole = interface_need(plan_of(group("gpu", "ml.g5.12xlarge", 4), **environment))
+    assert total == expected
+    assert whole
+
+
+def test_each_efa_interface_of_a_node_counts():
+    total, _ = interface_need(plan_of(group("gpu", "ml.p5.48xlarge", 2)))
+    assert total == 2 * 32 + 1 + 4
+
+
+def test_a_gateway_endpoint_takes_no_interface_and_others_take_one_a_zone():
+    network = {
+        "vpcCidr": "10.192.0.0/16",
+        "zones": [
+            {"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"},
+            {"availabilityZone": "us-west-2b", "nodeCidr": "10.2.0.0/16"},
+        ],
+        "endpoints": ["s3", "sts", "logs"],
+    }
+    total, _ = interface_need(plan_of(group("gpu", "ml.g5.12xlarge", 1), network=network))
+    assert total == 1 + 1 + 2 * 2 + 4
