@@ -41,7 +41,8 @@ def check(resource: str, inputs: Props) -> list[Failure]:
     failures = list(_value(table(resource), inputs, ""))
     if failures:
         return failures
-    return [Failure(path, reason) for path, reason in RULES[resource](inputs)]
+    rule = RULES.get(resource)
+    return [Failure(path, reason) for path, reason in rule(inputs)] if rule else []
 
 
 def _value(spec: Field, value: Any, path: str) -> Iterator[Failure]:

@@ -60,7 +60,7 @@ class Field:
 
 @dataclass(frozen=True)
 class ResourceTable:
-    """One resource: the operation its inputs come from, and what the model does not say about them."""
+    """One resource: the operation its inputs come from (none: extra holds all), and what the model does not say."""
 
     name: str
     operation: str
@@ -90,6 +90,28 @@ _AUTOSCALED = Field(
     identity="*",
     item=_NAMES,
     text="Names of the groups whose counts belong to managed Karpenter: never sent again, never a difference.",
+)
+
+_VERSION = r"[0-9]+\.[0-9]+"
+_GUARDED = (
+    Field("subject", "", "string", required=True, text="What is guarded, as messages call it."),
+    Field(
+        "identity",
+        "",
+        "map",
+        item=_NAMES,
+        key=_NAMES,
+        text="What the subject cannot change in place: name of a setting → its value.",
+    ),
+    Field(
+        "version",
+        "",
+        "string",
+        pattern=_VERSION,
+        text="Kubernetes minor version of the subject: it goes up one at a time, and never down.",
+    ),
+    Field("allowReplace", "", "boolean", text="Whether the subject may be replaced; then only a warning is shown."),
+    Field("remedy", "", "string", required=True, text="How a user allows the replacement."),
 )
 
 RESOURCES: Final = {
@@ -155,6 +177,14 @@ RESOURCES: Final = {
                 _output("failureReason", "Why the last change failed."),
             ),
         ),
+        ResourceTable(
+            name="ChangeGuard",
+            operation="",
+            text="Refuses a change that would replace what it names, at preview already; it makes nothing itself.",
+            replacing=frozenset(),
+            extra=_GUARDED,
+            outputs=(),
+        ),
     )
 }
 
@@ -176,6 +206,8 @@ def service_model() -> Any:
 def table(name: str) -> Field:
     """Return the inputs of a resource as one object field."""
     resource = RESOURCES[name]
+    if not resource.operation:
+        return Field("", "", "object", members=resource.extra)
     root = _field(resource, service_model().operation_model(resource.operation).input_shape, "", path="")
     return replace(root, members=(*root.members, *resource.extra))
 

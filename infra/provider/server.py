@@ -10,6 +10,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
 from provider import VERSION
+from provider.change_guard import ChangeGuard
 from provider.check import check
 from provider.client import Api, settings_from
 from provider.cluster import Cluster
@@ -27,7 +28,7 @@ from provider.values import UNKNOWN, Props, from_struct, is_unknown, to_struct
 
 __all__ = ["HyperpodServicer"]
 
-_HANDLERS: tuple[type[Handler], ...] = (Cluster, ComputeQuota, ClusterSchedulerConfig)
+_HANDLERS: tuple[type[Handler], ...] = (Cluster, ComputeQuota, ClusterSchedulerConfig, ChangeGuard)
 _KINDS = {"add": "ADD", "delete": "DELETE", "update": "UPDATE"}
 
 

@@ -21,8 +21,9 @@ from hpkit.components.observability import Observability
 from hpkit.components.storage import Storage
 from hpkit.plan.iam import Place, lustre_policy
 from hpkit.plan.model import Plan
+from hpkit.plan.replace import guards_of
 from hpkit.plan.teams import team_table
-from hpkit.resources import Provider
+from hpkit.resources import ChangeGuard, Provider
 
 __all__ = ["build"]
 
@@ -39,10 +40,22 @@ def build(plan: Plan) -> dict[str, Any]:
     hyperpod_provider = Provider("hyperpod", region=plan.spec.region)
     opts = pulumi.ResourceOptions(providers=[provider, hyperpod_provider])
     site = _site(plan, provider)
-    network = Network("network", plan, site, guard=[], opts=opts)
+    guards = {
+        guard.key: ChangeGuard(
+            f"keep-{guard.key}",
+            subject=guard.subject,
+            identity=guard.identity,
+            version=guard.version,
+            allow_replace=guard.allowed,
+            remedy=guard.remedy,
+            opts=opts,
+        )
+        for guard in guards_of(plan)
+    }
+    network = Network("network", plan, site, guard=[guards["vpc"]], opts=opts)
     storage = Storage("storage", plan, site, network=network, opts=opts)
     identity = Identity("identity", plan, site, network=network, storage=storage, opts=opts)
-    eks = Eks("eks", plan, site, network=network, identity=identity, guard=[], opts=opts)
+    eks = Eks("eks", plan, site, network=network, identity=identity, guard=[guards["eks"]], opts=opts)
     before = Addons("addons", plan, site, eks=eks, needing_nodes=False, after=[], opts=opts)
     ready = list(before.installed.values())
     dependencies = Dependencies("dependencies", plan, eks=eks, after=ready, opts=opts)
@@ -53,7 +66,7 @@ def build(plan: Plan) -> dict[str, Any]:
         storage=storage,
         identity=identity,
         eks=eks,
-        after=[*ready, *([dependencies.release] if dependencies.release else [])],
+        after=[guards["cluster"], *ready, *([dependencies.release] if dependencies.release else [])],
         opts=opts,
     )
     addons = _node_addons(plan, site, eks, storage, after=[platform.cluster], opts=opts)

@@ -1,0 +1,57 @@
+"""What of an environment cannot change in place: VPC, EKS cluster and HyperPod cluster, each by what makes it itself.
+
+Sources: UpdateCluster of the SageMaker API (name, VpcConfig and Orchestrator are not among its members), Amazon EKS user
+guide (name, VPC), Amazon VPC user guide (the primary range).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hpkit.plan.model import Plan
+
+__all__ = ["Guard", "guards_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One thing that must not be replaced by accident; key is its name in `allowReplace`."""
+
+    key: str
+    subject: str
+    identity: Mapping[str, str]
+    version: str | None
+    allowed: bool
+    remedy: str
+
+
+def guards_of(plan: Plan) -> tuple[Guard, ...]:
+    """Return the guards; what replaces the VPC replaces EKS with it, and that the HyperPod cluster."""
+    vpc = _vpc(plan)
+    existing = plan.spec.eks.existing
+    eks = {**vpc, "eks": existing.name if existing else plan.stack}
+    cluster = {**eks, "cluster.name": plan.spec.cluster.name}
+    return (
+        _guard(plan, "vpc", f"the VPC of {plan.stack}", vpc, None),
+        _guard(plan, "eks", f"the EKS cluster of {plan.stack}", eks, None if existing else plan.spec.eks.version),
+        _guard(plan, "cluster", f"the HyperPod cluster {plan.spec.cluster.name}", cluster, None),
+    )
+
+
+def _vpc(plan: Plan) -> dict[str, str]:
+    existing = plan.spec.network.existing
+    if existing is None:
+        return {"network": f"vpcCidr {plan.spec.network.vpc_cidr}"}
+    subnets = ", ".join(f"{zone} {subnet}" for zone, subnet in sorted(existing.subnets.items()))
+    groups = ", ".join(sorted(existing.security_group_ids))
+    return {"network": f"existing {existing.vpc_id} ({subnets}; {groups})"}
+
+
+def _guard(plan: Plan, key: str, subject: str, identity: Mapping[str, str], version: str | None) -> Guard:
+    return Guard(
+        key=key,
+        subject=subject,
+        identity=identity,
+        version=version,
+        allowed=key in plan.spec.allow_replace,
+        remedy=f"`allowReplace: [{key}]` in environments.{plan.environment} of stacks/{plan.organization}.yaml.",
+    )
