@@ -48,10 +48,12 @@ class ChangeGuard(Handler):
 
     def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> Live | None:
         """Return what was noted: there is nothing else."""
+        del task
         return Live(resource_id, state, inputs or state) if state else None
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> Live:
         """Take note of the subject as it becomes."""
+        del state
         self.foresee(task, old, new)
         return Live(resource_id, new, new)
 

@@ -1,7 +1,7 @@
 """What of an environment cannot change in place: VPC, EKS cluster and HyperPod cluster, each by what makes it itself.
 
-Sources: UpdateCluster of the SageMaker API (name, VpcConfig and Orchestrator are not among its members), Amazon EKS user
-guide (name, VPC), Amazon VPC user guide (the primary range).
+Sources: UpdateCluster of the SageMaker API (name, VpcConfig and Orchestrator are not among its members), Amazon EKS
+user guide (name, VPC), Amazon VPC user guide (the primary range).
 """
 
 from collections.abc import Mapping
