@@ -1,0 +1,138 @@
+"""Which API servers the plugin talks to, and as whom."""
+
+import base64
+import json
+import sys
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from local.plugins.kubernetes.access import Settings, connect
+from local.plugins.kubernetes.invokes import invoke
+from local.plugins.kubernetes.token import eks_token
+from provider.errors import PluginError
+from tests.local.plugins.kubernetes.harness import FailedError, in_process
+
+AWS = {"command": "aws", "args": ["--region", "eu-west-1", "eks", "get-token", "--cluster-name", "kube"]}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    for name in ("KUBECONFIG", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", "testing"),
+        ("AWS_SECRET_ACCESS_KEY", "testing"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
+        ("HTTPS_PROXY", "http://proxy.example:3128"),
+    ):
+        monkeypatch.setenv(name, value)
+
+
+def kubeconfig(server="https://127.0.0.1:6443", **user):
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "here",
+            "clusters": [{"name": "here", "cluster": {"server": server, "insecure-skip-tls-verify": True}}],
+            "users": [{"name": "me", "user": user}],
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me", "namespace": "team"}}],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "server",
+    ["https://ABC.gr7.us-west-2.eks.amazonaws.com", "https://10.0.0.1:443", "https://127.0.0.1.example.com", ""],
+)
+def test_an_api_server_elsewhere_is_refused(server):
+    with (
+        pytest.raises(FailedError, match=r"not on a loopback address.*never acts on any other cluster"),
+        in_process(kubeconfig=kubeconfig(server)),
+    ):
+        pass
+
+
+def test_no_credentials_are_made_for_an_api_server_elsewhere(tmp_path):
+    trace = tmp_path / "ran"
+    execution = {"apiVersion": "client.authentication.k8s.io/v1", "command": "touch", "args": [str(trace)]}
+    with pytest.raises(PluginError, match="loopback"):
+        connect(Settings(kubeconfig=kubeconfig("https://api.example.com", exec=execution)))
+    assert not trace.exists()
+
+
+def test_the_kubeconfig_may_be_a_path_and_names_the_default_namespace(tmp_path):
+    file = tmp_path / "config"
+    file.write_text(kubeconfig(token="secret"))
+    access = connect(Settings(kubeconfig=str(file)))
+    assert access.namespace == "team"
+    assert access.client.configuration.proxy is None, "loopback is never behind a proxy"
+    assert connect(Settings(kubeconfig=str(file), namespace="mine")).namespace == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("/no/such/file", "not readable"),
+        ("{a", "not readable"),
+        ("\n- a\n", "not a kubeconfig"),
+        ("{}", "no .* in context"),
+    ],
+)
+def test_an_unusable_kubeconfig_says_what_is_wrong(text, says):
+    with pytest.raises(PluginError, match=says):
+        connect(Settings(kubeconfig=text))
+
+
+def test_the_token_for_eks_is_the_one_that_the_aws_cli_makes():
+    access = connect(Settings(kubeconfig=kubeconfig(exec=AWS)))
+    bearer = access.client.configuration.auth_settings()["BearerToken"]["value"]
+    prefix, _, encoded = bearer.removeprefix("Bearer ").partition(".")
+    assert prefix == "k8s-aws-v1"
+    assert "=" not in encoded
+    url = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
+    query = parse_qs(url.query)
+    assert url.netloc == "127.0.0.1:9"
+    assert query["Action"] == ["GetCallerIdentity"]
+    assert query["X-Amz-Expires"] == ["60"]
+    assert query["X-Amz-SignedHeaders"] == ["host;x-k8s-aws-id"]
+    assert "/eu-west-1/sts/" in query["X-Amz-Credential"][0]
+
+
+def test_the_token_for_eks_is_kept_until_it_is_refused():
+    token = eks_token(AWS)
+    first = token.value()
+    assert token.value() is first
+    token.forget()
+    assert token.value() is not first
+
+
+def test_what_the_aws_cli_would_not_understand_is_refused():
+    with pytest.raises(PluginError, match="--cluster-name"):
+        eks_token({"command": "/usr/bin/aws", "args": ["eks", "get-token"]})
+    assert eks_token({"command": "aws", "args": ["sts", "get-caller-identity"]}) is None
+
+
+def test_any_other_credential_command_is_run():
+    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}
+    execution = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": sys.executable,
+        "args": ["-c", f"print({json.dumps(json.dumps(credential))})"],
+        "interactiveMode": "Never",
+    }
+    access = connect(Settings(kubeconfig=kubeconfig(exec=execution)))
+    assert access.client.configuration.auth_settings()["BearerToken"]["value"] == "Bearer t"
+
+
+def test_yaml_is_decoded_as_kubernetes_reads_it():
+    text = "kind: List\nitems:\n- {kind: A, spec: {day: 2027-01-31, on: yes}}\n---\n---\nkind: B\n"
+    assert invoke("kubernetes:yaml:decode", {"text": text})["result"] == [
+        {"kind": "A", "spec": {"day": "2027-01-31", True: True}},
+        {"kind": "B"},
+    ]
+    with pytest.raises(PluginError, match="not YAML"):
+        invoke("kubernetes:yaml:decode", {"text": "{a"})
+    with pytest.raises(PluginError, match="'kubernetes:helm:template'"):
+        invoke("kubernetes:helm:template", {})

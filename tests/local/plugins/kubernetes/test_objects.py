@@ -1,0 +1,238 @@
+"""Objects of any kind on a real API server, as the plugin makes, changes, reads and deletes them."""
+
+import pytest
+
+from local.kubernetes.api import RefusedError
+from tests.local.plugins.kubernetes.harness import CRD, FailedError, eventually, in_background, in_process, tell
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+
+CONFIG_MAP, WIDGET = "core/v1:ConfigMap", "acme.example/v1:Widget"
+DEFINITION, PATCH = "apiextensions.k8s.io/v1:CustomResourceDefinition", "core/v1:ConfigMapPatch"
+RELEASE = "helm.sh/v3:Release"
+
+
+def config_map(name="settings", namespace="default", **data):
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def widget(name, size=1, **annotations):
+    metadata = {"name": name, "annotations": {f"pulumi.com/{key}": value for key, value in annotations.items()}}
+    return {"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": size}}
+
+
+def role_binding(role):
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "readers"},
+        "subjects": [{"kind": "Group", "name": "readers", "apiGroup": "rbac.authorization.k8s.io"}],
+        "roleRef": {"kind": "Role", "name": role, "apiGroup": "rbac.authorization.k8s.io"},
+    }
+
+
+def path(name, namespace="default"):
+    return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+
+
+@pytest.fixture(scope="module")
+def widgets(instance):
+    with in_process(kubeconfig=instance.kubeconfig.read_text()) as plugin:
+        crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", **CRD}
+        found, _, outputs = plugin.create(DEFINITION, "crd", crd)
+        conditions = {each["type"]: each["status"] for each in outputs["status"]["conditions"]}
+        assert conditions["Established"] == "True", "a CRD is waited for"
+        yield
+        plugin.delete(DEFINITION, "crd", found, outputs)
+
+
+def test_an_object_without_name_or_namespace_is_given_both(plugin):
+    found, inputs, outputs = plugin.create(CONFIG_MAP, "app", {"kind": "ConfigMap", "apiVersion": "v1"})
+    namespace, name = found.split("/")
+    assert namespace == "default"
+    assert name.startswith("app-")
+    assert len(name) == len("app-") + 8
+    assert plugin.check(CONFIG_MAP, "app", {"kind": "ConfigMap"}, old=inputs)["metadata"]["name"] == name, "it stays"
+    assert "managedFields" not in outputs["metadata"]
+    plugin.delete(CONFIG_MAP, "app", found, outputs)
+
+
+def test_what_is_there_already_is_not_taken_over_unless_asked(plugin, api, instance):
+    api.apply(path("theirs"), config_map("theirs", a="1"))
+    with pytest.raises(FailedError, match=r"ConfigMap default/theirs already exists.*pulumi import"):
+        plugin.create(CONFIG_MAP, "theirs", config_map("theirs", a="1"))
+    with in_process(kubeconfig=instance.kubeconfig.read_text(), upsertExistingObjects="true") as taking:
+        found, _, outputs = taking.create(CONFIG_MAP, "theirs", config_map("theirs", a="1"))
+        taking.delete(CONFIG_MAP, "theirs", found, outputs)
+
+
+def test_drift_is_found_and_what_others_add_is_not(plugin, api):
+    found, inputs, outputs = plugin.create(CONFIG_MAP, "drift", config_map("drift", a="1", b="2"))
+    added = {"metadata": {"labels": {"theirs": "yes"}}, "data": {"a": "changed", "c": "3"}}
+    api.apply(path("drift"), {"apiVersion": "v1", "kind": "ConfigMap", **added})
+    _, seen, live = plugin.read(CONFIG_MAP, "drift", found, inputs=inputs, outputs=outputs)
+    assert plugin.diff(CONFIG_MAP, "drift", seen, inputs)[0] == {"data.a"}
+    assert live["data"] == {"a": "changed", "b": "2", "c": "3"}
+    plugin.delete(CONFIG_MAP, "drift", found, outputs)
+    assert plugin.read(CONFIG_MAP, "drift", found, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
+    plugin.delete(CONFIG_MAP, "drift", found, outputs)  # being gone already is fine
+
+
+def test_a_conflict_names_manager_and_field_and_can_be_forced(plugin, api):
+    found, inputs, outputs = plugin.create(CONFIG_MAP, "fought", config_map("fought", a="1"))
+    api.apply(path("fought"), {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "theirs"}})
+    wanted = {**inputs, "data": {"a": "ours"}}
+    for preview in (True, False):
+        with pytest.raises(FailedError, match=r'\.data\.a: conflict with "hpkit-local".*pulumi.com/patchForce'):
+            plugin.update(CONFIG_MAP, "fought", inputs, wanted, outputs=outputs, preview=preview)
+    wanted["metadata"] = {**wanted["metadata"], "annotations": {"pulumi.com/patchForce": "true"}}
+    outputs = plugin.update(CONFIG_MAP, "fought", inputs, wanted, outputs=outputs)
+    assert outputs["data"] == {"a": "ours"}
+    assert plugin.update(CONFIG_MAP, "fought", wanted, config_map("fought"), outputs=outputs).get("data") is None
+    plugin.delete(CONFIG_MAP, "fought", found, outputs)
+
+
+def test_an_unknown_field_is_named_at_preview(plugin, widgets):
+    with pytest.raises(FailedError, match=r'unknown field "datum"'):
+        plugin.create(CONFIG_MAP, "odd", {**config_map("odd"), "datum": {"a": "1"}}, preview=True)
+    odd = widget("odd")
+    odd["spec"]["colour"] = "red"
+    for preview in (True, False):
+        with pytest.raises(FailedError, match=r"spec\.colour"):
+            plugin.create(WIDGET, "odd", odd, preview=preview)
+
+
+def test_preview_goes_on_where_kind_or_namespace_is_not_there_yet(plugin, api):
+    gadget = {"apiVersion": "nobody.example/v1", "kind": "Gadget", "metadata": {"name": "g"}, "spec": {"a": 1}}
+    _, _, outputs = plugin.create("nobody.example/v1:Gadget", "g", gadget, preview=True)
+    assert outputs["spec"] == {"a": 1}
+    with pytest.raises(FailedError, match=r"serves no Gadget of nobody.example/v1.*depends_on"):
+        plugin.create("nobody.example/v1:Gadget", "g", gadget)
+    plugin.create(CONFIG_MAP, "early", config_map("early", namespace="later"), preview=True)
+    with pytest.raises(RefusedError, match="404"):
+        api.read("/api/v1/namespaces/later")
+
+
+def test_preview_changes_nothing(plugin, api):
+    _, _, outputs = plugin.create(CONFIG_MAP, "maybe", config_map("maybe", a="1"), preview=True)
+    assert outputs["data"] == {"a": "1"}
+    with pytest.raises(RefusedError, match="404"):
+        api.read(path("maybe"))
+
+
+@pytest.mark.parametrize("wanted", ["condition=Ready", "jsonpath={.status.phase}=Running", '["condition=Ready=True"]'])
+def test_a_custom_resource_is_waited_for_as_its_annotation_says(plugin, api, widgets, wanted):
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    place = "/apis/acme.example/v1/namespaces/default/widgets/slow"
+
+    def make_ready():
+        eventually(lambda: api.read(place))
+        document = {"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": {"name": "slow"}, "status": status}
+        api.apply(f"{place}/status", document)
+
+    with in_background(make_ready):
+        found, _, outputs = plugin.create(WIDGET, "slow", widget("slow", waitFor=wanted))
+    assert outputs["status"]["phase"] == "Running"
+    plugin.delete(WIDGET, "slow", found, outputs)
+
+
+def test_what_does_not_become_ready_stays_in_state_and_says_why(plugin, widgets):
+    with pytest.raises(FailedError, match=r"Widget default/never is not ready: condition Ready .* time-out") as failure:
+        plugin.create(WIDGET, "never", widget("never", waitFor="condition=Ready"), timeout=1.0)
+    kept = failure.value.kept
+    assert kept.id == "default/never"
+    outputs = {"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": {"name": "never", "namespace": "default"}}
+    plugin.delete(WIDGET, "never", kept.id, outputs)
+
+
+def test_a_malformed_wait_is_named_at_preview(plugin, widgets):
+    with pytest.raises(FailedError, match=r"'ready' is neither condition=TYPE"):
+        plugin.create(WIDGET, "bad", widget("bad", waitFor="ready"), preview=True)
+
+
+def test_a_deletion_names_the_finalizer_that_holds_it_and_goes_on(plugin, api):
+    held = config_map("held")
+    held["metadata"]["finalizers"] = ["acme.example/hold"]
+    found, _, outputs = plugin.create(CONFIG_MAP, "held", held)
+    with pytest.raises(FailedError, match=r"default/held .*held by finalizers acme.example/hold: time-out after 1 s"):
+        plugin.delete(CONFIG_MAP, "held", found, outputs, timeout=1.0)
+
+    def let_go():
+        document = tell(api, "GET", path("held"))
+        tell(api, "PUT", path("held"), document | {"metadata": document["metadata"] | {"finalizers": []}})
+
+    with in_background(let_go):
+        plugin.delete(CONFIG_MAP, "held", found, outputs)
+
+
+def test_a_namespace_goes_with_all_that_is_in_it(plugin, api):
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+    found, _, outputs = plugin.create("core/v1:Namespace", "team", namespace)
+    api.apply(path("inside", "team"), config_map("inside", "team", a="1"))
+    plugin.delete("core/v1:Namespace", "team", found, outputs)
+    for gone in (path("inside", "team"), "/api/v1/namespaces/team"):
+        with pytest.raises(RefusedError, match="404"):
+            api.read(gone)
+
+
+def test_import_reads_what_was_applied(plugin, api):
+    api.apply(path("found"), config_map("found", a="1"))
+    found, inputs, _ = plugin.read(CONFIG_MAP, "found", "found")
+    assert found == "default/found"
+    assert inputs == config_map("found", a="1"), "what the server fills in is no input"
+    assert plugin.read(CONFIG_MAP, "missing", "default/missing")[0] == ""
+
+
+def test_a_patch_gives_its_fields_back(plugin, api):
+    with pytest.raises(FailedError, match=r"ConfigMap default/shared is not there"):
+        plugin.create(PATCH, "shared", config_map("shared", ours="1"))
+    api.apply(path("shared"), config_map("shared", theirs="1"))
+    found, _, outputs = plugin.create(PATCH, "shared", config_map("shared", ours="1"))
+    assert outputs["data"] == {"ours": "1", "theirs": "1"}
+    plugin.delete(PATCH, "shared", found, outputs)
+    assert api.read(path("shared"))["data"] == {"theirs": "1"}
+    with pytest.raises(FailedError, match=r"metadata\.name: is required"):
+        plugin.create(PATCH, "nameless", {"apiVersion": "v1", "kind": "ConfigMap"})
+
+
+def test_what_cannot_be_changed_takes_a_new_object(plugin, instance):
+    binding = "rbac.authorization.k8s.io/v1:RoleBinding"
+    assert plugin.diff(binding, "b", role_binding("a"), role_binding("b")) == ({"roleRef.name"}, ["roleRef.name"], True)
+    old, new = config_map(a="1"), config_map(a="2")
+    assert plugin.diff(CONFIG_MAP, "c", old, new) == ({"data.a"}, ["data.a"], True), "as the official plugin has it"
+    with in_process(kubeconfig=instance.kubeconfig.read_text(), enableConfigMapMutable="true") as mutable:
+        assert mutable.diff(CONFIG_MAP, "c", old, new) == ({"data.a"}, [], False)
+        assert mutable.diff(CONFIG_MAP, "c", {**old, "immutable": True}, new)[1] == ["data.a", "immutable"]
+        auto = {"metadata": {"name": "c-1", "namespace": "default", "annotations": {"pulumi.com/autonamed": "true"}}}
+        assert plugin.diff(CONFIG_MAP, "c", old | auto, new | auto)[2] is False, "the new one has a name of its own"
+
+
+def test_a_job_is_not_waited_for_and_says_so(plugin):
+    container = {"name": "main", "image": "none"}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train"},
+        "spec": {"template": {"spec": {"containers": [container], "restartPolicy": "Never"}}},
+    }
+    found, _, outputs = plugin.create("batch/v1:Job", "train", job)
+    assert any(severity == "warning" and "Job is not waited for" in text for severity, text in plugin.logs)
+    plugin.delete("batch/v1:Job", "train", found, outputs)
+    plugin.logs.clear()
+    job["spec"]["suspend"] = True
+    found, _, outputs = plugin.create("batch/v1:Job", "train", job)
+    assert not plugin.logs
+    plugin.delete("batch/v1:Job", "train", found, outputs)
+
+
+def test_a_release_is_recorded_and_says_so(plugin, api):
+    release = {"chart": "HyperPodHelmChart", "version": "1.0.0", "values": {"a": {"b": 1}}, "name": "hyperpod"}
+    found, inputs, outputs = plugin.create(RELEASE, "r", release)
+    assert found == "default/hyperpod"
+    assert any("recorded, not installed" in text for severity, text in plugin.logs if severity == "warning")
+    assert api.read("/api/v1/namespaces/default/secrets/hpkit.release.v1.hyperpod")["kind"] == "Secret"
+    _, seen, _ = plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)
+    assert seen == inputs
+    plugin.delete(RELEASE, "r", found, outputs)
+    assert plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)[0] == ""
