@@ -11,6 +11,7 @@ from hpkit.review.model import FindingChanges, Preview, Review, StackReview, Ver
 from hpkit.review.rows import (
     TEAM_HEAD,
     Row,
+    about,
     capacity_rows,
     changed_teams,
     cost_rows,
@@ -170,7 +171,7 @@ def _findings(title: str, changes: FindingChanges) -> str:
     parts = []
     for group in finding_groups(changes):
         lines = [
-            f"- <code>{escape(place(each))}</code> {each.severity} **{escape(each.rule)}** {escape(each.path)}: "
+            f"- <code>{escape(place(each))}</code> {each.severity} **{escape(about(each))}**: "
             f"{escape(_short(each.message))}. {escape(_short(each.fix))}"
             for each in group.findings
         ]

@@ -7,6 +7,7 @@ from hpkit.review.model import FindingChanges, Preview, Review, StackReview
 from hpkit.review.rows import (
     TEAM_HEAD,
     Row,
+    about,
     capacity_rows,
     changed_teams,
     cost_rows,
@@ -67,10 +68,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
 
 def _findings(changes: FindingChanges, width: int) -> Iterator[str]:
     for group in finding_groups(changes):
-        lines = [
-            f"{place(each)} {each.severity} {each.rule} {each.path}: {each.message}. {each.fix}"
-            for each in group.findings
-        ]
+        lines = [f"{place(each)} {each.severity} {about(each)}: {each.message}. {each.fix}" for each in group.findings]
         yield from _section(f"{group.title.lower()} findings", lines, width)
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "TEAM_HEAD",
     "VERDICTS",
     "Row",
+    "about",
     "capacity_rows",
     "changed_teams",
     "cost_rows",
@@ -158,6 +159,11 @@ def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
     """Return the groups that have findings."""
     groups = (("New", changes.new), ("Fixed", changes.fixed), ("Still there", changes.remaining))
     return [FindingGroup(title, findings) for title, findings in groups if findings]
+
+
+def about(finding: Finding) -> str:
+    """Return rule and path; a finding of a whole file has no path."""
+    return f"{finding.rule} {finding.path}".rstrip()
 
 
 def place(finding: Finding) -> str:

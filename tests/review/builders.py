@@ -1,0 +1,34 @@
+"""Reviews of two texts, as the command builds them from files."""
+
+from hpkit.checks import check
+from hpkit.config import parse, read_text
+from hpkit.review import FileInput, Half, Review, Side, StackInput, review
+from tests.builders import TODAY
+
+FILE = "stacks/acme.yaml"
+
+
+def side(content: bytes | None) -> tuple[Side | None, set[str]]:
+    if content is None:
+        return None, set()
+    document = read_text(content)
+    parsed = parse(document)
+    environments = document.data.get("environments", {}) if isinstance(document.data, dict) else {}
+    return Side(parsed.organization, tuple(check(document, parsed, file=FILE, today=TODAY))), set(environments)
+
+
+def review_of(base: bytes | None, head: bytes | None, **more) -> Review:
+    before, old = side(base)
+    after, new = side(head)
+    stacks = [
+        StackInput(
+            f"acme-{name}",
+            FILE,
+            f"{FILE} changed",
+            Half(before, name) if before and (name in old or not old) else None,
+            Half(after, name) if after and (name in new or not new) else None,
+        )
+        for name in sorted(old | new)
+    ]
+    files = [FileInput(FILE, before, after)]
+    return review(files, stacks, base="main", commit="0123456789abcdef", **more)

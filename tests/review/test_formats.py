@@ -1,0 +1,217 @@
+"""The review's formats: bounded, escaped, self-contained, readable by keyboard and in print."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from hpkit.review.as_html import as_html
+from hpkit.review.as_json import as_dict
+from hpkit.review.as_markdown import LIMIT, as_markdown, escape
+from hpkit.review.as_text import as_text
+from hpkit.review.model import Preview, PreviewStep
+from tests.builders import group, organization, team, text_of
+from tests.review.builders import review_of
+
+GITHUB_LIMIT = 65_536
+CSS = Path(__file__).parents[2] / "infra" / "hpkit" / "review" / "templates" / "review.css"
+HOSTILE = "</details><script>alert(1)</script> @octocat #1 [x](https://evil.example) ![y](//e/y.png) `c` | $a$ www.evil"
+
+
+def thousand(count):
+    names = [f"team-{number:04d}" for number in range(1000)]
+    return text_of(
+        organization(
+            teams=[team(name) for name in names],
+            groups=[group("gpu", "ml.g5.12xlarge", 5000)],
+            allocations={name: [{"instanceType": "ml.g5.12xlarge", "count": count}] for name in names},
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def large():
+    return review_of(thousand(3), thousand(2))
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
+    bad = {**data, HOSTILE: 1}
+    steps = (PreviewStep("replace", "aws:ec2/vpc:Vpc", HOSTILE, "urn:x", (HOSTILE,)),)
+    preview = Preview(steps, 3, (HOSTILE,))
+    return review_of(text_of(data), text_of(bad), previews={"acme-dev": preview}, notes=[HOSTILE])
+
+
+def test_a_comment_about_a_thousand_teams_fits_and_says_what_is_left_out(large):
+    text = as_markdown(large)
+    assert len(text) <= len(text.encode()) <= LIMIT < GITHUB_LIMIT
+    assert "sections left out" in text
+    assert "`hpkit review --format html --output review.html` has everything" in text
+    assert "team-0000: guarantee of ml.g5.12xlarge 3 → 2" in text
+    assert text.count("<details") == text.count("</details>")
+
+
+def test_the_head_of_a_comment_is_never_left_out(large):
+    assert "| acme-dev | ⛔ blocked (changed) |" in as_markdown(large, limit=3000)
+
+
+def test_the_page_and_json_hold_all_thousand_teams(large):
+    assert len(as_dict(large)["stacks"][0]["teams"]) == 1000
+    assert as_html(large).count('<th scope="row">team-') == 1000
+
+
+def test_text_for_a_terminal_is_cut_with_a_count(large):
+    text = as_text(large)
+    assert "960 more" in text
+    assert len(text.splitlines()) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a <b> & c", "a &lt;b&gt; &amp; c"),
+        ("@octocat #12", "@&#8203;octocat #&#8203;12"),
+        ("https://x.example www.x.example", "https&#58;//x.example www&#46;x.example"),
+        (
+            "`c` | *b* _i_ ~s~ $m$ [l](u)",
+            "&#96;c&#96; &#124; &#42;b&#42; &#95;i&#95; &#126;s&#126; &#36;m&#36; &#91;l&#93;(u)",
+        ),
+        ("- item", "&#45; item"),
+        ("1. one", "&#49;. one"),
+        ("two\nlines\r\n\n# here", "two lines #&#8203; here"),
+        ("teams[john].sharing 3 → 2", "teams&#91;john&#93;.sharing 3 → 2"),
+    ],
+)
+def test_markdown_shows_text_as_it_is(text, shown):
+    assert escape(text) == shown
+
+
+def test_text_of_a_file_neither_formats_links_mentions_nor_runs(hostile):
+    markdown = as_markdown(hostile)
+    for live in ("<script", "<img", "@octocat", " #1", "](https", "://evil", "www.evil", "$a$"):
+        assert live not in markdown.replace("<!-- hpkit review -->", ""), live
+    assert markdown.count("<details") == markdown.count("</details>")
+    page = as_html(hostile)
+    assert "<script" not in page
+    assert "<img" not in page
+    assert page.count("&lt;script&gt;") >= 3, "the text itself is still there to be read"
+
+
+def test_text_for_a_terminal_has_no_control_characters():
+    data = organization()
+    review = review_of(text_of(data), text_of({**data, "bad\x1b[31mkey": 1}).replace(b"\\e", b"\\x1b"))
+    assert "\x1b" not in as_text(review)
+
+
+class Page(HTMLParser):
+    VOID = frozenset({"meta", "rect", "br", "link", "img"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.headings = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append((tag, values))
+        if values.get("id"):
+            self.ids.append(values["id"])
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+
+@pytest.fixture(scope="module")
+def page(hostile):
+    return Page(as_html(hostile))
+
+
+def test_the_page_is_well_formed_with_headings_in_order(page, large):
+    for each in (page, Page(as_html(large))):
+        assert each.open == []
+        assert len(each.ids) == len(set(each.ids))
+        assert each.headings[0] == 1
+        assert each.headings.count(1) == 1
+        steps = zip(each.headings, each.headings[1:], strict=False)
+        assert all(after - before <= 1 for before, after in steps), "a screen reader's outline skips no level"
+
+
+def test_the_page_needs_no_network_and_no_script(page, hostile):
+    for tag, values in page.tags:
+        assert tag not in {"script", "link", "img", "iframe", "object", "base"}
+        assert not [name for name in values if name.startswith("on")]
+        for name in ("href", "src", "action"):
+            assert values.get(name, "#").startswith("#"), f"{tag} {name} leaves the page"
+    css = CSS.read_text()
+    assert "url(" not in css
+    assert "@import" not in css
+    policy = [values["content"] for tag, values in page.tags if values.get("http-equiv")]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+
+def test_every_link_leads_somewhere_and_every_scroll_area_can_be_reached(page):
+    targets = [values["href"][1:] for tag, values in page.tags if tag == "a"]
+    assert targets
+    assert set(targets) <= set(page.ids)
+    for tag, values in page.tags:
+        if values.get("class") == "scroll":
+            assert values["tabindex"] == "0"
+            assert values["role"] == "region"
+            assert values["aria-label"]
+        if tag == "svg":
+            assert values["role"] == "img"
+            assert values["aria-label"]
+    assert ("html", {"lang": "en"}) in page.tags
+
+
+def luminance(color):
+    parts = [int(color[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1, 2], ids=["light", "dark", "print"])
+def test_text_has_aa_contrast_in_every_scheme(scheme):
+    blocks = re.findall(r":root \{(.*?)\}", CSS.read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    color = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6});", blocks[scheme]))
+    for ground in ("page", "panel"):
+        for ink in ("ink", "quiet", "link", "ok", "attention", "blocked"):
+            assert contrast(color[ink], color[ground]) >= 4.5, f"{ink} on {ground}"
+    for bar in ("before", "after"):
+        assert contrast(color[bar], color["page"]) >= 3, f"{bar}: what WCAG 1.4.11 asks of graphics"
+
+
+def test_json_keys_are_the_contract():
+    data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
+    less = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 3}]})
+    said = json.loads(json.dumps(as_dict(review_of(text_of(data), text_of(less)))))
+    assert list(said) == ["version", "base", "verdict", "reasons", "notes", "files", "stacks"]
+    (stack,) = said["stacks"]
+    assert list(stack) == [
+        "stack", "file", "why", "status", "verdict", "reasons", "note", "findings", "watch", "losses", "cost",
+        "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "resources", "preview",
+    ]  # fmt: skip
+    loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3}
+    assert loss in stack["losses"]
+    assert stack["cost"]["guaranteed"]["before"] == {
+        "known": "0.00",
+        "complete": False,
+        "unknown": ["4 × ml.g5.12xlarge"],
+        "unbounded": [],
+    }
+    assert stack["teams"][0]["shares"][0]["guarantee"] == {"before": 4, "after": 3}
