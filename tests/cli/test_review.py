@@ -1,0 +1,277 @@
+"""`hpkit review` as a process, in a git repository of its own: what is touched, by what, and what it exits with."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders import group, organization, team, text_of
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-c", "from hpkit.cli import main; main()", "review"]
+
+
+class Repository:
+    """A project under git; `review` runs the command on what is in the working tree."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_SYSTEM": os.devnull,
+        }
+        (folder / "stacks").mkdir(parents=True)
+        (folder / "Pulumi.yaml").write_text("name: hpkit\n")
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def git(self, *arguments):
+        identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *identity, *arguments], cwd=self.folder, env=self.environment, check=True, timeout=60)
+
+    def write(self, name, data):
+        file = self.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data if isinstance(data, bytes) else text_of(data))
+
+    def commit(self):
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message=change")
+
+    def run(self, *arguments, cwd=None, **environment):
+        result = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=cwd or self.folder,
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert "Traceback" not in result.stdout + result.stderr
+        return result
+
+    def review(self, *arguments, exits=0):
+        result = self.run("--format", "json", *arguments)
+        assert result.returncode == exits, result.stderr
+        return json.loads(result.stdout)
+
+
+def acme(count=3, **more):
+    rows = [{"instanceType": "ml.g5.12xlarge", "count": count}]
+    return organization(teams=[team("ada")], allocations={"ada": rows}, **more)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    made = Repository(tmp_path / "project")
+    made.write("stacks/acme.yaml", acme())
+    other = acme()
+    other["organization"] = "other"
+    made.write("stacks/other.yaml", other)
+    made.write("stacks/Pulumi.acme-dev.yaml", {"config": {"hpkit:organization": "acme", "hpkit:environment": "dev"}})
+    made.commit()
+    return made
+
+
+def verdicts(said):
+    return {stack["stack"]: (stack["status"], stack["verdict"]) for stack in said["stacks"]}
+
+
+def test_nothing_touched_is_ok(repository):
+    assert verdicts(repository.review()) == {}
+    assert repository.run().stdout.startswith("OK: no stack is touched\n")
+
+
+def test_an_organization_file_touches_its_stacks_and_no_others(repository):
+    repository.write("stacks/acme.yaml", acme(2))
+    said = repository.review()
+    assert verdicts(said) == {"acme-dev": ("changed", "attention")}
+    assert said["stacks"][0]["why"] == "stacks/acme.yaml changed"
+    assert said["base"]["ref"] == "main"
+
+
+def test_an_error_blocks_and_exits_1_with_the_place(repository):
+    repository.write("stacks/acme.yaml", acme(9))
+    said = repository.review(exits=1)
+    (finding,) = said["stacks"][0]["findings"]["new"]
+    assert finding["rule"] == "CAP001"
+    assert finding["file"] == "stacks/acme.yaml"
+    line = (repository.folder / "stacks" / "acme.yaml").read_text().splitlines()[finding["line"] - 1]
+    assert "instanceType" in line
+
+
+def test_a_commit_on_the_base_after_the_branch_left_is_not_the_changes(repository):
+    repository.git("switch", "--quiet", "--create", "work")
+    repository.git("switch", "--quiet", "main")
+    repository.write("stacks/other.yaml", organization())
+    repository.commit()
+    repository.git("switch", "--quiet", "work")
+    repository.write("stacks/acme.yaml", acme(2))
+    repository.commit()
+    assert set(verdicts(repository.review("--base", "main"))) == {"acme-dev"}
+
+
+def test_a_stacks_own_file_touches_that_stack_only(repository):
+    repository.write(
+        "stacks/Pulumi.acme-dev.yaml",
+        {"config": {"hpkit:organization": "acme", "hpkit:environment": "dev", "aws:profile": "x"}},
+    )
+    said = repository.review()
+    assert verdicts(said) == {"acme-dev": ("unchanged", "ok")}
+    assert said["stacks"][0]["why"] == "stacks/Pulumi.acme-dev.yaml changed"
+
+
+def test_a_stack_pointed_at_another_organization_shows_the_difference(repository):
+    repository.write("stacks/other.yaml", {**acme(1), "organization": "other"})
+    repository.commit()
+    repository.write(
+        "stacks/Pulumi.acme-dev.yaml", {"config": {"hpkit:organization": "other", "hpkit:environment": "dev"}}
+    )
+    said = repository.review()
+    (stack,) = [stack for stack in said["stacks"] if stack["stack"] == "acme-dev"]
+    assert {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 3, "after": 1} in stack[
+        "losses"
+    ]
+
+
+def test_code_touches_every_stack_and_the_note_says_so(repository):
+    repository.write("infra/__main__.py", b"print()\n")
+    said = repository.review()
+    assert set(verdicts(said)) == {"acme-dev", "other-dev"}
+    assert "code changed (infra/__main__.py), which reaches every stack" in said["notes"][0]
+
+
+def test_documents_and_tests_touch_no_stack(repository):
+    repository.write("docs/notes.md", b"words\n")
+    repository.write("tests/test_it.py", b"words\n")
+    assert verdicts(repository.review()) == {}
+
+
+def test_a_new_file_is_reviewed_before_it_is_added_to_git(repository):
+    repository.write("stacks/third.yaml", {**acme(), "organization": "third"})
+    assert verdicts(repository.review())["third-dev"][0] == "added"
+
+
+def test_a_deleted_file_removes_its_stacks(repository):
+    (repository.folder / "stacks" / "other.yaml").unlink()
+    assert verdicts(repository.review()) == {"other-dev": ("removed", "attention")}
+
+
+def test_a_file_that_cannot_be_read_blocks_its_stacks_and_removes_none(repository):
+    repository.write("stacks/acme.yaml", b"organization: [\n")
+    said = repository.review(exits=1)
+    assert verdicts(said) == {"acme-dev": ("unreadable", "blocked")}
+
+
+def test_a_base_that_could_not_be_read_is_said(repository):
+    repository.write("stacks/acme.yaml", b"organization: [\n")
+    repository.commit()
+    repository.write("stacks/acme.yaml", acme())
+    (stack,) = repository.review()["stacks"]
+    assert stack["note"] == "the base could not be read, so nothing is compared"
+
+
+def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):
+    assert verdicts(repository.review("--stack", "other-dev")) == {"other-dev": ("unchanged", "ok")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--stack", "nobody-dev"], "neither side has the stack nobody-dev (known: acme-dev, other-dev)"),
+        (["--stack", "plain"], "is not a stack's name"),
+        (["--base", "nowhere"], "git knows no commit `nowhere`"),
+        (["--base", "--output=/tmp/x"], "git knows no commit"),
+        (["--format", "xml"], "xml"),
+    ],
+)
+def test_misuse_exits_2_and_says_what_to_write(repository, arguments, says):
+    result = repository.run(*arguments)
+    assert result.returncode == 2
+    assert says in result.stderr
+
+
+def test_without_git_it_says_so(tmp_path):
+    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+    result = subprocess.run(
+        COMMAND,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
+    )
+    assert result.returncode == 1
+    assert "is not in a git repository" in result.stderr
+
+
+def test_histories_that_share_nothing_name_the_remedy(repository):
+    repository.git("switch", "--quiet", "--orphan", "alone")
+    repository.commit()
+    result = repository.run("--base", "main")
+    assert result.returncode == 1
+    assert "fetch-depth: 0" in result.stderr
+
+
+def test_the_review_goes_to_a_file_and_the_verdict_to_standard_error(repository):
+    repository.write("stacks/acme.yaml", acme(2))
+    result = repository.run("--format", "html", "--output", "review.html")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "wrote review.html: attention\n")
+    assert (repository.folder / "review.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_file_that_cannot_be_written_is_said(repository):
+    result = repository.run("--output", "no/such/folder/review.md")
+    assert result.returncode == 1
+    assert "cannot be written" in result.stderr
+
+
+def test_a_project_below_the_repositorys_root_is_reviewed(tmp_path):
+    outer = Repository(tmp_path / "outer")
+    inner = tmp_path / "outer" / "deep" / "project"
+    outer.write("deep/project/Pulumi.yaml", b"name: hpkit\n")
+    outer.write("deep/project/stacks/acme.yaml", acme())
+    outer.commit()
+    outer.write("deep/project/stacks/acme.yaml", acme(2))
+    outer.write("infra/elsewhere.py", b"print()\n")
+    result = outer.run("--format", "json", cwd=inner)
+    assert verdicts(json.loads(result.stdout)) == {"acme-dev": ("changed", "attention")}
+
+
+def test_external_diff_programs_of_the_repository_never_run(repository):
+    ran = repository.folder.parent / "ran"
+    repository.git("config", "diff.external", f"touch {ran}")
+    repository.git("config", "diff.evil.textconv", f"touch {ran}; cat")
+    repository.write(".gitattributes", b"*.yaml diff=evil\n")
+    repository.write("stacks/acme.yaml", acme(2))
+    repository.review()
+    assert not ran.exists()
+
+
+def test_a_preview_without_pulumi_says_how_to_get_it(repository):
+    repository.write("stacks/acme.yaml", acme(2))
+    git = Path(subprocess.run(["which", "git"], capture_output=True, text=True, timeout=10).stdout.strip())
+    tools = repository.folder.parent / "tools"
+    tools.mkdir()
+    (tools / "git").symlink_to(git)
+    result = repository.run("--preview", PATH=str(tools))
+    assert result.returncode == 1
+    assert "pulumi is not installed" in result.stderr
+
+
+def test_a_warm_review_of_one_change_takes_less_than_fifteen_seconds(repository):
+    groups = [group(f"gpu-{number}", "ml.g5.12xlarge", 4) for number in range(20)]
+    teams = [team(f"team-{number}") for number in range(60)]
+    rows = {each["name"]: [{"instanceType": "ml.g5.12xlarge", "count": 1}] for each in teams}
+    repository.write("stacks/acme.yaml", organization(groups=groups, teams=teams, allocations=rows))
+    repository.commit()
+    rows["team-0"][0]["count"] = 2
+    repository.write("stacks/acme.yaml", organization(groups=groups, teams=teams, allocations=rows))
+    repository.run()
+    start = time.monotonic()
+    repository.run("--format", "html")
+    assert time.monotonic() - start < 15
