@@ -103,7 +103,7 @@ def _kubeconfig(given: str) -> tuple[dict[str, Any], Path]:
     """Return the document and the folder that its relative paths start from."""
     if not given:
         given = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    one_line = "\n" not in given.strip() and not given.lstrip().startswith("{")
+    one_line = "\n" not in given and not given.lstrip().startswith("{")
     path = Path(given).expanduser()
     try:
         text = path.read_text(encoding="utf-8") if one_line else given

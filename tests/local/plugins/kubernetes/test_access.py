@@ -64,7 +64,7 @@ def test_no_credentials_are_made_for_an_api_server_elsewhere(tmp_path):
 
 def test_the_kubeconfig_may_be_a_path_and_names_the_default_namespace(tmp_path):
     file = tmp_path / "config"
-    file.write_text(kubeconfig(token="secret"))
+    file.write_text(kubeconfig())
     access = connect(Settings(kubeconfig=str(file)))
     assert access.namespace == "team"
     assert access.client.configuration.proxy is None, "loopback is never behind a proxy"
@@ -127,9 +127,9 @@ def test_any_other_credential_command_is_run():
 
 
 def test_yaml_is_decoded_as_kubernetes_reads_it():
-    text = "kind: List\nitems:\n- {kind: A, spec: {day: 2027-01-31, on: yes}}\n---\n---\nkind: B\n"
+    text = "kind: List\nitems:\n- {kind: A, spec: {day: 2027-01-31, flag: yes}}\n---\n---\nkind: B\n"
     assert invoke("kubernetes:yaml:decode", {"text": text})["result"] == [
-        {"kind": "A", "spec": {"day": "2027-01-31", True: True}},
+        {"kind": "A", "spec": {"day": "2027-01-31", "flag": True}},
         {"kind": "B"},
     ]
     with pytest.raises(PluginError, match="not YAML"):

@@ -1,0 +1,181 @@
+"""The plugin under the real engine, found as an installed one: up, no change, edits, refresh, import, destroy."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.kubernetes.api import RefusedError
+from local.supervisor import control
+from tests.local.plugins.kubernetes.harness import CRD, eventually, in_background, tell
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(300)]
+
+PROGRAM = """
+import json
+from pathlib import Path
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+spec = json.loads(Path("spec.json").read_text())
+namespace = k8s.core.v1.Namespace("space", metadata={"name": "engine"})
+inside = {"namespace": namespace.metadata["name"]}
+k8s.core.v1.ConfigMap("settings", metadata=inside, data=spec["settings"])
+k8s.core.v1.Secret("secret", metadata={**inside, "name": "secret"}, string_data={"password": "x"})
+for name in ("reader", "writer"):
+    rules = [{"api_groups": [""], "resources": ["pods"], "verbs": spec["verbs"]}]
+    k8s.rbac.v1.Role(name, metadata={**inside, "name": name}, rules=rules)
+role = {"api_group": "rbac.authorization.k8s.io", "kind": "Role", "name": spec["role"]}
+subjects = [{"api_group": "rbac.authorization.k8s.io", "kind": "Group", "name": "team"}]
+k8s.rbac.v1.RoleBinding("binding", metadata={**inside, "name": "binding"}, role_ref=role, subjects=subjects)
+pod = {"containers": [{"name": "main", "image": "none"}], "restart_policy": "Never"}
+k8s.batch.v1.Job(
+    "job",
+    metadata={**inside, "name": "job", "finalizers": ["acme.example/hold"]},
+    spec={"suspend": True, "template": {"spec": pod}},
+)
+crd = k8s.apiextensions.v1.CustomResourceDefinition("crd", **spec["crd"])
+annotations = {"pulumi.com/waitFor": "condition=Ready"}
+widget = k8s.apiextensions.CustomResource(
+    "widget",
+    api_version="acme.example/v1",
+    kind="Widget",
+    metadata={**inside, "name": "widget", "annotations": annotations},
+    spec={"size": 1},
+    opts=pulumi.ResourceOptions(depends_on=[crd]),
+)
+k8s.helm.v3.Release("chart", chart="HyperPodHelmChart", version="1.0.0", namespace=namespace.metadata["name"])
+k8s.yaml.ConfigGroup(
+    "group", yaml="{kind: ConfigMap, apiVersion: v1, metadata: {name: decoded, namespace: default}, data: {a: b}}"
+)
+pulumi.export("phase", widget.metadata["name"])
+"""
+ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/engine/roles/reader"
+WIDGET = "/apis/acme.example/v1/namespaces/engine/widgets/widget"
+JOB = "/apis/batch/v1/namespaces/engine/jobs/job"
+
+
+class Project:
+    """A program in a folder of its own, in the environment that `hpkit local env` prints."""
+
+    def __init__(self, folder, instance, api):
+        try:
+            self.environment = {**os.environ, **control.environment(instance)}
+        except ToolError as error:
+            pytest.skip(str(error))
+        self.folder, self.api = folder, api
+        runtime = {"name": "python", "options": {"virtualenv": str(Path(sys.prefix))}}
+        (folder / "Pulumi.yaml").write_text(json.dumps({"name": "hpkit", "runtime": runtime}))
+        (folder / "__main__.py").write_text(textwrap.dedent(PROGRAM))
+        self.spec = {"settings": {"a": "1"}, "verbs": ["get"], "role": "reader", "crd": CRD}
+        self.run("stack", "init", "dev")
+
+    def run(self, *arguments, check=True):
+        (self.folder / "spec.json").write_text(json.dumps(self.spec))
+        result = subprocess.run(
+            ["pulumi", *arguments, "--non-interactive"],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        output = result.stdout + result.stderr
+        assert "Traceback" not in output
+        assert "from $PATH" not in output, "the plugin is an installed one, not one that happens to be there"
+        assert not check or result.returncode == 0, output
+        return output
+
+    def up(self, *, check=True):
+        return self.run("up", "--yes", "--skip-preview", check=check)
+
+    def preview(self):
+        """Return operation by resource name, `same` left out."""
+        output = self.run("preview", "--json")
+        steps = json.loads(output[output.index("{") :])["steps"]
+        return {step["urn"].rpartition("::")[2]: step["op"] for step in steps if step["op"] != "same"}
+
+    def make_ready(self):
+        """Be the controller of the custom resource."""
+        eventually(lambda: self.api.read(WIDGET))
+        status = {"conditions": [{"type": "Ready", "status": "True"}]}
+        document = {"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": {"name": "widget"}}
+        self.api.apply(f"{WIDGET}/status", {**document, "status": status})
+
+    def let_go(self):
+        """Be the controller that holds the job, once it is being deleted."""
+
+        def unhold():
+            job = tell(self.api, "GET", JOB)
+            if "deletionTimestamp" not in job["metadata"]:
+                raise RefusedError("not yet deleted")
+            tell(self.api, "PUT", JOB, job | {"metadata": job["metadata"] | {"finalizers": []}})
+
+        eventually(unhold, seconds=60)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, instance, api):
+    return Project(tmp_path_factory.mktemp("project"), instance, api)
+
+
+def test_up_then_no_change(project):
+    assert project.preview()["widget"] == "create", "a kind that is not served yet does not stop a preview"
+    with in_background(lambda: eventually(project.make_ready, seconds=60)):
+        output = project.up()
+    assert "recorded, not installed" in output
+    assert project.preview() == {}
+
+
+def test_edits_change_in_place_or_take_a_new_object(project):
+    project.spec |= {"settings": {"a": "2"}, "verbs": ["get", "list"], "role": "writer"}
+    found = project.preview()
+    assert found.pop("reader") == found.pop("writer") == "update"
+    assert "replace" in found.pop("binding")
+    assert "replace" in found.pop("settings"), "a ConfigMap takes a new one, as with the official plugin"
+    assert found == {}
+    project.up()
+    assert project.preview() == {}
+
+
+def test_drift_is_found_and_a_conflict_is_told(project, api):
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]
+    document = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"}}
+    api.apply(ROLE, {**document, "rules": rules})
+    project.run("refresh", "--yes", "--skip-preview")
+    output = project.up(check=False)
+    assert 'conflict with "hpkit-local"' in output
+    assert "pulumi.com/patchForce" in output
+    tell(api, "DELETE", ROLE)
+    project.run("refresh", "--yes", "--skip-preview")
+    project.up()
+    assert api.read(ROLE)["rules"][0]["verbs"] == ["get", "list"]
+
+
+def test_an_object_is_imported_by_its_name(project, api):
+    document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "found"}, "data": {"a": "b"}}
+    api.apply("/api/v1/namespaces/default/configmaps/found", document)
+    options = ("--yes", "--protect=false", "--generate-code=false")
+    project.run("import", "kubernetes:core/v1:ConfigMap", "found", "default/found", *options)
+    exported = json.loads(project.run("stack", "export"))["deployment"]["resources"]
+    (inputs,) = [each["inputs"] for each in exported if each["urn"].endswith("::found")]
+    assert inputs["data"] == {"a": "b"}
+
+
+def test_destroy_leaves_nothing(project, api):
+    with in_background(project.let_go):
+        project.run("destroy", "--yes", "--skip-preview")
+    for gone in (
+        "/api/v1/namespaces/engine",
+        "/api/v1/namespaces/default/configmaps/found",
+        "/api/v1/namespaces/default/configmaps/decoded",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.acme.example",
+    ):
+        with pytest.raises(RefusedError, match="404"):
+            api.read(gone)
