@@ -6,12 +6,24 @@ import pulumi_policy as sdk
 
 from policies.adapter import to_pulumi
 from policies.model import Policy
-from policies.rules import capacity
+from policies.rules import access, budget, capacity, cluster, eks, iam, karpenter, network, protection, storage, tags
 from policies.waivers import Ledger, configuration_policy
 
 __all__ = ["POLICIES", "run"]
 
-POLICIES: Final[tuple[Policy, ...]] = (*capacity.POLICIES,)
+POLICIES: Final[tuple[Policy, ...]] = (
+    *capacity.POLICIES,
+    *cluster.POLICIES,
+    *karpenter.POLICIES,
+    *protection.POLICIES,
+    *eks.POLICIES,
+    *iam.POLICIES,
+    *network.POLICIES,
+    *storage.POLICIES,
+    *access.POLICIES,
+    *tags.POLICIES,
+    *budget.POLICIES,
+)
 
 
 def run() -> None:

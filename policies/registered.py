@@ -30,6 +30,7 @@ __all__ = [
     "capacity_of",
     "groups_of",
     "known_types",
+    "owned_groups",
     "owners_of",
     "quota_of",
     "quotas_by_cluster",
@@ -91,6 +92,12 @@ def owners_of(resources: Sequence[Resource]) -> dict[str, Resource]:
     return owners
 
 
+def owned_groups(cluster: Resource, resources: Sequence[Resource]) -> set[str]:
+    """Return the groups whose counts belong to Karpenter: a NodeClass names them, or the cluster says so."""
+    said = cluster.peek("autoscaledInstanceGroups", [])
+    return {*owners_of(resources), *(() if said is UNKNOWN else said)}
+
+
 def known_types(names: Sequence[str]) -> dict[str, InstanceType]:
     """Return the catalog's entry of the types that it knows."""
     found = {name: find_instance_type(name) for name in names}
@@ -99,9 +106,7 @@ def known_types(names: Sequence[str]) -> dict[str, InstanceType]:
 
 def capacity_of(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
     """Return what a cluster has of each type, with what the stack's NodePools let Karpenter add."""
-    owners, unknown = owners_of(resources), set[str | None]()
-    autoscaled = cluster.peek("autoscaledInstanceGroups", [])
-    owned = set(owners) | (set() if autoscaled is UNKNOWN else set(autoscaled))
+    owned, unknown = owned_groups(cluster, resources), set[str | None]()
     groups: list[GroupCapacity] = []
     listed = groups_of(cluster)
     if listed is None:
@@ -116,14 +121,12 @@ def capacity_of(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
             unknown.update(types)
         groups.append(GroupCapacity(name, types, 0 if count is UNKNOWN else int(count), name in owned))
     instances = known_types([name for group in groups for name in group.instance_types])
-    pools = _pools(groups, resources, owners)
+    pools = _pools(groups, resources)
     return Capacity(type_capacities(groups, pools, instances), frozenset(unknown))
 
 
-def _pools(
-    groups: Sequence[GroupCapacity], resources: Sequence[Resource], owners: Mapping[str, Resource]
-) -> list[PoolCapacity]:
-    pools = []
+def _pools(groups: Sequence[GroupCapacity], resources: Sequence[Resource]) -> list[PoolCapacity]:
+    owners, pools = owners_of(resources), []
     for pool in of_type(resources, NODE_POOL):
         node_class = pool.peek("spec.template.spec.nodeClassRef.name")
         own = [group for group in groups if group.name in owners and _named(owners[group.name]) == node_class]

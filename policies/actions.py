@@ -1,0 +1,24 @@
+"""Which IAM actions take no resource, so that `*` is all that can be written for them."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+__all__ = ["takes_resource"]
+
+_TABLE: Final = Path(__file__).with_name("actions.json")
+
+
+@cache
+def _without_resource() -> frozenset[str]:
+    data = json.loads(_TABLE.read_text(encoding="utf-8"))
+    return frozenset(f"{service}:{action}".lower() for service, names in data["actions"].items() for action in names)
+
+
+def takes_resource(action: str) -> bool:
+    """Return whether an action can be limited to resources; one that the table does not have can, as far as is known.
+
+    The table is of the services that a HyperPod platform uses; IAM reads actions without regard to case.
+    """
+    return action.lower() not in _without_resource()

@@ -1,0 +1,74 @@
+"""Policy documents of AWS: the statements of a JSON text, each member as a list."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["DocumentError", "Statement", "statements"]
+
+
+class DocumentError(ValueError):
+    """A text that is no policy document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement; not_actions and not_resources are what NotAction and NotResource list."""
+
+    sid: str
+    effect: str
+    actions: tuple[str, ...]
+    not_actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    not_resources: tuple[str, ...]
+    principals: Mapping[str, tuple[str, ...]]
+    conditions: Mapping[str, Mapping[str, tuple[str, ...]]]
+
+    @property
+    def allows(self) -> bool:
+        """Return whether the statement grants anything."""
+        return self.effect == "Allow"
+
+    def condition_keys(self) -> set[str]:
+        """Return the keys of all conditions, in lower case: AWS reads them so."""
+        return {key.lower() for tests in self.conditions.values() for key in tests}
+
+
+def statements(document: Any) -> list[Statement]:
+    """Return the statements of a document, JSON text or already parsed; raises DocumentError for anything else."""
+    try:
+        data = json.loads(document) if isinstance(document, str) else document
+    except json.JSONDecodeError as error:
+        raise DocumentError(f"no JSON: {error}") from None
+    listed = data.get("Statement") if isinstance(data, Mapping) else None
+    if isinstance(listed, Mapping):
+        listed = [listed]
+    if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
+        raise DocumentError("it has no Statement")
+    return [_statement(each) for each in listed]
+
+
+def _statement(data: Mapping[str, Any]) -> Statement:
+    principal = data.get("Principal", {})
+    if isinstance(principal, str):
+        principal = {"*": principal}
+    return Statement(
+        sid=str(data.get("Sid", "")),
+        effect=str(data.get("Effect", "")),
+        actions=_listed(data.get("Action")),
+        not_actions=_listed(data.get("NotAction")),
+        resources=_listed(data.get("Resource")),
+        not_resources=_listed(data.get("NotResource")),
+        principals={kind: _listed(value) for kind, value in principal.items()},
+        conditions={
+            operator: {key: _listed(value) for key, value in tests.items()}
+            for operator, tests in data.get("Condition", {}).items()
+        },
+    )
+
+
+def _listed(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return tuple(str(each) for each in value) if isinstance(value, list) else (str(value),)

@@ -1,0 +1,154 @@
+"""A team's access: only its own namespace, in Kubernetes bindings and in EKS access entries alike."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hpkit.checks.registry import listing
+from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Violation, decided, of_type
+
+__all__ = ["POLICIES"]
+
+_ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
+_CLUSTER_ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding"
+_CLUSTER_ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole"
+_READ: Final = ("get", "list", "watch")
+_ENTRY: Final = "aws:eks/accessEntry:AccessEntry"
+_ASSOCIATION: Final = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
+_GROUP: Final = "hyperpod:team:"
+_NAMESPACE: Final = "hyperpod-ns-"
+
+_CLUSTER_RESOURCES = Parameter(
+    "clusterResources",
+    "What a team may read in the whole cluster; a ClusterRole that grants more must not be bound to it.",
+    {"type": "array", "items": {"type": "string"}},
+    [
+        "clusterqueues",
+        "cohorts",
+        "customresourcedefinitions",
+        "namespaces",
+        "nodes",
+        "resourceflavors",
+        "topologies",
+        "workloadpriorityclasses",
+    ],
+)
+_CLUSTER_POLICIES = Parameter(
+    "clusterPolicies",
+    "Access policies that a team may have in the whole cluster.",
+    {"type": "array", "items": {"type": "string"}},
+    # It reads names of nodes, queues and priorities, and no team's objects.
+    ["AmazonSagemakerHyperpodUserClusterPolicy"],
+)
+
+
+def _bound(resources: Sequence[Resource], settings: Settings) -> Judgement:
+    for binding in of_type(resources, _ROLE_BINDING):
+        yield from decided(_in_namespace(binding), binding)
+    roles = {role.peek("metadata.name", role.name): role for role in of_type(resources, _CLUSTER_ROLE)}
+    for binding in of_type(resources, _CLUSTER_ROLE_BINDING):
+        yield from decided(_in_cluster(binding, roles, settings), binding)
+
+
+def _in_namespace(binding: Resource) -> Judgement:
+    role, namespace = binding.get("roleRef.name"), binding.get("metadata.namespace", "default")
+    for team in _teams(binding.get("subjects", [])):
+        if namespace != f"{_NAMESPACE}{team}":
+            yield Violation(
+                f"{binding.name} gives the team {team} the role {role} in {namespace}",
+                f"Bind it in {_NAMESPACE}{team}.",
+                binding,
+            )
+
+
+def _in_cluster(binding: Resource, roles: Mapping[Any, Resource], settings: Settings) -> Judgement:
+    name = binding.get("roleRef.name")
+    for team in _teams(binding.get("subjects", [])):
+        more = _more_than_reads(roles[name], settings) if name in roles else "what this stack does not say"
+        if more:
+            yield Violation(
+                f"{binding.name} gives the team {team} the role {name} in every namespace: {more}",
+                f"Bind it in {_NAMESPACE}{team}, or let it read only {listing(settings[_CLUSTER_RESOURCES.name])}.",
+                binding,
+            )
+
+
+def _more_than_reads(role: Resource, settings: Settings) -> str | None:
+    """Return the first thing that a ClusterRole grants beyond reading what a team may see of the cluster."""
+    for rule in role.get("rules", []):
+        for verb in rule.get("verbs") or ():
+            for resource in (*(rule.get("resources") or ()), *(rule.get("nonResourceURLs") or ())):
+                if verb not in _READ or resource not in settings[_CLUSTER_RESOURCES.name]:
+                    return f"{verb} {resource}"
+    return None
+
+
+def _teams(subjects: Sequence[Any]) -> Iterator[str]:
+    for subject in subjects:
+        name = subject.get("name") if isinstance(subject, Mapping) else None
+        if isinstance(name, str) and name.startswith(_GROUP):
+            yield name.removeprefix(_GROUP)
+
+
+def _scoped(resources: Sequence[Resource], settings: Settings) -> Judgement:
+    entries = [
+        (entry, team)
+        for entry in of_type(resources, _ENTRY)
+        for team in _teams([{"name": group} for group in _known_list(entry, "kubernetesGroups")])
+    ]
+    for association in of_type(resources, _ASSOCIATION):
+        teams = [team for entry, team in entries if _same_principal(entry, association)]
+        if teams:
+            yield from decided(_scoped_one(association, teams, settings), association)
+
+
+def _known_list(resource: Resource, path: str) -> Sequence[Any]:
+    found = resource.peek(path, [])
+    return [] if found is UNKNOWN else list(found)
+
+
+def _same_principal(entry: Resource, association: Resource) -> bool:
+    """Match by ARN; where it is not known yet, by the entry itself or the same source."""
+    one, other = entry.peek("principalArn"), association.peek("principalArn")
+    if UNKNOWN not in (one, other):
+        return bool(one == other)
+    sources = set(association.property_dependencies.get("principalArn", ()))
+    return entry.urn in sources or bool(sources & set(entry.property_dependencies.get("principalArn", ())))
+
+
+def _scoped_one(association: Resource, teams: Sequence[str], settings: Settings) -> Judgement:
+    policy = str(association.get("policyArn")).rpartition("/")[2]
+    scope = association.get("accessScope.type")
+    allowed = {f"{_NAMESPACE}{team}" for team in teams}
+    if scope == "cluster":
+        if policy not in settings[_CLUSTER_POLICIES.name]:
+            yield Violation(
+                f"{association.name} gives the team {listing(list(teams))} {policy} in the whole cluster",
+                f"Set accessScope to the namespace {listing(sorted(allowed))}, or list the policy in "
+                f"{_CLUSTER_POLICIES.name}.",
+                association,
+            )
+        return
+    outside = sorted(set(association.get("accessScope.namespaces", [])) - allowed)
+    if outside:
+        yield Violation(
+            f"{association.name} gives the team {listing(list(teams))} {policy} in {listing(list(outside))}",
+            f"Name {listing(sorted(allowed))} alone.",
+            association,
+        )
+
+
+POLICIES = (
+    Policy(
+        name="team-bindings-in-namespace",
+        description="Bindings give the group hyperpod:team:<team> rights in hyperpod-ns-<team>, and elsewhere the "
+        "reading of names at most.",
+        judge_stack=_bound,
+        parameters=(_CLUSTER_RESOURCES,),
+    ),
+    Policy(
+        name="team-access-policies-in-namespace",
+        description="Access policies of a team's principal reach hyperpod-ns-<team> only.",
+        judge_stack=_scoped,
+        parameters=(_CLUSTER_POLICIES,),
+    ),
+)

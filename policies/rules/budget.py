@@ -1,0 +1,113 @@
+"""What the guaranteed capacity costs a month, against what the organization gives for it.
+
+Does not: count Spot, NodePools, storage, traffic or discounts; on-demand prices of the catalog, else unknown.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from hpkit.catalog.prices import monthly_price
+from hpkit.checks.registry import listing
+from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation, of_type
+from policies.registered import CLUSTER, groups_of, owned_groups, types_of
+
+__all__ = ["POLICIES"]
+
+_CEILING = Parameter(
+    "monthlyUsd",
+    "US dollars a month that the guaranteed capacity of the stack may cost; 0 sets no ceiling.",
+    {"type": "number", "minimum": 0},
+    0,
+)
+
+
+def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Judgement:
+    ceiling = Decimal(str(settings[_CEILING.name]))
+    if not ceiling:
+        return
+    total, costly = Decimal(0), dict[str, Decimal]()
+    clusters = of_type(resources, CLUSTER)
+    for cluster in clusters:
+        region = _region(cluster)
+        if groups_of(cluster) is None:
+            yield Undecided(f"{cluster.name}: its instance groups are not known before the update", cluster)
+        for group in _standing(cluster, resources):
+            cost = _cost(group, region)
+            if cost is None:
+                yield Undecided(f"{cluster.name}: what {_label(group)} costs in {region} is unknown", cluster)
+            else:
+                total += cost
+                costly[_label(group)] = cost
+    if total > ceiling:
+        ranked = sorted(costly.items(), key=lambda item: -item[1])
+        yield Violation(
+            f"the guaranteed capacity costs {total:,.0f} US dollars a month on demand, {ceiling:,.0f} are given "
+            f"({listing([f'{label}: {cost:,.0f}' for label, cost in ranked])})",
+            f"Lower instanceCount, or raise {_CEILING.name}.",
+            clusters[0],
+        )
+
+
+def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Judgement:
+    for cluster in of_type(resources, CLUSTER):
+        region = _region(cluster)
+        for group in _standing(cluster, resources):
+            if _cost(group, region) is None:
+                yield Violation(
+                    f"{cluster.name}: what {_label(group)} costs in {region} is unknown, so no budget counts it",
+                    "Reckon it by hand: the catalog of prices has no figure for this type in this region.",
+                    cluster,
+                )
+
+
+def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[str, Any]]:
+    """Return the groups whose nodes stand always: those that Karpenter does not own, and that are not empty."""
+    owned = owned_groups(cluster, resources)
+    return [
+        group
+        for group in groups_of(cluster) or ()
+        if group.get("instanceCount") and group.get("instanceGroupName") not in owned
+    ]
+
+
+def _cost(group: Mapping[str, Any], region: str | None) -> Decimal | None:
+    """Return US dollars a month; a flexible group costs what its dearest type does."""
+    count, types = group.get("instanceCount"), types_of(group)
+    if not isinstance(count, int) or not types or region is None:
+        return None
+    prices = [monthly_price(name, region) for name in types]
+    known = [price for price in prices if price is not None]
+    return max(known) * count if len(known) == len(prices) else None
+
+
+def _label(group: Mapping[str, Any]) -> str:
+    count = group.get("instanceCount")
+    types = types_of(group) or ("an unknown type",)
+    return f"{group.get('instanceGroupName')} ({count if isinstance(count, int) else '?'} × {' or '.join(types)})"
+
+
+def _region(cluster: Resource) -> str | None:
+    """Return where a cluster is: what its provider says, else its ARNs."""
+    region = cluster.provider.get("region")
+    for path in ("clusterArn", "orchestrator.eks.clusterArn"):
+        arn = cluster.peek(path)
+        if not isinstance(region, str) and isinstance(arn, str):
+            region = arn.split(":")[3]
+    return region if isinstance(region, str) else None
+
+
+POLICIES = (
+    Policy(
+        name="budget-ceiling",
+        description="The guaranteed capacity costs no more a month than the organization gives.",
+        judge_stack=_below_ceiling,
+        parameters=(_CEILING,),
+    ),
+    Policy(
+        name="budget-prices-known",
+        description="The catalog knows what every standing instance costs.",
+        level="advisory",
+        judge_stack=_prices_known,
+    ),
+)

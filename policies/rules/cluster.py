@@ -1,0 +1,101 @@
+"""HyperPod clusters: provisioning, recovery, and what the organization allows: instance types, regions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hpkit.checks.registry import listing
+from policies.model import Judgement, Parameter, Policy, Resource, Settings, Violation
+from policies.registered import CLUSTER, QUOTA, groups_of, quota_of, types_of
+
+__all__ = ["POLICIES"]
+
+_TYPES = Parameter(
+    "allowed",
+    "Instance types that may be used; empty allows all.",
+    {"type": "array", "items": {"type": "string", "pattern": r"^ml\."}},
+    [],
+)
+_REGIONS = Parameter(
+    "allowed", "Regions that may be used; empty allows all.", {"type": "array", "items": {"type": "string"}}, []
+)
+
+
+def _continuous(cluster: Resource, _settings: Settings) -> Judgement:
+    mode = cluster.get("nodeProvisioningMode")
+    if mode != "Continuous":
+        yield Violation(
+            f"{cluster.name} has nodeProvisioningMode {mode or 'unset'}: one node that fails rolls back a whole "
+            "group, and Karpenter does not work",
+            "Write nodeProvisioningMode: Continuous; it can be chosen only when the cluster is made.",
+        )
+
+
+def _recovery(cluster: Resource, _settings: Settings) -> Judgement:
+    recovery = cluster.get("nodeRecovery")
+    if recovery != "Automatic":
+        yield Violation(
+            f"{cluster.name} has nodeRecovery {recovery or 'unset'}: a node with a broken accelerator keeps its jobs",
+            "Write nodeRecovery: Automatic, or set the level of this policy to remediate.",
+        )
+
+
+def _recover(cluster: Resource, settings: Settings) -> Mapping[str, Any]:
+    return {"nodeRecovery": "Automatic"} if any(_recovery(cluster, settings)) else {}
+
+
+def _types_allowed(resource: Resource, settings: Settings) -> Judgement:
+    allowed: Sequence[str] = settings[_TYPES.name]
+    if not allowed:
+        return
+    if resource.type == QUOTA:
+        used = {"its rows": tuple(row.instance_type for row in quota_of(resource).rows)}
+    else:
+        listed = [*(groups_of(resource) or ()), *resource.get("restrictedInstanceGroups", [])]
+        used = {str(group.get("instanceGroupName")): types_of(group) or () for group in listed}
+    for where, names in used.items():
+        for name in sorted(set(names) - set(allowed)):
+            yield Violation(
+                f"{resource.name} uses {name} ({where}), which the organization does not allow",
+                f"Use one of {listing(list(allowed))}, or allow the type.",
+            )
+
+
+def _region_allowed(resource: Resource, settings: Settings) -> Judgement:
+    allowed: Sequence[str] = settings[_REGIONS.name]
+    package = resource.type.partition(":")[0]
+    if not allowed or package not in ("aws", "hyperpod"):
+        return
+    # A resource of pulumi_aws may name a region of its own; all others are where their provider works.
+    region = resource.get("region") or resource.provider.get("region")
+    if isinstance(region, str) and region not in allowed:
+        yield Violation(f"{resource.name} is in {region}", f"The organization allows {listing(list(allowed))}.")
+
+
+POLICIES = (
+    Policy(
+        name="cluster-continuous-provisioning",
+        description="A HyperPod cluster provisions its nodes continuously.",
+        types=(CLUSTER,),
+        judge=_continuous,
+    ),
+    Policy(
+        name="cluster-node-recovery",
+        description="A HyperPod cluster replaces broken nodes by itself.",
+        types=(CLUSTER,),
+        judge=_recovery,
+        remedy=_recover,
+    ),
+    Policy(
+        name="instance-types-allowed",
+        description="Clusters and quotas use only instance types that the organization allows.",
+        types=(CLUSTER, QUOTA),
+        judge=_types_allowed,
+        parameters=(_TYPES,),
+    ),
+    Policy(
+        name="regions-allowed",
+        description="Resources stand only in regions that the organization allows.",
+        judge=_region_allowed,
+        parameters=(_REGIONS,),
+    ),
+)

@@ -1,0 +1,111 @@
+"""EKS: who reaches the API, what it logs, how it keeps secrets, and which add-ons it runs."""
+
+from typing import Final
+
+from hpkit.checks.registry import listing
+from policies.model import Judgement, Parameter, Policy, Resource, Settings, Violation
+
+__all__ = ["POLICIES"]
+
+_CLUSTER: Final = "aws:eks/cluster:Cluster"
+_ADDON: Final = "aws:eks/addon:Addon"
+# EKS user guide, "Send control plane logs to CloudWatch Logs".
+_LOGS: Final = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+_OPEN: Final = ("0.0.0.0/0", "::/0")
+
+_MODES = Parameter(
+    "authenticationModes",
+    "Authentication modes that are accepted.",
+    {"type": "array", "items": {"enum": ["API", "API_AND_CONFIG_MAP"]}},
+    ["API"],
+)
+_UNPINNED = Parameter(
+    "unpinned",
+    "Add-ons that may follow EKS's default version.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+
+
+def _endpoint(cluster: Resource, _settings: Settings) -> Judgement:
+    if cluster.get("vpcConfig.endpointPublicAccess", True) is False:
+        return
+    # EKS itself opens the endpoint to the world where no range is given.
+    ranges = cluster.get("vpcConfig.publicAccessCidrs") or [_OPEN[0]]
+    open_ranges = [each for each in ranges if each in _OPEN]
+    if open_ranges:
+        yield Violation(
+            f"the public endpoint of {cluster.name} is open to {listing(open_ranges)}",
+            "Name your own ranges in publicAccessCidrs, or set endpointPublicAccess to false.",
+        )
+
+
+def _logging(cluster: Resource, _settings: Settings) -> Judgement:
+    logged = cluster.get("enabledClusterLogTypes", [])
+    missing = [kind for kind in _LOGS if kind not in logged]
+    if missing:
+        yield Violation(f"{cluster.name} does not log {listing(missing)}", "List all five in enabledClusterLogTypes.")
+
+
+def _secrets(cluster: Resource, _settings: Settings) -> Judgement:
+    # The key's ARN is not known before the key is made; that there is one is enough.
+    resources = cluster.get("encryptionConfig.resources", [])
+    if "secrets" not in resources or not cluster.peek("encryptionConfig.provider.keyArn"):
+        yield Violation(
+            f"{cluster.name} keeps Kubernetes secrets without a key of your own",
+            'Add encryptionConfig with resources ["secrets"] and a KMS key.',
+        )
+
+
+def _authentication(cluster: Resource, settings: Settings) -> Judgement:
+    mode = cluster.get("accessConfig.authenticationMode", "CONFIG_MAP")
+    if mode not in settings[_MODES.name]:
+        yield Violation(
+            f"{cluster.name} has authenticationMode {mode}",
+            f"Write {' or '.join(settings[_MODES.name])}: access then stands in access entries, where it can be read.",
+        )
+
+
+def _pinned(addon: Resource, settings: Settings) -> Judgement:
+    name = addon.get("addonName")
+    if addon.peek("addonVersion") is None and name not in settings[_UNPINNED.name]:
+        yield Violation(
+            f"the add-on {name} has no addonVersion: two runs of one program can install different versions",
+            f"Pin its version, or list it in {_UNPINNED.name}.",
+        )
+
+
+POLICIES = (
+    Policy(
+        name="eks-endpoint-not-open",
+        description="The public endpoint of an EKS cluster is not open to the world.",
+        types=(_CLUSTER,),
+        judge=_endpoint,
+    ),
+    Policy(
+        name="eks-control-plane-logging",
+        description="An EKS cluster logs all five parts of its control plane.",
+        types=(_CLUSTER,),
+        judge=_logging,
+    ),
+    Policy(
+        name="eks-secrets-encrypted",
+        description="An EKS cluster encrypts Kubernetes secrets with a KMS key.",
+        types=(_CLUSTER,),
+        judge=_secrets,
+    ),
+    Policy(
+        name="eks-access-entries",
+        description="An EKS cluster takes access from access entries (authentication mode API).",
+        types=(_CLUSTER,),
+        judge=_authentication,
+        parameters=(_MODES,),
+    ),
+    Policy(
+        name="eks-addons-pinned",
+        description="An EKS add-on has a pinned version.",
+        types=(_ADDON,),
+        judge=_pinned,
+        parameters=(_UNPINNED,),
+    ),
+)

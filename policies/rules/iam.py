@@ -1,0 +1,185 @@
+"""IAM: what roles and policies grant, and whom a role trusts.
+
+Does not: judge policies of resources (bucket, key), where `*` is the resource itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hpkit.checks.registry import listing
+from policies.actions import takes_resource
+from policies.documents import DocumentError, Statement, statements
+from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
+
+__all__ = ["POLICIES"]
+
+_ROLE: Final = "aws:iam/role:Role"
+_DOCUMENTS: Final = (
+    "aws:iam/groupPolicy:GroupPolicy",
+    "aws:iam/policy:Policy",
+    "aws:iam/rolePolicy:RolePolicy",
+    "aws:iam/userPolicy:UserPolicy",
+    _ROLE,
+)
+# Service that a role may trust → whether it says for whom it acts, so that the trust can be limited to that.
+# Sources: SageMaker developer guide, "Cross-service confused deputy prevention"; EKS user guide, cluster role and Pod
+# Identity role; Managed Grafana and VPC flow logs guides. The page on autoscaling of HyperPod documents no condition.
+_SERVICES: Final[Mapping[str, bool]] = {
+    "ec2.amazonaws.com": False,
+    "eks.amazonaws.com": True,
+    "grafana.amazonaws.com": True,
+    "hyperpod.sagemaker.amazonaws.com": False,
+    "pods.eks.amazonaws.com": True,
+    "sagemaker.amazonaws.com": True,
+    "vpc-flow-logs.amazonaws.com": True,
+}
+_SOURCES: Final = {"aws:sourceaccount", "aws:sourcearn"}
+
+_ACTIONS: Final = Parameter(
+    "actions",
+    "Actions with a wildcard that are accepted, such as ec2:Describe*.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+_ANY_RESOURCE: Final = Parameter(
+    "actions",
+    "Actions that take a resource and are accepted with any.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+_TRUSTED: Final = Parameter(
+    "services",
+    f"Services that roles may trust beside {', '.join(_SERVICES)}.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+_PRINCIPALS: Final = Parameter(
+    "principals",
+    "Accounts, roles and users (ARN or account id) that roles may trust.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+
+
+def _no_wildcard_action(resource: Resource, settings: Settings) -> Judgement:
+    for document in _documents(resource):
+        for statement in _granting(document):
+            if isinstance(statement, Violation | Undecided):
+                yield statement
+                continue
+            accepted = set(settings[_ACTIONS.name])
+            wild = [action for action in statement.actions if "*" in action and action not in accepted]
+            if statement.not_actions:
+                yield Violation(
+                    f"{_where(resource, statement)} allows all but {listing(list(statement.not_actions))}",
+                    "Name the actions that are needed.",
+                )
+            if wild:
+                yield Violation(
+                    f"{_where(resource, statement)} allows {listing(wild)}", "Name the actions that are needed."
+                )
+
+
+def _no_wildcard_resource(resource: Resource, settings: Settings) -> Judgement:
+    for document in _documents(resource):
+        for statement in _granting(document):
+            if not isinstance(statement, Statement):
+                continue  # iam-no-wildcard-action reports what cannot be read
+            anywhere = [each for each in statement.resources if _is_any(each)]
+            if statement.not_resources:
+                anywhere = [f"all but {listing(list(statement.not_resources))}"]
+            accepted = set(settings[_ANY_RESOURCE.name])
+            loose = [action for action in statement.actions if takes_resource(action) and action not in accepted]
+            if anywhere and loose:
+                yield Violation(
+                    f"{_where(resource, statement)} allows {listing(loose)} on {anywhere[0]}",
+                    "Name the resources: these actions take them.",
+                )
+
+
+def _is_any(resource: str) -> bool:
+    """Return whether a resource is every one of its kind: `*`, or an ARN that ends with a bare `*`."""
+    return resource == "*" or (resource.startswith("arn:") and resource.split(":", 5)[-1] == "*")
+
+
+def _documents(resource: Resource) -> list[Any]:
+    if resource.type != _ROLE:
+        return [resource.peek("policy")]
+    inline = resource.peek("inlinePolicies", [])
+    return [UNKNOWN] if inline is UNKNOWN else [each.get("policy") for each in inline if isinstance(each, Mapping)]
+
+
+def _granting(document: Any) -> Iterator[Statement | Violation | Undecided]:
+    if document is UNKNOWN:
+        yield Undecided("what it grants is not known before the update")
+        return
+    try:
+        yield from (statement for statement in statements(document) if statement.allows)
+    except DocumentError as error:
+        yield Violation(f"the policy document cannot be read: {error}", "Write a JSON policy document.")
+
+
+def _where(resource: Resource, statement: Statement) -> str:
+    return f"{resource.name}, statement {statement.sid}," if statement.sid else resource.name
+
+
+def _trust_is_limited(role: Resource, settings: Settings) -> Judgement:
+    for statement in _granting(role.peek("assumeRolePolicy")):
+        if not isinstance(statement, Statement):
+            yield statement
+            continue
+        for kind, names in statement.principals.items():
+            for name in names:
+                for problem, fix in _problems(kind, name, statement, settings):
+                    yield Violation(f"{_where(role, statement)} {problem}", fix)
+
+
+def _problems(kind: str, name: str, statement: Statement, settings: Settings) -> Iterator[tuple[str, str]]:
+    keys = statement.condition_keys()
+    if name == "*":
+        yield "trusts everybody", "Name the service that assumes the role."
+    elif kind == "Service":
+        named = _SERVICES.get(name)
+        if named is None and name not in settings[_TRUSTED.name]:
+            yield f"trusts {name}", f"Trust one of {listing(list(_SERVICES))}, or list it in {_TRUSTED.name}."
+        elif named and not keys & _SOURCES:
+            yield (
+                f"trusts {name} for whomever it acts",
+                "Add a condition on aws:SourceAccount or aws:SourceArn.",
+            )
+    elif kind == "Federated":
+        if not any(key.endswith(":sub") for key in keys):
+            yield f"trusts every identity of {name}", "Add a condition on the :sub of the token."
+    elif name not in _accepted(settings[_PRINCIPALS.name]):
+        yield f"trusts {name}", f"Trust a service, or list the principal in {_PRINCIPALS.name}."
+
+
+def _accepted(principals: Sequence[str]) -> set[str]:
+    """Return principals with the other way to write an account: its id and the ARN of its root are the same."""
+    return {*principals, *(f"arn:aws:iam::{each}:root" for each in principals if each.isdigit())}
+
+
+POLICIES = (
+    Policy(
+        name="iam-no-wildcard-action",
+        description="What a role, user or group may do is named action by action.",
+        types=_DOCUMENTS,
+        judge=_no_wildcard_action,
+        parameters=(_ACTIONS,),
+    ),
+    Policy(
+        name="iam-no-wildcard-resource",
+        description="Actions that take a resource are granted on named resources only.",
+        types=_DOCUMENTS,
+        judge=_no_wildcard_resource,
+        parameters=(_ANY_RESOURCE,),
+    ),
+    Policy(
+        name="iam-trust-limited",
+        description="A role trusts named services, and those only for this account's sake where they say for whom they "
+        "act.",
+        types=(_ROLE,),
+        judge=_trust_is_limited,
+        parameters=(_TRUSTED, _PRINCIPALS),
+    ),
+)

@@ -1,0 +1,41 @@
+"""What must not be replaced by accident: the HyperPod cluster, the EKS cluster, the VPC.
+
+Does not: see a replacement. The engine shows policies what will be, and neither the operation nor what was before.
+It refuses itself to replace a resource that was protected and still is: so these three must be protected.
+"""
+
+from typing import Final
+
+from policies.model import Judgement, Parameter, Policy, Resource, Settings, Violation
+from policies.registered import CLUSTER
+
+__all__ = ["POLICIES"]
+
+# Type of the resource → the word that `allowReplace` takes for it, as in an organization's file.
+_GUARDED: Final = {CLUSTER: "cluster", "aws:eks/cluster:Cluster": "eks", "aws:ec2/vpc:Vpc": "vpc"}
+_ALLOW = Parameter(
+    "allowReplace",
+    "What may be left unprotected, and so be replaced: cluster, eks, vpc.",
+    {"type": "array", "items": {"enum": sorted(_GUARDED.values())}},
+    [],
+)
+
+
+def _protected(resource: Resource, settings: Settings) -> Judgement:
+    word = _GUARDED[resource.type]
+    if not resource.protect and word not in settings[_ALLOW.name]:
+        yield Violation(
+            f"{resource.name} is not protected: a change of the wrong input would replace it, and all that runs on it",
+            f"Set the option protect, or list `{word}` in {_ALLOW.name} for as long as it is to be replaced.",
+        )
+
+
+POLICIES = (
+    Policy(
+        name="protected-from-replacement",
+        description="HyperPod cluster, EKS cluster and VPC are protected, so that the engine refuses to replace them.",
+        types=tuple(_GUARDED),
+        judge=_protected,
+        parameters=(_ALLOW,),
+    ),
+)

@@ -1,0 +1,197 @@
+"""Every policy by one mutation of a stack that no policy accuses."""
+
+import json
+
+import pytest
+
+from policies.__main__ import POLICIES
+from policies.model import Undecided, Violation
+from tests.policies.builders import (
+    ABSENT,
+    LISTED_TAGS,
+    TAGS,
+    TLS_ONLY,
+    allow,
+    changed,
+    document,
+    group,
+    happy,
+    judge,
+    messages,
+    quota,
+    trust,
+)
+
+BY_NAME = {policy.name: policy for policy in POLICIES}
+GPU = group("gpu", "ml.g5.12xlarge", 4)
+
+# policy, part of the stack, path and new value of its input, words of the accusation, settings of the policy
+MUTATIONS = [
+    ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0.count", 2,
+     "5 × ml.g5.12xlarge reserved, 4 guaranteed (john 3, smith 2)", {}),
+    ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0",
+     {"instanceType": "ml.g5.12xlarge", "accelerators": 5}, "17 accelerators of 16", {}),
+    ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0",
+     {"instanceType": "ml.g5.8xlarge", "count": 17}, "17 × ml.g5.8xlarge reserved, 16 at most with Karpenter",
+     {"elasticQuotas": [{"team": "smith", "instanceType": "ml.g5.8xlarge"}]}),
+    ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0",
+     {"instanceType": "ml.g5.8xlarge", "count": 1}, "1 × ml.g5.8xlarge reserved, 0 guaranteed", {}),
+    ("quota-type-provided", "smith", "computeQuotaConfig.computeQuotaResources.0.instanceType", "ml.p5.48xlarge",
+     "quota of ml.p5.48xlarge, which no instance group of train provides", {}),
+    ("quota-fraction-exists", "smith", "computeQuotaConfig.computeQuotaResources.0",
+     {"instanceType": "ml.c5.large", "accelerators": 1}, "ml.c5.large, which has none", {}),
+    ("cluster-continuous-provisioning", "cluster", "nodeProvisioningMode", ABSENT, "nodeProvisioningMode unset", {}),
+    ("cluster-node-recovery", "cluster", "nodeRecovery", "None", "nodeRecovery None", {}),
+    ("instance-types-allowed", "cluster", "instanceGroups.0.instanceType", "ml.p5.48xlarge",
+     "uses ml.p5.48xlarge (gpu)", {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]}),
+    ("instance-types-allowed", "smith", "computeQuotaConfig.computeQuotaResources.0.instanceType", "ml.p5.48xlarge",
+     "smith uses ml.p5.48xlarge", {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]}),
+    ("regions-allowed", "bucket", "region", "eu-west-1", "lifecycle is in eu-west-1", {"allowed": ["us-east-1"]}),
+    ("karpenter-groups-exist", "node_class", "spec.instanceGroups", ["burst", "gone"], "names the group gone", {}),
+    ("karpenter-groups-fit", "cluster", "instanceGroups.1.instanceCount", 1, "has instanceCount 1", {}),
+    ("karpenter-groups-fit", "cluster", "instanceGroups.1.minInstanceCount", 1, "has minInstanceCount 1", {}),
+    ("karpenter-groups-fit", "cluster", "instanceGroups.1.onStartDeepHealthChecks", ["InstanceStress"],
+     "has deep health checks (InstanceStress)", {}),
+    ("karpenter-groups-fit", "cluster", "instanceGroups.1.trainingPlanArn", "arn:…", "a training plan", {}),
+    ("karpenter-groups-fit", "cluster", "instanceGroups.1.instanceType", "ml.c7g.large", "an Arm type", {}),
+    ("nodepool-limits", "node_pool", "spec.limits", ABSENT, "inference has no limits", {}),
+    ("protected-from-replacement", "cluster", "protect", False, "train is not protected", {}),
+    ("protected-from-replacement", "eks", "protect", False, "cluster is not protected", {"allowReplace": ["cluster"]}),
+    ("protected-from-replacement", "vpc", "protect", False, "network is not protected", {}),
+    ("eks-endpoint-not-open", "eks", "vpcConfig.publicAccessCidrs", ["0.0.0.0/0"], "open to 0.0.0.0/0", {}),
+    ("eks-endpoint-not-open", "eks", "vpcConfig", {}, "open to 0.0.0.0/0", {}),
+    ("eks-control-plane-logging", "eks", "enabledClusterLogTypes", ["api", "audit"], "does not log authenticator", {}),
+    ("eks-secrets-encrypted", "eks", "encryptionConfig", ABSENT, "without a key of your own", {}),
+    ("eks-access-entries", "eks", "accessConfig", ABSENT, "authenticationMode CONFIG_MAP", {}),
+    ("eks-access-entries", "eks", "accessConfig.authenticationMode", "API_AND_CONFIG_MAP", "API_AND_CONFIG_MAP", {}),
+    ("eks-addons-pinned", "addon", "addonVersion", ABSENT, "vpc-cni has no addonVersion", {}),
+    ("iam-no-wildcard-action", "role_policy", "policy", document(allow("s3:*", "arn:aws:s3:::b/*")),
+     "nodes allows s3:*", {}),
+    ("iam-no-wildcard-action", "role", "inlinePolicies", [{"policy": document(allow("*", "*", Sid="All"))}],
+     "nodes, statement All, allows *", {}),
+    ("iam-no-wildcard-action", "role_policy", "policy",
+     document({"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}), "allows all but iam:*", {}),
+    ("iam-no-wildcard-action", "role_policy", "policy", "no document", "cannot be read", {}),
+    ("iam-no-wildcard-resource", "role_policy", "policy", document(allow(["s3:GetObject", "ec2:DescribeVpcs"], "*")),
+     "nodes allows s3:GetObject on *", {}),
+    ("iam-no-wildcard-resource", "role_policy", "policy", document(allow("s3:GetObject", "arn:aws:s3:::*")),
+     "on arn:aws:s3:::*", {}),
+    ("iam-no-wildcard-resource", "role_policy", "policy",
+     document({"Effect": "Allow", "Action": "s3:GetObject", "NotResource": "arn:aws:s3:::b/*"}), "all but", {}),
+    ("iam-trust-limited", "role", "assumeRolePolicy", document(trust(Condition={})),
+     "trusts sagemaker.amazonaws.com for whomever it acts", {}),
+    ("iam-trust-limited", "role", "assumeRolePolicy", document(trust("lambda.amazonaws.com")), "trusts lambda", {}),
+    ("iam-trust-limited", "role", "assumeRolePolicy", document(trust(Principal="*")), "trusts everybody", {}),
+    ("iam-trust-limited", "role", "assumeRolePolicy", document(trust(Principal={"AWS": "999999999999"})),
+     "trusts 999999999999", {}),
+    ("iam-trust-limited", "role", "assumeRolePolicy", document(trust(Principal={"Federated": "oidc.example"})),
+     "trusts every identity of oidc.example", {}),
+    ("security-group-not-open", "security_group", "ingress",
+     [{"protocol": "-1", "fromPort": 0, "toPort": 0, "cidrBlocks": ["0.0.0.0/0"]}], "nodes lets 0.0.0.0/0 in", {}),
+    ("security-group-not-open", "ingress", "cidrIpv6", "::/0", "lets ::/0 in (tcp 443–443)", {"publicPorts": [80]}),
+    ("security-group-not-open", "rule", "cidrBlocks", ["0.0.0.0/0"], "legacy lets 0.0.0.0/0 in", {}),
+    ("bucket-private", "block", "blockPublicAcls", False, "(blockPublicAcls)", {}),
+    ("bucket-encrypted", "encryption", "", ABSENT, "lifecycle states no encryption", {}),
+    ("bucket-versioned", "versioning", "versioningConfiguration.status", "Suspended", "keeps no versions", {}),
+    ("bucket-tls-only", "bucket_policy", "policy", document(TLS_ONLY | {"Resource": ["arn:aws:s3:::acme-lifecycle/*"]}),
+     "reached without TLS", {}),
+    ("bucket-tls-only", "bucket_policy", "", ABSENT, "reached without TLS", {}),
+    ("team-bindings-in-namespace", "binding", "metadata.namespace", "hyperpod-ns-smith",
+     "gives the team john the role scientist in hyperpod-ns-smith", {}),
+    ("team-bindings-in-namespace", "cluster_role", "rules.0.resources", ["secrets"], "get secrets", {}),
+    ("team-bindings-in-namespace", "cluster_role", "rules.0.verbs", ["get", "*"], "* nodes", {}),
+    ("team-bindings-in-namespace", "cluster_binding", "roleRef.name", "admin", "what this stack does not say", {}),
+    ("team-access-policies-in-namespace", "association", "accessScope.namespaces", ["hyperpod-ns-smith"],
+     "in hyperpod-ns-smith", {}),
+    ("team-access-policies-in-namespace", "association", "accessScope", {"type": "cluster"}, "the whole cluster", {}),
+    ("mandatory-tags", "vpc", "tags", {"hpkit:organization": "acme"}, "network has no tag hpkit:environment", {}),
+    ("mandatory-tags", "john", "tags", ABSENT, "john has no tag hpkit:organization, hpkit:environment", {}),
+    ("budget-ceiling", "cluster", "instanceGroups", [GPU | {"instanceCount": 40}], "US dollars a month on demand, 100",
+     {"monthlyUsd": 100}),
+    ("budget-prices-known", "cluster", "instanceGroups", [group("gpu", "ml.p6e-gb200.36xlarge", 1)], "is unknown", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "part", "path", "value", "words", "settings"), MUTATIONS)
+def test_one_mutation_of_the_happy_stack_is_accused(name, part, path, value, words, settings):
+    stack = happy()
+    assert messages(BY_NAME[name], stack, **settings) == [] or name.startswith("budget"), "clean before the mutation"
+    if path:
+        stack[part] = changed(stack[part], path, value)
+    else:
+        del stack[part]
+    found = messages(BY_NAME[name], stack, **settings)
+    assert [message for message in found if words in message], found
+
+
+def test_every_policy_has_a_mutation():
+    assert {policy.name for policy in POLICIES} == {mutation[0] for mutation in MUTATIONS}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_the_happy_stack_is_decided_and_accused_of_nothing(policy):
+    assert judge(policy, happy()) == []
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_policy_is_complete_data(policy):
+    assert (policy.judge is None) != (policy.judge_stack is None)
+    assert policy.description.endswith(".")
+    assert policy.remedy is None or policy.judge is not None, "only resources can be remedied"
+    for parameter in policy.parameters:
+        assert parameter.description.endswith(".")
+        json.dumps({**parameter.schema, "default": parameter.default})
+
+
+def test_every_violation_says_how_to_mend_it():
+    for name, part, path, value, _, settings in MUTATIONS:
+        stack = happy()
+        if path:
+            stack[part] = changed(stack[part], path, value)
+        else:
+            del stack[part]
+        for item in judge(BY_NAME[name], stack, **settings):
+            if isinstance(item, Violation):
+                assert item.fix.endswith("."), item
+                assert not item.message.endswith("."), "the adapter sets the full stop"
+
+
+def test_parameters_open_what_they_name():
+    stack = happy()
+    stack["smith"] = quota("smith", 1, instanceType="ml.p5.48xlarge")
+    assert messages(BY_NAME["quota-type-provided"], stack, futureInstanceTypes=["ml.p5.48xlarge"]) == []
+    stack["cluster"] = changed(stack["cluster"], "protect", False)
+    assert messages(BY_NAME["protected-from-replacement"], stack, allowReplace=["cluster"]) == []
+    stack["role"] = changed(stack["role"], "assumeRolePolicy", document(trust(Principal={"AWS": "999999999999"})))
+    assert messages(BY_NAME["iam-trust-limited"], stack, principals=["999999999999"]) == []
+    stack["role_policy"] = changed(stack["role_policy"], "policy", document(allow("ec2:Describe*", "*")))
+    assert messages(BY_NAME["iam-no-wildcard-action"], stack, actions=["ec2:Describe*"]) == []
+    assert messages(BY_NAME["iam-no-wildcard-resource"], stack, actions=["ec2:Describe*"]) == []
+    stack["ingress"] = changed(stack["ingress"], "cidrIpv4", "0.0.0.0/0")
+    assert messages(BY_NAME["security-group-not-open"], stack, publicPorts=[443]) == []
+    stack["addon"] = changed(stack["addon"], "addonVersion", ABSENT)
+    assert messages(BY_NAME["eks-addons-pinned"], stack, unpinned=["vpc-cni"]) == []
+
+
+def test_a_remedy_sets_what_is_missing_and_nothing_else():
+    stack = happy()
+    recovery, tags = BY_NAME["cluster-node-recovery"], BY_NAME["mandatory-tags"]
+    values = {**tags.defaults, "values": TAGS}
+    assert recovery.remedy(stack["cluster"], {}) == {}
+    assert recovery.remedy(changed(stack["cluster"], "nodeRecovery", "None"), {}) == {"nodeRecovery": "Automatic"}
+    assert tags.remedy(stack["vpc"], values) == {}
+    bare = changed(stack["vpc"], "tags", {"Name": "network"})
+    assert tags.remedy(bare, values) == {"tags": {"Name": "network", **TAGS}}
+    assert tags.remedy(changed(stack["john"], "tags", []), values) == {"tags": LISTED_TAGS}
+
+
+def test_a_policy_that_cannot_decide_says_so_and_accuses_nobody():
+    said = judge(BY_NAME["budget-ceiling"], _unpriced(), monthlyUsd=100)
+    assert [type(item) for item in said] == [Undecided]
+    assert "ml.p6e-gb200.36xlarge" in said[0].message
+
+
+def _unpriced():
+    stack = happy()
+    stack["cluster"] = changed(stack["cluster"], "instanceGroups", [group("gpu", "ml.p6e-gb200.36xlarge", 1)])
+    return stack
