@@ -46,7 +46,9 @@ def whole(instance_type: str, count: int = 1) -> Amounts:
 
 def quantity(resource: str, amount: int) -> str:
     """Return the amount as Kubernetes writes it."""
-    return f"{amount}m" if resource == "cpu" else str(amount)
+    # The API server writes whole CPUs so.
+    cores, rest = divmod(amount, 1000)
+    return str(amount) if resource != "cpu" else f"{amount}m" if rest else str(cores)
 
 
 def _row(row: Mapping[str, Any]) -> Amounts:

@@ -35,7 +35,7 @@ def apiserver(executable: Path, *, api: Api, etcd_port: int, server: Pair, revie
             "--anonymous-auth=false",
             f"--authentication-token-webhook-config-file={reviews}",
             "--authentication-token-webhook-version=v1",
-            # Short, as an access entry that is deleted shuts out at once.
+            # Beside the ten seconds for which it keeps every success anyway.
             "--authentication-token-webhook-cache-ttl=1s",
             "--disable-admission-plugins=ServiceAccount",
             "--service-cluster-ip-range=10.0.0.0/24",
