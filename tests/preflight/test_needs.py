@@ -48,9 +48,7 @@ def test_groups_of_one_type_add_up_and_spot_stands_apart():
 
 
 def test_karpenter_adds_what_the_limits_of_its_pool_allow_over_all_its_groups_together():
-    plan = plan_of(
-        burst("base", 2), burst("a"), burst("b"), autoscaling=autoscaling(pool(**{"nvidia.com/gpu": "16"}))
-    )
+    plan = plan_of(burst("base", 2), burst("a"), burst("b"), autoscaling=autoscaling(pool(**{"nvidia.com/gpu": "16"})))
     assert instance_needs(plan)[0] == (InstanceNeed("ml.g5.8xlarge", spot=False, guaranteed=2, maximum=18),)
     assert total_need(plan) == (2, 18)
 

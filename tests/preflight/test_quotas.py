@@ -133,9 +133,7 @@ def test_spot_has_quotas_of_its_own():
 def grown(limits):
     pool = {"name": "serving", "nodeClass": "burst", "limits": limits}
     autoscaling = {"nodeClasses": [{"name": "burst", "instanceGroups": ["a"]}], "nodePools": [pool]}
-    return plan_of(
-        group("gpu", "ml.g5.12xlarge", 4), group("a", "ml.g5.12xlarge", 0), autoscaling=autoscaling
-    )
+    return plan_of(group("gpu", "ml.g5.12xlarge", 4), group("a", "ml.g5.12xlarge", 0), autoscaling=autoscaling)
 
 
 def test_what_karpenter_may_add_is_a_line_of_its_own():

@@ -78,8 +78,9 @@ def _offered(plan: Plan, answers: Answers, group: GroupPlan) -> Row:
         return ok(_ZONES, what, found=listing(here), needed=needed)
     others = [f"{name} in {_names(places[name])}" for name in types if name in places]
     if not others:
-        fix = f"Choose another type or region. {_ELSEWHERE}"
-        return missing(_ZONES, what, found=f"nowhere in {plan.spec.region}", needed=needed, fix=fix)
+        why = f"EC2 lists it nowhere in {plan.spec.region}, which HyperPod does not rule out"
+        fix = "Ask AWS support whether HyperPod has it there, or choose another type or region"
+        return unknown(_ZONES, what, why=why, fix=fix, found=f"nowhere in {plan.spec.region}", needed=needed)
     fix = f"Move the group (availabilityZone) and give the zone a subnet. {_ELSEWHERE}"
     return missing(_ZONES, what, found=listing(others), needed=needed, fix=fix)
 

@@ -1,0 +1,312 @@
+"""`hpkit preflight` against accounts on the local endpoint: from a fresh one to one where everything is in the way."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from hpkit.cli.preflight import command
+from local.aws.testing import running_endpoint
+from tests.builders import group, organization, team, text_of
+from tests.cli.test_validate import ROOT
+from tests.local.aws.conftest import GOVERNANCE, Cloud
+
+ADMIN = "arn:aws:iam::123456789012:role/Admin"
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with pytest.MonkeyPatch.context() as patch:
+        # AWS's 1,500 managed policies take longer to make than most tests.
+        patch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
+        with running_endpoint() as running:
+            yield running
+
+
+@pytest.fixture
+def account(endpoint, monkeypatch):
+    endpoint.begin_again()
+    endpoint.set_faults(throttle=None)
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_ENDPOINT_URL": endpoint.url}
+    for name, value in {**keys, "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    return endpoint
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+    (tmp_path / "stacks").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(command, list(arguments))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert "Traceback" not in result.output
+    return result
+
+
+def checked(project, **changes):
+    """Run over an organization that differs from the plainest one by `changes` of its environment."""
+    top = changes.pop("top", None)
+    (project / "stacks" / "acme.yaml").write_bytes(text_of(organization(environment=changes, top=top)))
+    result = run("--stack", "acme-dev", "--format", "json")
+    report = json.loads(result.stdout)
+    rows = {row["what"]: row for row in report["checks"]}
+    assert len(rows) == len(report["checks"]), "a name that stands twice names nothing"
+    counted = [row["status"] for row in report["checks"]]
+    assert report["summary"] == {status: counted.count(status) for status in ("ok", "missing", "unknown")}
+    assert result.exit_code == (1 if report["summary"]["missing"] else 0)
+    return rows
+
+
+def missing(rows):
+    return {what for what, row in rows.items() if row["status"] == "missing"}
+
+
+def existing(cloud, **changes):
+    zones = dict(zip(("us-west-2a", "us-west-2b"), cloud.subnets, strict=True))
+    return {"existing": {"vpcId": cloud.vpc, "subnets": zones, "securityGroupIds": [cloud.sg], **changes}}
+
+
+def make_cluster(cloud, name, **more):
+    return cloud.sm.create_cluster(**cloud.request(ClusterName=name, **more))["ClusterArn"]
+
+
+def on_eks(cloud, name="kube", **network):
+    return {"network": existing(cloud, **network), "eks": {"version": "1.33", "existing": {"name": name}}}
+
+
+def test_a_fresh_account_lacks_the_roles_that_the_file_names(account, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    result = run("--stack", "handson-dev")
+    assert result.exit_code == 1
+    assert f"missing role {ADMIN}" in result.stdout
+    assert result.stdout.count("Create it, or name another one") == 1, "what three roles share is said once"
+    assert "asking us-west-2: " in result.stderr
+    iam = account.client("iam")
+    for name in ("Admin", "john-scientists", "smith-scientists"):
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": []}))
+    result = run("--stack", "handson-dev")
+    assert "missing role" not in result.stdout
+
+
+def test_nothing_missing_is_exit_0_with_a_warning_of_what_is_unknown(account, project):
+    rows = checked(project)
+    assert not missing(rows)
+    role = rows["AWSServiceRoleForSageMakerHyperPod"]
+    assert role["status"] == "unknown"
+    assert "iam:CreateServiceLinkedRole" in role["fix"]
+    result = run("--stack", "acme-dev")
+    assert result.exit_code == 0
+    assert "could not be found out" in result.stderr
+
+
+def test_nothing_is_written_to_the_account(account, project):
+    checked(project)
+    asked = [name.split(".") for name in account.stats()["calls"]]
+    calls = {operation for service, operation in asked if service in ("ec2", "eks", "iam", "sagemaker", "sts")}
+    assert {"DescribeAvailabilityZones", "GetCallerIdentity", "ListClusters"} <= calls
+    assert not [name for name in calls if not name.startswith(("Describe", "Get", "List"))]
+
+
+def test_whoever_asks_is_named_with_account_and_place(account, project):
+    rows = checked(project)
+    assert rows["identity"]["found"].endswith("in account 123456789012")
+    assert rows["place of the identity"]["found"] == "neither administrator nor member"
+    assert rows["place of the identity"]["status"] == "ok", "who creates the EKS cluster administers it"
+
+
+def test_a_zone_that_the_region_does_not_have(account, project):
+    zones = [
+        {"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"},
+        {"availabilityZone": "us-west-2z", "nodeCidr": "10.2.0.0/16"},
+    ]
+    rows = checked(project, network={"vpcCidr": "10.192.0.0/16", "zones": zones})
+    assert missing(rows) == {"zone us-west-2z"}
+    assert "us-west-2a, us-west-2b" in rows["zone us-west-2z"]["fix"]
+
+
+def in_zone(zone, instance_type):
+    zones = [{"availabilityZone": zone, "nodeCidr": "10.1.0.0/16"}]
+    groups = [group("gpu", instance_type, 1, availabilityZone=zone)]
+    network = {"vpcCidr": "10.192.0.0/16", "zones": zones}
+    return {"network": network, "cluster": {"name": "acme", "instanceGroups": groups}}
+
+
+def test_a_type_that_ec2_offers_in_other_zones_than_its_group(account, project):
+    rows = checked(project, **in_zone("us-west-2d", "ml.g5.12xlarge"))
+    assert missing(rows) == {"EC2 offers the type of gpu"}
+    row = rows["EC2 offers the type of gpu"]
+    assert row["needed"] == "ml.g5.12xlarge in us-west-2d"
+    assert row["found"] == "ml.g5.12xlarge in us-west-2a, us-west-2b, us-west-2c"
+    assert "HyperPod may have capacity in other zones" in row["fix"]
+
+
+def test_a_type_that_ec2_lists_nowhere_is_not_known_to_be_missing(account, project):
+    row = checked(project, **in_zone("us-west-2a", "ml.p6e-gb200.36xlarge"))["EC2 offers the type of gpu"]
+    assert (row["status"], row["found"]) == ("unknown", "nowhere in us-west-2")
+
+
+def test_a_region_without_hyperpod_and_governance(account, project):
+    rows = checked(project, region="eu-west-3", **in_zone("eu-west-3a", "ml.g5.12xlarge"))
+    assert {"HyperPod on EKS in the region", "task governance in the region"} <= missing(rows)
+
+
+def test_an_add_on_version_that_eks_does_not_offer(account, project):
+    rows = checked(project, addons={GOVERNANCE: "v9.9.9-eksbuild.1", "no-such-addon": "v1.0.0-eksbuild.1"})
+    assert missing(rows) == {f"add-on {GOVERNANCE}", "add-on no-such-addon"}
+    assert "v1.6.0-eksbuild.1" in rows[f"add-on {GOVERNANCE}"]["fix"]
+
+
+def test_a_role_with_a_path_must_be_written_with_it(account, project):
+    trust = json.dumps({"Version": "2012-10-17", "Statement": []})
+    account.client("iam").create_role(RoleName="Admin", Path="/platform/", AssumeRolePolicyDocument=trust)
+    rows = checked(project, eks={"version": "1.33", "administrators": [ADMIN]})
+    assert missing(rows) == {f"role {ADMIN}"}
+    assert "role/platform/Admin" in rows[f"role {ADMIN}"]["fix"]
+
+
+def test_roles_of_another_account_cannot_be_looked_up(account, project):
+    stranger = "arn:aws:iam::999999999999:role/scientist"
+    (project / "stacks" / "acme.yaml").write_bytes(
+        text_of(
+            organization(
+                teams=[team("nlp", members=[stranger])],
+                allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 4}]},
+            )
+        )
+    )
+    report = json.loads(run("--stack", "acme-dev", "--format", "json").stdout)
+    row = next(row for row in report["checks"] if row["what"] == f"role {stranger}")
+    assert row["status"] == "unknown"
+    assert "account 999999999999, and this is 123456789012" in row["why"]
+
+
+def test_an_existing_network_that_fits(account, project):
+    cloud = Cloud(account)
+    rows = checked(project, network=existing(cloud))
+    assert not missing(rows)
+    assert rows[f"subnet {cloud.subnets[0]}"]["found"].endswith(" free")
+
+
+def test_an_existing_subnet_that_is_too_small(account, project):
+    cloud = Cloud(account)
+    groups = [group("gpu", "ml.p5.48xlarge", 4)]
+    rows = checked(project, network=existing(cloud), cluster={"name": "acme", "instanceGroups": groups})
+    row = rows[f"subnet {cloud.subnets[0]}"]
+    assert row["status"] == "missing"
+    assert row["needed"] == "324 addresses free in us-west-2a"
+    assert rows[f"subnet {cloud.subnets[1]}"]["status"] == "ok"
+
+
+def test_an_existing_network_that_is_not_as_the_file_says(account, project):
+    cloud = Cloud(account)
+    swapped = {"us-west-2a": cloud.subnets[1], "us-west-2b": "subnet-0123456789abcdef0"}
+    rows = checked(project, network=existing(cloud, subnets=swapped, securityGroupIds=["sg-0123456789abcdef0"]))
+    assert missing(rows) == {
+        f"subnet {cloud.subnets[1]}",
+        "subnet subnet-0123456789abcdef0",
+        "security group sg-0123456789abcdef0",
+    }
+
+
+def test_a_new_eks_cluster_needs_two_zones_of_an_existing_network(account, project):
+    cloud = Cloud(account)
+    rows = checked(project, network=existing(cloud, subnets={"us-west-2a": cloud.subnets[0]}))
+    assert missing(rows) == {"zones for the EKS control plane"}
+
+
+def test_an_existing_eks_cluster_that_fits(account, project):
+    cloud = Cloud(account)
+    rows = checked(project, **on_eks(cloud))
+    assert not missing(rows)
+    assert rows["EKS cluster kube, authentication mode"]["found"] == "API"
+    kueue = rows["Kueue on the EKS cluster"]
+    assert kueue["status"] == "unknown"
+    assert "kubectl get crd" in kueue["fix"]
+
+
+def test_an_existing_eks_cluster_that_does_not_fit(account, project):
+    cloud = Cloud(account)
+    cloud.make_eks("old", accessConfig={"authenticationMode": "CONFIG_MAP"}, version="1.29")
+    other = cloud.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    rows = checked(project, **on_eks(cloud, "old", vpcId=other))
+    expected = {
+        "EKS cluster old, authentication mode": "CONFIG_MAP",
+        "EKS cluster old, version": "1.29",
+        "EKS cluster old, VPC": cloud.vpc,
+    }
+    assert expected.keys() <= missing(rows)
+    assert {what: rows[what]["found"] for what in expected} == expected
+
+
+def test_an_existing_eks_cluster_that_is_not_there(account, project):
+    rows = checked(project, **on_eks(Cloud(account), "gone"))
+    assert missing(rows) == {"EKS cluster gone"}
+
+
+def test_hyperpod_and_eks_go_one_to_one(account, project):
+    cloud = Cloud(account)
+    make_cluster(cloud, "other")
+    rows = checked(project, **on_eks(cloud))
+    assert missing(rows) == {"EKS cluster kube free for HyperPod"}
+    assert rows["EKS cluster kube free for HyperPod"]["found"] == "attached to other"
+
+
+def test_the_kueue_of_the_add_on_is_no_foreign_one(account, project):
+    cloud = Cloud(account)
+    cloud.govern()
+    rows = checked(project, **on_eks(cloud))
+    assert rows["Kueue on the EKS cluster"]["status"] == "ok"
+
+
+def test_names_that_are_taken(account, project):
+    cloud = Cloud(account)
+    cloud.make_eks("acme-dev")
+    arn = make_cluster(cloud, "acme")
+    rows = checked(project)
+    assert missing(rows) == {"name acme-dev for the EKS cluster", "name acme for the HyperPod cluster"}
+    assert rows["name acme for the HyperPod cluster"]["command"] == f"hpkit adopt --cluster {arn}"
+
+
+def test_what_carries_the_stacks_tags_is_its_own(account, project):
+    cloud = Cloud(account)
+    owner = {"hpkit:organization": "acme", "hpkit:environment": "dev"}
+    cloud.make_eks("acme-dev", tags=owner)
+    make_cluster(cloud, "acme", Tags=[{"Key": key, "Value": value} for key, value in owner.items()])
+    rows = checked(project)
+    assert not missing(rows)
+    assert rows["name acme for the HyperPod cluster"]["found"].startswith("this stack's own")
+
+
+def test_throttled_calls_are_made_again(account, project):
+    account.set_faults(throttle=0.3)
+    rows = checked(project)
+    assert not [row for row in rows.values() if "Throttling" in row["why"]]
+
+
+def test_a_service_that_cannot_be_reached_leaves_everything_unknown(account, project, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    rows = checked(project)
+    assert not missing(rows)
+    assert rows["identity"]["status"] == "unknown"
+    assert "EndpointConnectionError" in rows["identity"]["why"]
+
+
+def test_misuse_is_exit_2(account, project, monkeypatch):
+    assert run().exit_code == 2
+    assert run("--stack", "nowhere-dev").exit_code == 2
+    (project / "stacks" / "acme.yaml").write_bytes(text_of(organization()))
+    result = run("--stack", "acme-dev", "--profile", "nobody")
+    assert result.exit_code == 2
+    assert "nobody" in result.stderr
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    result = run("--stack", "acme-dev")
+    assert result.exit_code == 2
+    assert "no AWS credentials" in result.stderr
