@@ -60,6 +60,11 @@ class Governed(Handler):
         del task, inputs, live
         yield
 
+    def step(self, inputs: Props, live: Document) -> Props:
+        """Return what to send now on the way to `inputs`."""
+        del live
+        return inputs
+
     def describe(self, task: Task, arn: str) -> Document | None:
         """Return the object in full."""
         ident = {f"{self.title}Id": arn.rpartition("/")[2]}
@@ -176,6 +181,7 @@ class Governed(Handler):
         """Send one update against the version that was seen last, and see it through; say if it was sent."""
         if kind_of(live["Status"]) == "modifying":
             return False
+        inputs = self.step(inputs, live)
         full = to_api(self.spec, self.complete(inputs))
         body = {name: value for name, value in full.items() if name not in ("Name", "ClusterArn", "Tags")}
         ident = {f"{self.title}Id": arn.rpartition("/")[2], "TargetVersion": live[f"{self.title}Version"]}
@@ -183,11 +189,11 @@ class Governed(Handler):
             self.api.raw(task, f"update_{self.snake}", **ident, **body)
             task.touch()
             after = self._settle(task, arn, inputs)
-        if after is not None and kind_of(after["Status"]) == "failed":
-            raise ChangeFailedError(
-                f"{self._called(after)} is {after['Status']}: {_reason(after)}. "
-                "What to do: run `pulumi up` again, the update is retried with the current version."
-            )
+            if after is not None and kind_of(after["Status"]) == "failed":
+                raise ChangeFailedError(
+                    f"{self._called(after)} is {after['Status']}: {_reason(after)}. "
+                    "What to do: run `pulumi up` again, the update is retried with the current version."
+                )
         return True
 
     def _settled_in_full(self, task: Task, arn: str) -> Document | None:

@@ -1,47 +1,37 @@
 """Room for quotas: on one cluster, quotas shrink before others grow, so that what is reserved always fits.
 
-Counted are whole instances (`count` rows) of types that the cluster has in fixed numbers. With managed
-Karpenter the maximum is not for this API to know, and fractions need the shape of a type: both are left to
-`hpkit validate`.
+Whole instances of types that a cluster has in fixed numbers are counted. Where no number is known (managed Karpenter,
+fractions of an instance) the order alone keeps the sum down: a quota grows after all shrinks of that type that the
+program announces.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from provider.client import Api
-from provider.errors import TimedOutError
+from provider.errors import CancelledError, PluginError, TimedOutError
+from provider.foresight import Outlook, foreseen, missing, overtaken, stuck, unbounded
+from provider.rows import Rows, grown, larger, rows_of, shrunk, total
 from provider.shared import Answer, Shared
+from provider.shrinks import Shrink, Shrinks
 from provider.task import Task
 from provider.waiter import kind_of
 
-__all__ = ["Room", "Rows", "rows_of"]
+__all__ = ["Room"]
 
-Rows = Counter[str]
 _MOST = 3.0
 _CAPACITY_AGE = 10.0
 _PAGE = 100
 _FORESIGHT = 2.0
 _PATIENCE_FOR_ANNOUNCED = 15
 
-
-def rows_of(config: Mapping[str, Any]) -> Rows:
-    """Whole instances that a quota reserves, by type (API form)."""
-    rows: Rows = Counter()
-    for row in config.get("ComputeQuotaResources", []):
-        if isinstance(row.get("Count"), int):
-            rows[row["InstanceType"]] += row["Count"]
-    return rows
-
-
-def _larger(one: Rows, other: Rows) -> Rows:
-    return one | other
+Quotas = Answer[list[dict[str, Any]]]
 
 
 @dataclass
@@ -56,9 +46,21 @@ class _Cluster:
     about: Shared[dict[str, Any]] = field(default_factory=Shared)
     lock: threading.Lock = field(default_factory=threading.Lock)
     bookings: dict[str, _Booking] = field(default_factory=dict)
-    announced: set[str] = field(default_factory=set)
+    shrinks: Shrinks = field(default_factory=Shrinks)
     declared: dict[str, Rows] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
     resized: bool = False
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """Why a quota cannot grow yet."""
+
+    lacking: Rows
+    used: Rows
+    kinds: Set[str]
+    outlook: Outlook
+    moving: bool
 
 
 class Room:
@@ -74,7 +76,7 @@ class Room:
         with self._lock:
             return self._clusters.setdefault(arn, _Cluster())
 
-    def quotas(self, task: Task, arn: str, *, age: float = 0.0) -> Answer[list[dict[str, Any]]]:
+    def quotas(self, task: Task, arn: str, *, age: float = 0.0) -> Quotas:
         """Return the quotas of a cluster, at most `age` seconds old; one list serves all who ask."""
 
         def fetch() -> list[dict[str, Any]]:
@@ -103,72 +105,117 @@ class Room:
         """
         cluster = self._cluster(arn)
         cluster.declared[name] = new
-        if not new - old:
+        if not grown(old, new):
             return None
         capacity = self._capacity(task, arn)
         until = time.monotonic() + _FORESIGHT
         while True:
-            live = {
-                entry["Name"]: rows_of(entry.get("ComputeQuotaConfig", {}))
-                for entry in self.quotas(task, arn, age=_FORESIGHT).value
-            }
-            others = {**live, **cluster.declared}
-            others.pop(name)
-            missing = _missing(sum(others.values(), Counter()), new, old=old, capacity=capacity)
-            if not missing or cluster.resized:
+            live = _live(self.quotas(task, arn, age=_FORESIGHT))
+            said = foreseen(Outlook(live, dict(cluster.declared), capacity), name, old=old, new=new)
+            if said is None or cluster.resized:
                 return None
             if time.monotonic() >= until:
-                return _foreseen(
-                    missing, {key: rows for key, rows in live.items() if key not in cluster.declared}, name
-                )
+                return said
             task.pause(_FORESIGHT / 10)
 
-    def announce(self, arn: str, name: str, *, old: Rows, new: Rows) -> None:
-        """Take note, at diff time, of what the program wants; others may wait for a quota that will shrink."""
+    def declare(self, arn: str, name: str, *, new: Rows) -> None:
+        """Take note, at diff time, of what the program wants."""
         self._cluster(arn).declared[name] = new
-        if old - new:
-            self._cluster(arn).announced.add(name)
+
+    def announce(
+        self, arn: str, name: str, *, old: Rows, new: Rows, resource: str, give: Callable[[Task], object]
+    ) -> None:
+        """Take note, at diff time, of whether a quota will shrink; `give` does so for one that waits for it."""
+        shrinks = self._cluster(arn).shrinks
+        kinds = frozenset(measure.kind for measure in shrunk(old, new))
+        if kinds:
+            shrinks.announce(Shrink(name, kinds, resource, give))
+        else:
+            shrinks.land(name)
+
+    @contextmanager
+    def updating(self, arn: str, name: str) -> Iterator[None]:
+        """Tell those who wait for this quota to shrink that its own step is under way, and how it ended."""
+        shrinks = self._cluster(arn).shrinks
+        shrinks.begin(name)
+        try:
+            yield
+        except PluginError as error:
+            shrinks.fail(name, str(error).partition("\n")[0])
+            raise
+        shrinks.land(name)
+
+    def vanished(self, resource: str) -> None:
+        """Hear that a quota is deleted: whoever waits for it to shrink need not any more."""
+        with self._lock:
+            clusters = list(self._clusters.values())
+        for cluster in clusters:
+            cluster.shrinks.vanish(resource)
 
     @contextmanager
     def reserve(self, task: Task, arn: str, name: str, *, old: Rows, new: Rows) -> Iterator[None]:
         """Hold room for a change from `old` to `new` while it runs; growing waits until there is some."""
         cluster = self._cluster(arn)
-        cluster.announced.discard(name)
-        if new - old:
-            self._await_room(task, arn, name, old=old, new=new)
+        cluster.declared.setdefault(name, new)
+        if grown(old, new):
+            cluster.shrinks.land(name)  # whatever it gave is given; two that wait must not wait for each other
+            booking = self._await_room(task, arn, name, old=old, new=new)
         else:
+            booking = _Booking(larger(old, new))
             with cluster.lock:
-                cluster.bookings[name] = _Booking(_larger(old, new))
+                cluster.bookings[name] = booking
         try:
             yield
         finally:
             with cluster.lock:
-                cluster.bookings[name].done = time.monotonic()
+                booking.done = time.monotonic()
+        cluster.shrinks.land(name)
 
-    def _await_room(self, task: Task, arn: str, name: str, *, old: Rows, new: Rows) -> None:
+    def _await_room(self, task: Task, arn: str, name: str, *, old: Rows, new: Rows) -> _Booking:
         cluster = self._cluster(arn)
         began, waited, last = time.monotonic(), 0.0, None
         for delay in task.delays(0.1, _MOST):
             capacity = self._capacity(task, arn)
             seen = self.quotas(task, arn, age=max(0.0, time.monotonic() - began) if last is None else 0.0)
-            with cluster.lock:
-                used = _used(cluster, seen, without=name)
-                missing = _missing(used, new, old=old, capacity=capacity)
-                if not missing:
-                    cluster.bookings[name] = _Booking(_larger(old, new))
-                    return
-                moving = any(booking.done is None for booking in cluster.bookings.values())
-            moving = moving or any(kind_of(entry["Status"]) == "modifying" for entry in seen.value)
-            if moving or used != last:
-                waited, last = 0.0, used
-            limit = self._patience * (_PATIENCE_FOR_ANNOUNCED if cluster.announced else 1)
-            if waited > limit:
-                raise TimedOutError(_stuck(missing, used, capacity, seen.value, name))
-            task.progress("waiting for room: " + ", ".join(f"{n} × {kind}" for kind, n in missing.items()))
+            found = _book(cluster, seen, name, old=old, new=new, capacity=capacity)
+            if isinstance(found, _Booking):
+                return found
+            due = cluster.shrinks.claim(found.kinds)
+            if due is not None:
+                self._carry_out(task, cluster, due)
+                continue
+            if found.moving or found.used != last:
+                waited, last = 0.0, found.used
+            self._patient(cluster, found, name, waited=waited)
+            task.progress(_waiting(cluster, found))
             task.pause(delay)
             waited += delay
+        raise AssertionError  # pragma: no cover - delays never end
 
-    def _capacity(self, task: Task, arn: str) -> Rows:
+    @staticmethod
+    def _carry_out(task: Task, cluster: _Cluster, due: Shrink) -> None:
+        """Shrink another quota ahead of its own step; if that fails, its own step may still do it."""
+        task.progress(f"waiting for room: shrinking {due.name} first")
+        try:
+            due.give(task)
+        except CancelledError:
+            raise
+        except PluginError:
+            return
+        cluster.shrinks.land(due.name)
+
+    def _patient(self, cluster: _Cluster, found: _Wait, name: str, *, waited: float) -> None:
+        """Give up when no room is to be expected any more."""
+        first = cluster.shrinks.before(found.kinds)
+        hopeless = bool(first) and not found.lacking and all(shrink.failure for shrink in first)
+        expected = any(not shrink.failure for shrink in first)
+        if not hopeless and waited <= self._patience * (_PATIENCE_FOR_ANNOUNCED if expected else 1):
+            return
+        if found.lacking:
+            raise TimedOutError(stuck(found.lacking, found.used, found.outlook, name))
+        raise TimedOutError(overtaken({shrink.name: shrink.failure for shrink in first}, name))
+
+    def _capacity(self, task: Task, arn: str) -> dict[str, int]:
         """Instances by type, of the types whose number is fixed."""
 
         def fetch() -> dict[str, Any]:
@@ -176,64 +223,64 @@ class Room:
 
         about = self._cluster(arn).about.get(fetch, not_before=time.monotonic() - _CAPACITY_AGE).value
         if about.get("AutoScaling", {}).get("Mode") == "Enable":
-            return Counter()
+            return {}
         groups = about.get("InstanceGroups", [])
         loose = {
             kind for group in groups for kind in group.get("InstanceRequirements", {}).get("DesiredInstanceTypes", [])
         }
-        capacity: Rows = Counter()
+        capacity: dict[str, int] = {}
         for group in groups:
-            if group.get("InstanceType") and group["InstanceType"] not in loose:
-                capacity[group["InstanceType"]] += group["TargetCount"]
+            kind = group.get("InstanceType")
+            if kind and kind not in loose:
+                capacity[kind] = capacity.get(kind, 0) + group["TargetCount"]
         return capacity
 
 
-def _used(cluster: _Cluster, seen: Answer[list[dict[str, Any]]], *, without: str) -> Rows:
+def _book(
+    cluster: _Cluster, seen: Quotas, name: str, *, old: Rows, new: Rows, capacity: dict[str, int]
+) -> _Booking | _Wait:
+    """Book the room if it is there; else say what it waits for."""
+    with cluster.lock:
+        used = _used(cluster, seen, without=name)
+        lacking = missing(used, new, old=old, capacity=capacity)
+        blind = unbounded(used, new, old=old, capacity=capacity)
+        unnamed = _unnamed(cluster, seen) if blind else False
+        if not lacking and not unnamed and not cluster.shrinks.before(blind):
+            cluster.bookings[name] = _Booking(larger(old, new))
+            return cluster.bookings[name]
+        moving = unnamed or any(booking.done is None for booking in cluster.bookings.values())
+    return _Wait(
+        lacking,
+        used,
+        {measure.kind for measure in lacking} | blind,
+        Outlook(_live(seen), dict(cluster.declared), capacity),
+        moving or any(kind_of(entry["Status"]) == "modifying" for entry in seen.value),
+    )
+
+
+def _unnamed(cluster: _Cluster, seen: Quotas) -> bool:
+    """Whether the run is so young that a live quota may still be announced."""
+    young = time.monotonic() < cluster.began + _FORESIGHT
+    return young and any(entry["Name"] not in cluster.declared for entry in seen.value)
+
+
+def _live(seen: Quotas) -> dict[str, Rows]:
+    return {entry["Name"]: rows_of(entry.get("ComputeQuotaConfig", {})) for entry in seen.value}
+
+
+def _used(cluster: _Cluster, seen: Quotas, *, without: str) -> Rows:
     """Count what others hold, changes under way counted at their larger end."""
-    live = {entry["Name"]: rows_of(entry.get("ComputeQuotaConfig", {})) for entry in seen.value}
+    live = _live(seen)
     for name, booking in list(cluster.bookings.items()):
         if booking.done is not None and booking.done < seen.started:
             del cluster.bookings[name]
         else:
-            live[name] = _larger(live.get(name, Counter()), booking.rows)
+            live[name] = larger(live.get(name, {}), booking.rows)
     live.pop(without, None)
-    return sum(live.values(), Counter())
+    return total(live.values())
 
 
-def _missing(used: Rows, new: Rows, *, old: Rows, capacity: Rows) -> Rows:
-    growing = [kind for kind in new if new[kind] > old[kind] and kind in capacity]
-    return Counter({kind: lack for kind in growing if (lack := used[kind] + new[kind] - capacity[kind]) > 0})
-
-
-def _foreseen(missing: Rows, undeclared: Mapping[str, Rows], name: str) -> str:
-    lacking = ", ".join(f"{lack} × {kind}" for kind, lack in missing.items())
-    holders = [key for key, rows in undeclared.items() if any(rows[kind] for kind in missing)]
-    if not holders:
-        return (
-            f"The quota {name!r} will find no room ({lacking} too few): the quotas of this program together reserve "
-            "more than the cluster has. What to do: shrink one of them, or add instances."
-        )
-    return (
-        f"The quota {name!r} will find no room ({lacking} too few): it is held by {', '.join(sorted(holders))}, which "
-        "this program does not declare, and Pulumi deletes only after it has updated. What to do: remove "
-        f"{'it' if len(holders) == 1 else 'them'} in a `pulumi up` of its own first, then let this one grow."
-    )
-
-
-def _stuck(missing: Rows, used: Rows, capacity: Rows, live: list[dict[str, Any]], name: str) -> str:
-    parts = []
-    for kind, lack in missing.items():
-        holders = [
-            f"{entry['Name']} {rows_of(entry['ComputeQuotaConfig'])[kind]}"
-            for entry in live
-            if entry["Name"] != name and rows_of(entry.get("ComputeQuotaConfig", {}))[kind]
-        ]
-        parts.append(
-            f"{kind}: {lack} instance(s) too few; the cluster has {capacity[kind]}, others hold {used[kind]} "
-            f"({', '.join(holders) or 'changes under way'})"
-        )
-    return (
-        f"There is no room for quota {name!r} and no known change will make some. {'; '.join(parts)}. What to do: "
-        "shrink one of these quotas first, or add instances. Pulumi deletes only after it has updated: a quota that "
-        "is to go must go in a `pulumi up` of its own, before the others grow."
-    )
+def _waiting(cluster: _Cluster, found: _Wait) -> str:
+    lacking = [f"{number:g} × {measure}" for measure, number in found.lacking.items()]
+    first = [f"{shrink.name} to shrink" for shrink in cluster.shrinks.before(found.kinds)]
+    return "waiting for room: " + ", ".join([*lacking, *first[:3]])
