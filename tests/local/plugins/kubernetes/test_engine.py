@@ -51,9 +51,8 @@ widget = k8s.apiextensions.CustomResource(
     opts=pulumi.ResourceOptions(depends_on=[crd]),
 )
 k8s.helm.v3.Release("chart", chart="HyperPodHelmChart", version="1.0.0", namespace=namespace.metadata["name"])
-k8s.yaml.ConfigGroup(
-    "group", yaml="{kind: ConfigMap, apiVersion: v1, metadata: {name: decoded, namespace: default}, data: {a: b}}"
-)
+decoded = "{kind: ConfigMap, apiVersion: v1, metadata: {name: decoded, namespace: default}, data: {a: b}}"
+k8s.yaml.ConfigGroup("group", yaml=[decoded])
 pulumi.export("phase", widget.metadata["name"])
 """
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/engine/roles/reader"
@@ -87,8 +86,8 @@ class Project:
             timeout=120,
         )
         output = result.stdout + result.stderr
-        assert "Traceback" not in output
-        assert "from $PATH" not in output, "the plugin is an installed one, not one that happens to be there"
+        assert "Traceback" not in output, output
+        assert "using pulumi-resource-" not in output, "the plugin is an installed one, not one that happens to be there"
         assert not check or result.returncode == 0, output
         return output
 
