@@ -1,47 +1,137 @@
 """The pack under the real Pulumi engine, with the real plugin: resource, stack and remediation policies, waivers."""
 
+import copy
 import json
 
 import pytest
 
 from local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
+from tests.policies.builders import LISTED_TAGS
 from tests.provider.test_engine import ROOT, Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+PROGRAM = """
+import json
+from pathlib import Path
+
+import pulumi
+from hpkit.resources import Cluster, ComputeQuota
+
+spec = json.loads(Path("spec.json").read_text())
+options = pulumi.ResourceOptions(protect=spec["protect"])
+cluster = Cluster("train", **spec["cluster"], opts=options)
+for name, quota in spec["quotas"].items():
+    ComputeQuota(name, name=name, cluster_arn=cluster.cluster_arn, **quota)
+"""
+UNTIL, LONG_AGO = "2999-12-31", "2020-01-01"
 
 
 class PolicedProject(Project):
     """A project that is previewed under the pack."""
 
-    def police(self, config=None):
-        """Return what the preview said, and whether it passed."""
+    def __init__(self, folder, endpoint, cloud):
+        super().__init__(folder, endpoint, cloud)
+        (folder / "__main__.py").write_text(PROGRAM)
+        self.spec["protect"] = True
+        for part in (self.spec["cluster"], *self.spec["quotas"].values()):
+            part["tags"] = LISTED_TAGS
+        self.happy = copy.deepcopy(self.spec)
+
+    def police(self, config=None, *command):
+        """Return what the engine said under the pack, and whether it let the program pass."""
         self.write()
         file = self.folder / "policy.json"
         file.write_text(json.dumps(config or {}))
-        arguments = ["--policy-pack", str(ROOT / "policies"), "--policy-pack-config", str(file)]
-        result = self.run("preview", *arguments, check=False)
+        pack = ["--policy-pack", str(ROOT / "policies"), "--policy-pack-config", str(file)]
+        result = self.run(*(command or ("preview",)), *pack, check=False)
         return result.stdout + result.stderr, result.returncode == 0
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
+def running(tmp_path_factory):
     with running_endpoint() as endpoint:
         yield PolicedProject(tmp_path_factory.mktemp("policed"), endpoint, Cloud(endpoint))
 
 
-def test_a_happy_stack_passes(project):
+@pytest.fixture
+def project(running):
+    running.spec = copy.deepcopy(running.happy)
+    return running
+
+
+def waiver(resource, until):
+    return {"resource": resource, "reason": "for the test", "until": until}
+
+
+def test_a_happy_stack_passes_while_nothing_of_it_is_made_yet(project):
     said, passed = project.police()
     assert passed, said
+    assert "Loading policy packs" in said
+    assert "can't run policy" not in said, "the quotas are matched with their cluster though its ARN is not known"
 
 
-def test_quota_beyond_the_capacity_of_its_cluster_fails_the_preview_before_either_is_made(project):
+def test_quota_beyond_the_capacity_of_its_cluster_fails_the_preview(project):
     rows = project.spec["quotas"]["smith"]["compute_quota_config"]["computeQuotaResources"]
     rows[0]["count"] = 2
-    try:
-        said, passed = project.police()
-        print(said)
-        assert not passed
-        assert "5 × ml.g5.12xlarge reserved, 4 guaranteed (john 3, smith 2)" in said
-    finally:
-        rows[0]["count"] = 1
+    said, passed = project.police({"quota-fits-capacity": {"waivers": [waiver("train", UNTIL)]}})
+    assert not passed
+    assert "5 × ml.g5.12xlarge reserved, 4 guaranteed (john 3, smith 2)" in said
+    assert "quota-fits-capacity cannot be waived" in said
+
+
+def test_levels_parameters_and_waivers_come_from_the_organization(project):
+    project.spec["protect"] = False
+    project.spec["cluster"]["tags"] = []
+    config = {
+        "protected-from-replacement": {"allowReplace": ["cluster"]},
+        "mandatory-tags": {"waivers": [waiver("train", UNTIL)]},
+        "budget-ceiling": {"enforcementLevel": "advisory", "monthlyUsd": 1},
+    }
+    said, passed = project.police(config)
+    assert passed, said
+    assert "what gpu (4 × ml.g5.12xlarge) costs in us-west-2 is unknown" in said
+    config["mandatory-tags"]["waivers"] = [waiver("train", LONG_AGO), waiver("john", UNTIL)]
+    said, passed = project.police(config)
+    assert not passed
+    assert "train has no tag hpkit:organization" in said, "a waiver that has ended covers nothing"
+    assert "the waiver of mandatory-tags for train ended on 2020-01-01 (for the test)" in said
+    assert "the waiver of mandatory-tags for john waives nothing" in said
+
+
+def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
+    said, passed = project.police({"protected-from-replacement": {"allowReplace": ["everything"]}})
+    assert not passed
+    assert "allowReplace" in said
+
+
+def test_a_remedy_changes_what_is_made(project):
+    project.spec["cluster"]["node_recovery"] = "None"
+    said, passed = project.police()
+    assert not passed
+    assert "nodeRecovery None" in said
+    project.spec["cluster"]["tags"] = []
+    project.spec["quotas"] = {}
+    tags = {each["key"]: each["value"] for each in LISTED_TAGS}
+    remedies = {
+        "cluster-node-recovery": "remediate",
+        "mandatory-tags": {"enforcementLevel": "remediate", "values": tags},
+    }
+    said, passed = project.police(remedies, "up", "--yes", "--skip-preview")
+    assert passed, said
+    live = project.cloud.describe()
+    assert live["NodeRecovery"] == "Automatic"
+    assert {each["Key"] for each in project.cloud.sm.list_tags(ResourceArn=live["ClusterArn"])["Tags"]} >= set(tags)
+
+
+def test_what_the_policy_wants_protected_the_engine_refuses_to_replace(project):
+    vpc = project.spec["cluster"]["vpc_config"]
+    vpc["subnets"] = vpc["subnets"][:1]
+    said, passed = project.police()
+    assert not passed
+    assert "marked for protection" in said
+    project.spec["protect"] = False
+    said, passed = project.police()
+    assert not passed
+    assert "train is not protected" in said
