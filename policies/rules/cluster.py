@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpkit.checks.registry import listing
-from policies.model import Judgement, Parameter, Policy, Resource, Settings, Violation
-from policies.registered import CLUSTER, QUOTA, groups_of, quota_of, types_of
+from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
+from policies.registered import CLUSTER, QUOTA, quota_of, types_of
 
 __all__ = ["POLICIES"]
 
@@ -48,10 +48,16 @@ def _types_allowed(resource: Resource, settings: Settings) -> Judgement:
     if not allowed:
         return
     if resource.type == QUOTA:
-        used = {"its rows": tuple(row.instance_type for row in quota_of(resource).rows)}
+        quota = quota_of(resource)
+        used = {"its rows": tuple(row.instance_type for row in quota.rows)}
+        unknown = None in quota.unknown_types
     else:
-        listed = [*(groups_of(resource) or ()), *resource.get("restrictedInstanceGroups", [])]
-        used = {str(group.get("instanceGroupName")): types_of(group) or () for group in listed}
+        listed = [*resource.get("instanceGroups", []), *resource.get("restrictedInstanceGroups", [])]
+        known = [group for group in listed if isinstance(group, Mapping)]
+        used = {str(group.get("instanceGroupName")): types_of(group) or () for group in known}
+        unknown = len(known) < len(listed) or None in map(types_of, known)
+    if unknown:
+        yield Undecided(f"{resource.name}: not all of its instance types are known before the update")
     for where, names in used.items():
         for name in sorted(set(names) - set(allowed)):
             yield Violation(

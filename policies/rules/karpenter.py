@@ -32,12 +32,17 @@ def _groups_exist(resources: Sequence[Resource], _settings: Settings) -> Judgeme
 def _groups_fit(resources: Sequence[Resource], _settings: Settings) -> Judgement:
     owners = owners_of(resources)
     for cluster in of_type(resources, CLUSTER):
-        for group in groups_of(cluster) or ():
+        groups = groups_of(cluster)
+        if groups is None and owners:
+            yield Undecided(f"{cluster.name}: its instance groups are not known before the update", cluster)
+        for group in groups or ():
             name = str(group.get("instanceGroupName"))
-            if name in owners:
-                for problem, fix in _problems(group):
-                    owner = owners[name].name
-                    yield Violation(f"the group {name} of {cluster.name}, named by {owner}, {problem}", fix, cluster)
+            if name not in owners:
+                continue
+            where = f"the group {name} of {cluster.name}, named by {owners[name].name},"
+            yield from (Violation(f"{where} {problem}", fix, cluster) for problem, fix in _problems(group))
+            if UNKNOWN in (group.get("instanceCount"), group.get("minInstanceCount")):
+                yield Undecided(f"{where} has a count that is not known before the update", cluster)
 
 
 def _problems(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

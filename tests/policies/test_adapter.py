@@ -1,0 +1,137 @@
+"""Between the pack and Pulumi's SDK: values, waivers, levels."""
+
+import datetime
+
+import pulumi_policy as sdk
+import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
+
+from policies.__main__ import POLICIES
+from policies.adapter import plain, to_pulumi
+from policies.model import UNKNOWN
+from policies.waivers import Ledger, configuration_policy
+from tests.policies.builders import TAGS, TODAY
+
+BY_NAME = {policy.name: policy for policy in POLICIES}
+OPTIONS = sdk.PolicyResourceOptions(
+    protect=False,
+    ignore_changes=[],
+    delete_before_replace=None,
+    aliases=[],
+    custom_timeouts=sdk.PolicyCustomTimeouts(0, 0, 0),
+    additional_secret_outputs=[],
+)
+
+
+def arguments(props, config=None, kind="aws:ec2/vpc:Vpc"):
+    return sdk.ResourceValidationArgs(
+        kind, unknown_checking_proxy(props), f"urn:pulumi:dev::hpkit::{kind}::it", "it", OPTIONS, None, config or {}
+    )
+
+
+class Run:
+    """One run of some policies with one ledger, as the engine has it."""
+
+    def __init__(self):
+        self.ledger = Ledger(TODAY)
+        self.said = []
+
+    def report(self, message, _urn=None):
+        self.said.append(message)
+
+    def resource(self, name, props, **config):
+        policy = to_pulumi(BY_NAME[name], self.ledger)
+        policy.validate(arguments(props, config), self.report)
+        return self.said
+
+    def configuration(self):
+        self.said.clear()
+        policy = to_pulumi(configuration_policy(self.ledger), self.ledger)
+        policy.validate(sdk.StackValidationArgs([]), self.report)
+        return self.said
+
+
+def waiver(until=datetime.date(2026, 12, 31), resource="it"):
+    return {"resource": resource, "reason": "moves in May", "until": str(until)}
+
+
+def test_values_are_plain_whole_numbers_whole_and_unknown_ones_marked():
+    props = {"count": 4.0, "weight": 0.5, "list": [1.0, {"arn": UNKNOWN_STRING_VALUE}], "none": None}
+    assert plain(unknown_checking_proxy(props)) == {
+        "count": 4,
+        "weight": 0.5,
+        "list": [1, {"arn": UNKNOWN}],
+        "none": None,
+    }
+    assert isinstance(plain(4.0), int)
+
+
+def test_a_violation_ends_with_how_to_mend_it():
+    said = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
+    mend = "Add it, or have it added: name its value in the parameter values, and set the level to remediate."
+    assert said == [f"it has no tag team. {mend}"]
+
+
+def test_what_is_undecided_becomes_the_advice_of_the_sdk():
+    with pytest.raises(UnknownValueError) as raised:
+        Run().resource("mandatory-tags", {"tags": UNKNOWN_STRING_VALUE})
+    assert raised.value.message == "tags is not known before the update"
+
+
+def test_a_waiver_covers_its_resource_until_its_day():
+    for until, covered in ((TODAY, True), (TODAY - datetime.timedelta(days=1), False)):
+        run = Run()
+        said = run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver(until)])
+        assert (said == []) is covered
+        assert (run.configuration() == []) is covered
+
+
+def test_a_waiver_of_another_resource_covers_nothing_and_is_reported():
+    run = Run()
+    assert run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver(resource="other")])
+    assert run.configuration() == ["the waiver of mandatory-tags for other waives nothing. Remove it."]
+
+
+def test_a_waiver_of_what_could_not_be_judged_is_not_called_unused():
+    run = Run()
+    with pytest.raises(UnknownValueError):
+        run.resource("mandatory-tags", {"tags": UNKNOWN_STRING_VALUE}, waivers=[waiver()])
+    assert run.configuration() == []
+
+
+def test_a_day_that_the_calendar_does_not_have_ends_a_waiver():
+    run = Run()
+    assert run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver("2026-02-30")])
+    assert "2026-02-30 is no day of the calendar" in run.configuration()[0]
+
+
+def test_unknown_parameters_are_reported_with_the_known_ones():
+    run = Run()
+    run.resource("mandatory-tags", {"tags": TAGS}, key=["team"])
+    assert run.configuration() == [
+        "mandatory-tags has no parameter key (it has keys, values). Remove it, or write its right name."
+    ]
+
+
+def test_capacity_takes_no_waivers_by_its_schema_and_reports_those_it_is_given():
+    ledger = Ledger(TODAY)
+    for policy in POLICIES:
+        schema = to_pulumi(policy, ledger).config_schema
+        assert ("waivers" in schema.properties) is policy.waivable
+    assert {policy.name for policy in POLICIES if not policy.waivable} == {
+        "quota-fits-capacity",
+        "quota-fraction-exists",
+        "quota-type-provided",
+    }
+
+
+def test_a_remedy_keeps_what_it_does_not_touch():
+    policy = to_pulumi(BY_NAME["mandatory-tags"], Ledger(TODAY))
+    props = {"cidrBlock": UNKNOWN_STRING_VALUE, "tags": {"Name": "network"}}
+    args = arguments(props, {"values": {"team": "ml"}})
+    remedied = policy.remediate(args)
+    assert remedied is args.props
+    assert remedied["tags"] == {"Name": "network", "team": "ml"}
+    with pytest.raises(UnknownValueError):
+        remedied["cidrBlock"]
+    assert policy.remediate(arguments({"tags": {"team": "x"}}, {"values": {"team": "ml"}})) is None

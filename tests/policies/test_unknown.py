@@ -1,0 +1,133 @@
+"""What is not known before the update never accuses, and is never silently taken as right."""
+
+import dataclasses
+
+import pytest
+
+from policies.__main__ import POLICIES
+from policies.model import UNKNOWN, Undecided
+from tests.policies.builders import ABSENT, CLUSTER_ARN, changed, group, happy, judge, messages, quota, urn
+
+BY_NAME = {policy.name: policy for policy in POLICIES}
+FITS = BY_NAME["quota-fits-capacity"]
+
+# What stands at each of these is an output of something else, and not known at the first preview.
+HIDDEN = [
+    ("quota-fits-capacity", "cluster", "instanceGroups"),
+    ("quota-fits-capacity", "cluster", "instanceGroups.0.instanceCount"),
+    ("quota-fits-capacity", "smith", "computeQuotaConfig"),
+    ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0.count"),
+    ("quota-type-provided", "cluster", "instanceGroups.0.instanceType"),
+    ("cluster-continuous-provisioning", "cluster", "nodeProvisioningMode"),
+    ("cluster-node-recovery", "cluster", "nodeRecovery"),
+    ("instance-types-allowed", "cluster", "instanceGroups"),
+    ("instance-types-allowed", "cluster", "instanceGroups.0.instanceType"),
+    ("instance-types-allowed", "smith", "computeQuotaConfig"),
+    ("karpenter-groups-exist", "cluster", "instanceGroups"),
+    ("karpenter-groups-fit", "cluster", "instanceGroups"),
+    ("karpenter-groups-fit", "cluster", "instanceGroups.1.instanceCount"),
+    ("nodepool-limits", "node_pool", "spec"),
+    ("eks-endpoint-not-open", "eks", "vpcConfig.publicAccessCidrs"),
+    ("eks-control-plane-logging", "eks", "enabledClusterLogTypes"),
+    ("eks-secrets-encrypted", "eks", "encryptionConfig"),
+    ("eks-access-entries", "eks", "accessConfig"),
+    ("iam-no-wildcard-action", "role_policy", "policy"),
+    ("iam-trust-limited", "role", "assumeRolePolicy"),
+    ("security-group-not-open", "ingress", "cidrIpv4"),
+    ("security-group-not-open", "security_group", "ingress"),
+    ("bucket-private", "block", "blockPublicAcls"),
+    ("bucket-versioned", "versioning", "versioningConfiguration"),
+    ("bucket-tls-only", "bucket_policy", "policy"),
+    ("team-bindings-in-namespace", "binding", "metadata"),
+    ("team-bindings-in-namespace", "cluster_binding", "roleRef.name"),
+    ("team-access-policies-in-namespace", "association", "accessScope"),
+    ("mandatory-tags", "vpc", "tags"),
+    ("budget-ceiling", "cluster", "instanceGroups"),
+    ("budget-ceiling", "cluster", "instanceGroups.0.instanceCount"),
+]
+SETTINGS = {
+    "budget-ceiling": {"monthlyUsd": 1_000_000},
+    "instance-types-allowed": {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]},
+}
+
+
+@pytest.mark.parametrize(("name", "part", "path"), HIDDEN)
+def test_an_unknown_input_is_undecided(name, part, path):
+    stack = happy()
+    stack[part] = changed(stack[part], path, UNKNOWN)
+    said = judge(BY_NAME[name], stack, **SETTINGS.get(name, {}))
+    assert said, "silence would look like a pass"
+    assert {type(item) for item in said} == {Undecided}, said
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("part", sorted(happy()))
+def test_nothing_known_of_a_part_crashes_no_policy(policy, part):
+    stack = happy()
+    for path in stack[part].props:
+        stack[part] = changed(stack[part], path, UNKNOWN)
+        judge(policy, stack)
+
+
+def test_a_quota_is_matched_with_its_cluster_before_either_is_made():
+    stack = happy()
+    stack["cluster"] = changed(stack["cluster"], "clusterArn", UNKNOWN)
+    stack["smith"] = changed(quota("smith", 2), "clusterArn", UNKNOWN)
+    stack["john"] = dataclasses.replace(
+        changed(quota("john", 3), "clusterArn", UNKNOWN), property_dependencies={}, dependencies=()
+    )
+    assert "5 × ml.g5.12xlarge reserved, 4 guaranteed" in messages(FITS, stack)[0], "the only cluster there is"
+
+
+def test_of_two_clusters_the_quota_counts_on_the_one_that_its_arn_comes_from():
+    stack = happy()
+    other = dataclasses.replace(
+        changed(changed(stack["cluster"], "clusterArn", UNKNOWN), "instanceGroups", [group("g", "ml.g5.12xlarge", 1)]),
+        name="other",
+        urn=urn("hyperpod:index:Cluster", "other"),
+    )
+    stack["other"] = other
+    stack["smith"] = dataclasses.replace(
+        changed(quota("smith", 2), "clusterArn", UNKNOWN), property_dependencies={"clusterArn": (other.urn,)}
+    )
+    assert messages(FITS, stack) == ["other: 2 × ml.g5.12xlarge reserved, 1 guaranteed (smith 2)"]
+    stack["smith"] = dataclasses.replace(stack["smith"], property_dependencies={})
+    said = judge(FITS, stack)
+    assert [type(item) for item in said] == [Undecided], "of two clusters neither is accused"
+
+
+def test_a_quota_of_a_cluster_elsewhere_is_undecided():
+    stack = happy()
+    stack["smith"] = dataclasses.replace(
+        changed(quota("smith", 2), "clusterArn", CLUSTER_ARN.replace("abcdef", "uvwxyz")), property_dependencies={}
+    )
+    said = judge(FITS, stack)
+    assert [type(item) for item in said] == [Undecided]
+    assert "smith is of a cluster that this stack does not have" in said[0].message
+
+
+def test_an_excess_of_what_is_known_is_accused_though_more_is_unknown():
+    stack = happy()
+    stack["third"] = changed(quota("third", 1), "computeQuotaConfig.computeQuotaResources.0.count", UNKNOWN)
+    stack["smith"] = quota("smith", 2)
+    assert "5 × ml.g5.12xlarge reserved" in messages(FITS, stack)[0]
+
+
+def test_elastic_quota_without_a_limit_is_undecided_and_not_passed():
+    stack = happy()
+    stack["node_pool"] = changed(stack["node_pool"], "spec.limits", ABSENT)
+    stack["serving"] = quota("serving", 9, instanceType="ml.g5.8xlarge")
+    elastic = [{"team": "serving", "instanceType": "ml.g5.8xlarge"}]
+    said = judge(FITS, stack, elasticQuotas=elastic)
+    assert [item.message for item in said] == ["train: no limit of inference bounds ml.g5.8xlarge"]
+
+
+def test_a_group_that_karpenter_owns_guarantees_nothing():
+    stack = happy()
+    stack["cluster"] = changed(stack["cluster"], "instanceGroups.1.instanceCount", 7)
+    stack["serving"] = quota("serving", 1, instanceType="ml.g5.8xlarge")
+    assert "1 × ml.g5.8xlarge reserved, 0 guaranteed" in messages(FITS, stack)[0]
+    del stack["node_class"]
+    assert messages(FITS, stack) == [], "without a NodeClass the seven stand always"
+    stack["cluster"] = changed(stack["cluster"], "autoscaledInstanceGroups", ["burst"])
+    assert "1 × ml.g5.8xlarge reserved, 0 guaranteed" in messages(FITS, stack)[0]
