@@ -264,6 +264,17 @@ def test_the_kueue_of_the_add_on_is_no_foreign_one(account, project):
     assert rows["Kueue on the EKS cluster"]["status"] == "ok"
 
 
+def test_an_add_on_that_is_installed_already_is_in_the_way_unless_it_is_the_stacks_own(account, project):
+    cloud = Cloud(account)
+    cloud.eks.create_addon(clusterName="kube", addonName="vpc-cni")
+    owner = {"hpkit:organization": "acme", "hpkit:environment": "dev"}
+    cloud.eks.create_addon(clusterName="kube", addonName="kube-proxy", tags=owner)
+    rows = checked(project, **on_eks(cloud))
+    assert missing(rows) == {"add-on vpc-cni to be installed on kube"}
+    assert "--preserve" in rows["add-on vpc-cni to be installed on kube"]["command"]
+    assert rows["add-on kube-proxy to be installed on kube"]["found"] == "this stack's own"
+
+
 def test_names_that_are_taken(account, project):
     cloud = Cloud(account)
     cloud.make_eks("acme-dev")

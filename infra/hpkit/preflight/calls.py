@@ -10,7 +10,7 @@ from hpkit.preflight.model import Answers, Call, Failure
 
 __all__ = [
     "ADDRESSES", "CALLER", "CLUSTERS", "GATEWAYS", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS", "SERVICE_ROLE",
-    "VPCS", "ZONES", "addon_versions", "applied_quotas", "cluster", "default_quotas", "eks_addons", "eks_cluster",
+    "VPCS", "ZONES", "addon_versions", "applied_quotas", "cluster", "default_quotas", "eks_addon", "eks_cluster",
     "eks_name", "first_calls", "further_calls", "offerings", "role", "role_arns", "security_groups", "subnets", "tags",
 ]  # fmt: skip
 
@@ -73,9 +73,9 @@ def eks_cluster(plan: Plan) -> Call:
     return Call("eks", "DescribeCluster", {"name": eks_name(plan)})
 
 
-def eks_addons(plan: Plan) -> Call:
-    """Return the call for the add-ons of the existing EKS cluster."""
-    return Call("eks", "ListAddons", {"clusterName": eks_name(plan)})
+def eks_addon(plan: Plan, addon: str) -> Call:
+    """Return the call for an add-on of the existing EKS cluster."""
+    return Call("eks", "DescribeAddon", {"clusterName": eks_name(plan), "addonName": addon})
 
 
 def cluster(arn: str) -> Call:
@@ -126,7 +126,7 @@ def further_calls(plan: Plan, answers: Answers) -> tuple[Call, ...]:
             calls.append(tags(summary["ClusterArn"]))
     found: Any = answers.of(eks_cluster(plan))
     if plan.spec.eks.existing is not None and not isinstance(found, Failure):
-        calls.append(eks_addons(plan))
+        calls += [eks_addon(plan, addon.name) for addon in plan.addons]
     return _once(calls)
 
 

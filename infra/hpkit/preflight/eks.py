@@ -10,7 +10,7 @@ from hpkit.preflight.calls import (
     KUBERNETES,
     KUBERNETES_VERSIONS,
     addon_versions,
-    eks_addons,
+    eks_addon,
     eks_cluster,
     eks_name,
 )
@@ -117,6 +117,8 @@ def _existing(plan: Plan, answers: Answers) -> Iterator[Row]:
     yield _is(f"{what}, authentication mode", mode, _MODES, fix=fix)
     yield _version_fits(plan, what, found["version"])
     yield _same_vpc(plan, what, found.get("resourcesVpcConfig", {}).get("vpcId", "none"))
+    for addon in plan.addons:
+        yield from _in_the_way(plan, answers, addon)
     if plan.policy is not None:
         yield _kueue(plan, answers)
 
@@ -156,23 +158,44 @@ def _same_vpc(plan: Plan, what: str, vpc: str) -> Row:
     return ok(_AREA, what, found=vpc, needed=wanted)
 
 
+def _in_the_way(plan: Plan, answers: Answers, addon: AddonPlan) -> Iterator[Row]:
+    """Yield a row for an add-on that is installed already: EKS refuses to install it again."""
+    what = f"add-on {addon.name} to be installed on {eks_name(plan)}"
+    answer = answers.of(eks_addon(plan, addon.name))
+    if isinstance(answer, Failure):
+        if not answer.is_absence:
+            yield unanswered(_AREA, what, answer, needed="not there")
+        return
+    found = answer["addon"]
+    if owned(plan, found.get("tags", {})):
+        yield ok(_AREA, what, found="this stack's own", needed="not there")
+        return
+    fix = "Hand it over: --preserve takes away EKS's record alone, its pods run on, and the kit installs over them"
+    command = (
+        f"aws eks delete-addon --cluster-name {eks_name(plan)} --addon-name {addon.name} --preserve"
+        f" --region {plan.spec.region}"
+    )
+    version = f"there, {found['addonVersion']}"
+    yield missing(_AREA, what, found=version, needed="not there", fix=fix, command=command)
+
+
 def _kueue(plan: Plan, answers: Answers) -> Row:
     """Say whether a Kueue is there that the task governance add-on would collide with."""
     what, needed = "Kueue on the EKS cluster", "none but the add-on's"
-    addons, inside = answers.of(eks_addons(plan)), answers.of(KUBERNETES)
-    if not isinstance(addons, Failure) and _GOVERNANCE in addons["addons"]:
+    addon, inside = answers.of(eks_addon(plan, _GOVERNANCE)), answers.of(KUBERNETES)
+    if not isinstance(addon, Failure):
         return ok(_AREA, what, found=f"that of the add-on {_GOVERNANCE}", needed=needed)
-    if not isinstance(inside, Failure) and not isinstance(addons, Failure):
-        signs = _signs(inside)
-        if not signs:
-            return ok(_AREA, what, found="none", needed=needed)
-        fix = "Remove this Kueue with its CRDs (they hold its queues: save them first); the add-on brings its own"
-        return missing(_AREA, what, found=listing(signs), needed=needed, fix=fix)
-    if isinstance(addons, Failure):
-        return unanswered(_AREA, what, addons, needed=needed)
-    why = f"{inside.action}: {inside.code}: {inside.message}"
-    fix = "Look with kubectl: `kubectl get crd | grep kueue` must be empty, or the add-on fails to install"
-    return unknown(_AREA, what, why=why, fix=fix, found="no add-on", needed=needed)
+    if not addon.is_absence:
+        return unanswered(_AREA, what, addon, needed=needed)
+    if isinstance(inside, Failure):
+        why = f"{inside.action}: {inside.code}: {inside.message}"
+        fix = "Look with kubectl: `kubectl get crd | grep kueue` must be empty, or the add-on fails to install"
+        return unknown(_AREA, what, why=why, fix=fix, found="no add-on", needed=needed)
+    signs = _signs(inside)
+    if not signs:
+        return ok(_AREA, what, found="none", needed=needed)
+    fix = "Remove this Kueue with its CRDs (they hold its queues: save them first); the add-on brings its own"
+    return missing(_AREA, what, found=listing(signs), needed=needed, fix=fix)
 
 
 def _signs(inside: Mapping[str, Any]) -> list[str]:
