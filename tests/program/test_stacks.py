@@ -1,0 +1,143 @@
+"""What each example stack registers: resources, wiring, order, names."""
+
+import json
+
+import pytest
+
+from tests.program.recorder import STACKS, recorded
+
+NAMES = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in STACKS.glob("Pulumi.*.yaml"))
+
+# What every stack with a network and an EKS cluster of its own has, whatever else is in it.
+ALWAYS = {
+    "ec2/vpc:Vpc": 1,
+    "ec2/defaultSecurityGroup:DefaultSecurityGroup": 1,
+    "s3/bucket:Bucket": 1,
+    "s3/bucketPolicy:BucketPolicy": 1,
+    "s3/bucketPublicAccessBlock:BucketPublicAccessBlock": 1,
+    "s3/bucketVersioning:BucketVersioning": 1,
+    "s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": 1,
+    "s3/bucketObjectv2:BucketObjectv2": 1,
+    "kms/key:Key": 1,
+    "cloudwatch/logGroup:LogGroup": 1,
+    "eks/cluster:Cluster": 1,
+    "hyperpod:index:Cluster": 1,
+    "hyperpod:index:ClusterSchedulerConfig": 1,
+    "hyperpod:index:ChangeGuard": 3,
+}
+
+
+@pytest.fixture(params=NAMES)
+def program(request):
+    return recorded(request.param)
+
+
+def test_every_stack_has_the_whole_platform(program):
+    counts = {kind: len(program.all(kind)) for kind in ALWAYS}
+    assert counts == ALWAYS
+
+
+def test_every_aws_resource_goes_to_the_regions_own_provider(program):
+    provider = program.one("pulumi:providers:aws")
+    assert provider.inputs["region"] == program.plan.spec.region
+    assert json.loads(provider.inputs["defaultTags"])["tags"]["SageMaker"] == "true"
+    strays = [
+        each.name for each in program.all("") if each.type.startswith("aws:") and provider.urn not in each.provider
+    ]
+    assert strays == []
+
+
+def test_names_are_unique_and_without_double_colons(program):
+    assert len(program.names) == len(program.resources)
+    assert [name for _, name in program.names if "::" in name] == []
+
+
+def test_the_cluster_outlives_nothing_it_needs(program):
+    cluster = program.one("hyperpod:index:Cluster")
+    eks = program.one("eks/cluster:Cluster")
+    needed = [
+        eks,
+        program.one("s3/bucketObjectv2:BucketObjectv2"),
+        program.one("iam/rolePolicy:RolePolicy", "nodes"),
+        program.one("iam/rolePolicyAttachment:RolePolicyAttachment", "nodes"),
+        *program.all("ec2/vpcEndpoint:VpcEndpoint"),
+        *(route for route in program.all("ec2/route:Route") if route.name.startswith("nodes-")),
+        *(addon for addon in program.all("eks/addon:Addon") if addon.name in {"vpc-cni", "kube-proxy"}),
+    ]
+    assert [each.name for each in needed if not program.waits(cluster, each)] == []
+
+
+def test_what_needs_nodes_waits_for_them(program):
+    cluster = program.one("hyperpod:index:Cluster")
+    addons = program.named("eks/addon:Addon")
+    late = ("coredns", "amazon-sagemaker-hyperpod-taskgovernance")
+    assert [name for name in late if not program.waits(addons[name], cluster)] == []
+
+
+def test_quotas_and_policy_wait_for_the_addon_and_for_nothing_of_each_other(program):
+    addon = program.named("eks/addon:Addon")["amazon-sagemaker-hyperpod-taskgovernance"]
+    policy = program.one("hyperpod:index:ClusterSchedulerConfig")
+    quotas = program.all("hyperpod:index:ComputeQuota")
+    assert quotas
+    assert all(program.waits(each, addon) for each in [policy, *quotas])
+    others = [(a.name, b.name) for a in quotas for b in [policy, *quotas] if a is not b and program.waits(a, b)]
+    assert others == []
+
+
+def test_a_teams_rights_wait_for_its_quota_which_makes_the_namespace(program):
+    quotas = program.named("hyperpod:index:ComputeQuota")
+    for binding in program.all("v1:RoleBinding"):
+        assert program.waits(binding, quotas[binding.name]), binding.name
+        assert binding.inputs["metadata"]["namespace"] == f"hyperpod-ns-{binding.name}"
+    assert not program.all("v1:Namespace"), "team namespaces are the service's"
+
+
+def test_the_control_plane_does_not_wait_for_nat_or_bucket(program):
+    eks = program.one("eks/cluster:Cluster")
+    slow = [*program.all("ec2/natGateway:NatGateway"), program.one("s3/bucket:Bucket")]
+    assert [each.name for each in slow if program.waits(eks, each)] == []
+
+
+def test_everything_that_can_be_protected_is_when_asked():
+    program = recorded("enterprise-prod")
+    wanted = {"ec2/vpc:Vpc", "eks/cluster:Cluster", "hyperpod:index:Cluster", "s3/bucket:Bucket", "kms/key:Key"}
+    assert {each.type.removeprefix("aws:") for each in program.resources.values() if each.protect} == wanted
+    assert recorded("handson-dev").one("ec2/vpc:Vpc").protect is False
+
+
+def test_groups_are_pinned_to_their_zones_subnet_and_run_the_kits_script():
+    program = recorded("handson-dev")
+    cluster = program.one("hyperpod:index:Cluster").inputs
+    groups = {group["instanceGroupName"]: group for group in cluster["instanceGroups"]}
+    assert groups["gpu"]["overrideVpcConfig"]["subnets"] == ["nodes-us-west-2a-id"]
+    assert groups["gpu"]["lifeCycleConfig"]["onCreate"] == "on_create.sh"
+    script = program.one("s3/bucketObjectv2:BucketObjectv2").inputs
+    folder = script["key"].rpartition("/")[0]
+    assert groups["gpu"]["lifeCycleConfig"]["sourceS3Uri"].endswith(folder)
+    assert cluster["nodeProvisioningMode"] == "Continuous"
+
+
+def test_karpenter_gets_role_groups_class_and_pool():
+    program = recorded("autoscale-dev")
+    cluster = program.one("hyperpod:index:Cluster")
+    assert cluster.inputs["autoScaling"] == {"mode": "Enable", "autoScalerType": "Karpenter"}
+    assert cluster.inputs["autoscaledInstanceGroups"] == ["burst-a", "burst-b"]
+    node_class, pool = program.one(":HyperpodNodeClass"), program.one(":NodePool")
+    assert node_class.inputs["spec"] == {"instanceGroups": ["burst-a", "burst-b"]}
+    assert pool.inputs["spec"]["limits"] == {"nvidia.com/gpu": "16"}
+    assert program.waits(node_class, cluster)
+    assert program.waits(pool, node_class)
+    role = program.one("iam/role:Role", "karpenter")
+    trust = json.loads(role.inputs["assumeRolePolicy"])["Statement"][0]
+    assert trust["Principal"] == {"Service": "hyperpod.sagemaker.amazonaws.com"}
+
+
+def test_outputs_say_who_has_what_and_how_to_get_in():
+    outputs = recorded("handson-dev").outputs
+    assert outputs["teams"]["john"] == {
+        "namespace": "hyperpod-ns-john",
+        "queue": "hyperpod-ns-john-localqueue",
+        "guarantee": {"ml.g5.12xlarge": 3},
+        "borrowable": {"ml.g5.12xlarge": 1},
+    }
+    assert outputs["kubeconfigCommand"] == "aws eks update-kubeconfig --region us-west-2 --name handson-dev"
