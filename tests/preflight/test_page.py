@@ -1,0 +1,88 @@
+"""What docs/aws.md says in figures and lists is what the kit does."""
+
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+
+from hpkit.catalog.prices import find_price, hourly_price, monthly_price
+from hpkit.cli.inputs import load
+from hpkit.plan.derive import derive
+from hpkit.preflight.calls import CLUSTERS, eks_cluster, first_calls, further_calls
+from hpkit.preflight.model import Answers
+from tests.builders import organization, typed
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
+EXISTING = {
+    "network": {
+        "existing": {
+            "vpcId": "vpc-01234567",
+            "subnets": {"us-west-2a": "subnet-01234567"},
+            "securityGroupIds": ["sg-01234567"],
+        }
+    },
+    "eks": {"version": "1.33", "existing": {"name": "kube"}},
+}
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def all_calls(environment):
+    """Return every call that a plan can lead to, its own cluster being there already."""
+    plan = derive(typed(organization(environment=environment)), "dev")
+    summary = {"ClusterArn": "arn", "ClusterName": plan.spec.cluster.name}
+    answers = Answers({CLUSTERS.key: {"ClusterSummaries": [summary]}, eks_cluster(plan).key: {"cluster": {}}})
+    return [*first_calls(plan), *further_calls(plan, answers)]
+
+
+def test_the_policy_allows_every_call_that_preflight_makes_and_no_other():
+    policy = next(json.loads(block) for block in blocks("json") if "HpkitPreflight" in block)
+    (statement,) = policy["Statement"]
+    wanted = {call.action for environment in ({}, EXISTING) for call in all_calls(environment)}
+    assert statement["Action"] == sorted(wanted)
+
+
+def test_every_call_only_reads():
+    for environment in ({}, EXISTING):
+        for call in all_calls(environment):
+            assert call.operation.startswith(("Describe", "Get", "List")), call.key
+
+
+def test_every_json_block_can_be_pasted():
+    assert len(blocks("json")) == 2
+    for block in blocks("json"):
+        assert json.loads(block)["Version"] == "2012-10-17"
+
+
+def test_prices_are_those_of_the_catalog():
+    rows = re.findall(r"^\| 1 × (ml\.\S+) \| ([\d.,]+) \| ([\d.,]+) \|$", PAGE, re.MULTILINE)
+    assert len(rows) == 4
+    for name, hourly, monthly in rows:
+        assert Decimal(hourly.replace(",", "")) == hourly_price(name, "us-east-1")
+        assert Decimal(monthly.replace(",", "")) == monthly_price(name, "us-east-1")
+        price = find_price(name, "us-east-1")
+        assert price is not None
+        assert price.source.date == "2026-09-16"
+
+
+def test_the_example_costs_what_its_groups_come_to():
+    parsed = load(ROOT / "stacks" / "handson.yaml").parsed.organization
+    assert parsed is not None
+    total = Decimal(0)
+    for group in derive(parsed, "dev").groups:
+        total += group.spec.instance_count * hourly_price(group.spec.types[0], "us-east-1")
+    row = re.search(r"^\| the example `handson`.*\| ([\d.,]+) \| ([\d.,]+) \|$", PAGE, re.MULTILINE)
+    assert row is not None
+    assert Decimal(row[1]) == total
+    assert Decimal(row[2].replace(",", "")) == total * 730
+
+
+def test_links_into_the_repository_lead_somewhere():
+    made_elsewhere = {"reference/deployer-policy.json"}
+    links = re.findall(r"\]\((?!https?:|#)([^)]+)\)", PAGE)
+    assert links
+    for link in set(links) - made_elsewhere:
+        assert (ROOT / "docs" / link).exists(), link
