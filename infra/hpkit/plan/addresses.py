@@ -2,13 +2,21 @@
 
 import ipaddress
 
-__all__ = ["LARGEST_PREFIX", "control_plane_cidr", "public_cidr"]
+__all__ = ["LARGEST_PREFIX", "control_plane_cidr", "own_part", "public_cidr"]
 
-# The VPC's range is cut into 16 equal blocks: the first eight for public subnets, the others for the control plane.
-# A zone's block follows from its letter alone, so that a zone added later moves no other.
-_CUT = 4
+# The first sixteenth of the VPC's range is cut into 16 equal blocks: eight for public subnets, eight for the control
+# plane. A zone's block follows from its letter alone, so that a zone added later moves no other.
+_PART = 4
+_CUT = 8
 _HALF = 8
 LARGEST_PREFIX = 28 - _CUT  # a subnet has 16 addresses at least
+LAST_ZONE = "h"
+
+
+def own_part(vpc_cidr: str) -> ipaddress.IPv4Network:
+    """Return the part of the VPC's range that the kit's own subnets come from; nodes may have the rest."""
+    network = ipaddress.IPv4Network(vpc_cidr)
+    return next(network.subnets(prefixlen_diff=_PART))
 
 
 def public_cidr(vpc_cidr: str, availability_zone: str) -> str:
@@ -22,7 +30,7 @@ def control_plane_cidr(vpc_cidr: str, availability_zone: str) -> str:
 
 
 def _block(vpc_cidr: str, availability_zone: str, first: int) -> str:
-    """Raise ValueError for a VPC range longer than /24, or a ninth zone."""
+    """Raise ValueError for a VPC range longer than /20, or a ninth zone."""
     network = ipaddress.IPv4Network(vpc_cidr)
     position = ord(availability_zone[-1]) - ord("a")
     if network.prefixlen > LARGEST_PREFIX or not 0 <= position < _HALF:
