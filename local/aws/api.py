@@ -14,14 +14,23 @@ from local.aws.protocol import Call, parameters, service_model
 from local.aws.validation import WrongTypeError, check_request, violations
 from local.aws.world import Context, Record
 
-__all__ = ["OPERATIONS", "OWN_SERVICES", "Operation", "invoke", "load", "operation", "page"]
+__all__ = ["OPERATIONS", "Operation", "invoke", "is_own", "load", "operation", "page"]
 
 Operation = Callable[[Context, Record], Record]
 OPERATIONS: dict[tuple[str, str], Operation] = {}
-OWN_SERVICES = {"eks": "InvalidParameterException", "sagemaker": "ValidationException"}
+# Services that are answered here in whole, and the code with which they refuse a request that breaks their model.
+_OWN_SERVICES = {
+    "eks": "InvalidParameterException",
+    "grafana": "ValidationException",
+    "sagemaker": "ValidationException",
+}
+# Services that moto answers but for what is registered here.
+_SHARED_SERVICES = {"amp": "ValidationException", "fsx": "BadRequest"}
+_CODES = {**_OWN_SERVICES, **_SHARED_SERVICES}
 TOKEN_SECONDS = 8 * 3600  # BatchAddClusterNodes: "The token is valid for 8 hours"
 
 _MODULES = (
+    "local.aws.amp",
     "local.aws.eks.access",
     "local.aws.eks.addons",
     "local.aws.eks.clusters",
@@ -29,6 +38,10 @@ _MODULES = (
     "local.aws.eks.tags",
     "local.aws.eks.updates",
     "local.aws.eks.versions",
+    "local.aws.fsx",
+    "local.aws.grafana.permissions",
+    "local.aws.grafana.tags",
+    "local.aws.grafana.workspaces",
     "local.aws.hyperpod.attachments",
     "local.aws.hyperpod.batch",
     "local.aws.hyperpod.cluster",
@@ -52,6 +65,11 @@ def operation(service: str, name: str) -> Callable[[Operation], Operation]:
     return register
 
 
+def is_own(call: Call) -> bool:
+    """Whether this package answers, not moto."""
+    return call.service in _OWN_SERVICES or (call.service, call.operation) in OPERATIONS
+
+
 def load() -> None:
     """Import every module that registers operations."""
     for module in _MODULES:
@@ -66,7 +84,7 @@ def invoke(ctx: Context, call: Call) -> Record:
     params = parameters(call)
     model = service_model(call.service).operation_model(call.operation)
     if model.input_shape is not None:
-        check_request(model.input_shape, params, code=OWN_SERVICES[call.service])
+        check_request(model.input_shape, params, code=_CODES[call.service])
     params = {name: value for name, value in params.items() if value is not None}
     result = _once(ctx, call, implementation, params, model.idempotent_members)
     _check_answer(call, result)
@@ -85,7 +103,7 @@ def _once(ctx: Context, call: Call, implementation: Operation, params: Record, m
     if key in known:
         if known[key]["digest"] != digest:
             raise ServiceError(
-                OWN_SERVICES[call.service],
+                _CODES[call.service],
                 f"Client token {token} was used by a {call.operation} request with other parameters",
             )
         answer: Record = known[key]["answer"]

@@ -28,6 +28,9 @@ _INTRODUCTION = (
     "sent. An operation that is not implemented is refused with `UnsupportedOperation` (HTTP 501), which names it."
 )
 _RESPONSES = {
+    "amp": "moto.amp.responses.PrometheusServiceResponse",
+    "cloudwatch": "moto.cloudwatch.responses.CloudWatchResponse",
+    "servicequotas": "moto.servicequotas.responses.ServiceQuotasResponse",
     "ec2": "moto.ec2.responses.EC2Response",
     "fsx": "moto.fsx.responses.FSxResponse",
     "iam": "moto.iam.responses.IamResponse",
@@ -36,6 +39,7 @@ _RESPONSES = {
     "s3": "moto.s3.responses.S3Response",
     "sts": "moto.sts.responses.TokenResponse",
 }
+_BOTO_NAMES = {"servicequotas": "service-quotas"}
 COMMAND = "python -m local.aws.coverage --write docs/reference/local-aws-coverage.md"
 
 
@@ -48,6 +52,7 @@ def render() -> str:
         _INTRODUCTION,
         *_own("sagemaker", "SageMaker HyperPod", HYPERPOD),
         *_own("eks", "Amazon EKS", re.compile(".")),
+        *_own("grafana", "Amazon Managed Grafana", re.compile(".")),
         *_base_services(),
         *_machines(),
         *_faults(),
@@ -66,10 +71,11 @@ def _own(service: str, title: str, shown: re.Pattern[str]) -> list[str]:
 def _base_services() -> list[str]:
     rows = []
     for service in SERVICES:
-        offered = service_model(service).operation_names
-        done = sum(1 for name in offered if _moto_has(service, name))
-        rows.append(f"| {service_model(service).metadata['serviceId']} | {done} of {len(offered)} |")
-    table = "\n".join(["| service | operations |", "|---|---|", *rows])
+        model = service_model(_BOTO_NAMES.get(service, service))
+        done = sum(1 for name in model.operation_names if _moto_has(service, name))
+        added = sorted(name for owner, name in api.OPERATIONS if owner == model.service_name)
+        rows.append(f"| {model.metadata['serviceId']} | {done} of {len(model.operation_names)} | {', '.join(added)} |")
+    table = "\n".join(["| service | operations | added by this program |", "|---|---|---|", *rows])
     return ["## Served by moto", table]
 
 

@@ -56,6 +56,9 @@ MACHINES = {
         Machine("addon", "create", "CREATING", "ACTIVE", "CREATE_FAILED", 60),
         Machine("addon", "update", "UPDATING", "ACTIVE", "UPDATE_FAILED", 45),
         Machine("addon", "delete", "DELETING", "", "DELETE_FAILED", 30),
+        Machine("grafana", "create", "CREATING", "ACTIVE", "CREATION_FAILED", 180),
+        Machine("grafana", "update", "UPDATING", "ACTIVE", "UPDATE_FAILED", 30),
+        Machine("grafana", "delete", "DELETING", "", "DELETION_FAILED", 60),
     )
 }
 

@@ -19,6 +19,9 @@ __all__ = ["Call", "parameters", "read_call", "render", "service_model"]
 
 # S3 tells these apart by a header, all other operations by method, path and query.
 _COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
+# Services that sign requests with another name than the one their API model has.
+_SIGNING_NAMES = {"aps": "amp", "monitoring": "cloudwatch", "servicequotas": "service-quotas"}
+_RPC = re.compile(r"/service/[^/]+/operation/([^/]+)")
 _CREDENTIAL = re.compile(r"Credential=([^/]*)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 
 
@@ -69,6 +72,8 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
     protocol = str(model.metadata["protocol"])
     if protocol == "json":
         operation = target.rpartition(".")[2] or "Unknown"
+    elif found := _RPC.fullmatch(path):  # smithy-rpc-v2-cbor, which CloudWatch speaks
+        protocol, operation = "json", found[1]
     elif protocol in ("query", "ec2"):
         form = parse_qs(body.decode("utf-8", "replace"))
         operation = (form.get("Action") or query.get("Action") or ["Unknown"])[0]
@@ -84,7 +89,7 @@ def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region
     if found is None:
         presigned = query.get("X-Amz-Credential", [""])[0]
         found = _CREDENTIAL.search(f"Credential={presigned}")
-    return (found[1], found[2], found[3]) if found else ("", default_region, None)
+    return (found[1], found[2], _SIGNING_NAMES.get(found[3], found[3])) if found else ("", default_region, None)
 
 
 @cache

@@ -26,7 +26,7 @@ __all__ = ["Endpoint"]
 _log = logging.getLogger(__name__)
 _STATUS_TEXT = {200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 404: "Not Found"}
 _THROTTLED = {"ec2": "RequestLimitExceeded", "query": "Throttling", "rest-xml": "SlowDown"}
-_SIGNING_NAMES = {"aps": "amp", "monitoring": "cloudwatch"}
+_MOTO_NAMES = {"service-quotas": "servicequotas"}  # what moto calls a service, where botocore says otherwise
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
@@ -154,8 +154,8 @@ class Endpoint:
 
     def _answer(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
         self._inject(call)
-        service = _SIGNING_NAMES.get(call.service, call.service)
-        if call.service in api.OWN_SERVICES:
+        service = _MOTO_NAMES.get(call.service, call.service)
+        if api.is_own(call):
             self.world.settle()
             if call.changes_state:
                 self.world.touched("own")
@@ -184,7 +184,7 @@ class Endpoint:
             raise ServiceError(_THROTTLED.get(call.protocol, "ThrottlingException"), "Rate exceeded")
         if faults.strikes("internal", call.operation):
             raise ServiceError("InternalFailure", "fault injected: internal", status=500)
-        if call.service not in api.OWN_SERVICES or not call.changes_state:
+        if not api.is_own(call) or not call.changes_state:
             return
         codes = _error_codes(call)
         for code in ("ConflictException", "ResourceInUseException"):

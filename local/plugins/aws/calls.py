@@ -97,11 +97,11 @@ class Clients:
         except (ClientError, BotoCoreError) as error:
             raise refused("GetCallerIdentity", error) from None
         account = str(answer["Account"])
-        allowed = self.settings.allowed_accounts
-        if (allowed and account not in allowed) or account in self.settings.forbidden_accounts:
-            raise PluginError(
-                f"The endpoint's account is {account}, but aws:allowedAccountIds allows {', '.join(allowed) or 'others'}."
-            )
+        allowed, forbidden = self.settings.allowed_accounts, self.settings.forbidden_accounts
+        if allowed and account not in allowed:
+            raise PluginError(f"The account is {account}; aws:allowedAccountIds allows {', '.join(allowed)} only.")
+        if account in forbidden:
+            raise PluginError(f"The account is {account}, which aws:forbiddenAccountIds excludes.")
         return Account(account, str(answer["Arn"]), str(answer["UserId"]))
 
 

@@ -75,12 +75,12 @@ def _value(token: str, spec: Prop, value: Any, path: str) -> Iterator[Failure]:
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
         yield Failure(path, f"{value!r} is not of type {spec.kind}")
     elif spec.kind in ("json", "policy"):
-        yield from _document(value, path)
+        yield from _document(str(value), path)
     elif spec.members and isinstance(value, list):
         for index, item in enumerate(value):
             if isinstance(item, dict):
                 yield from _object(token, spec, item, f"{path}[{index}]")
-    elif spec.members:
+    elif spec.members and isinstance(value, dict):
         yield from _object(token, spec, value, path)
 
 

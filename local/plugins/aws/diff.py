@@ -11,7 +11,7 @@ from local.plugins.aws.kind import Kind, Prop
 from provider.diff import Change
 from provider.values import Props, walk_unknown
 
-__all__ = ["changes", "clashes", "inputs_of", "same"]
+__all__ = ["changes", "clashes", "inputs_of", "overlaid", "same"]
 
 
 def changes(kind: Kind, old: Props, new: Props) -> Iterator[Change]:
@@ -19,7 +19,7 @@ def changes(kind: Kind, old: Props, new: Props) -> Iterator[Change]:
     for prop in kind.spec.members:
         if prop.name != "tags" and not _equal(prop, old.get(prop.name), new.get(prop.name)):
             how = "add" if prop.name not in old else "delete" if prop.name not in new else "update"
-            yield Change(prop.name, how, prop.immutable)
+            yield Change(prop.name, how, _replaces(prop, old.get(prop.name), new.get(prop.name)))
 
 
 def clashes(kind: Kind, old: Props, new: Props) -> bool:
@@ -65,6 +65,27 @@ def _equal(prop: Prop, old: Any, new: Any) -> bool:
         inner = Prop("", "object", members=prop.members)
         return len(old) == len(new) and all(_equal(inner, *pair) for pair in zip(old, new, strict=True))
     return same(prop, old, new)
+
+
+def _replaces(prop: Prop, old: Any, new: Any) -> bool:
+    """Whether a difference concerns something that cannot change: the property itself, or a part of it."""
+    if prop.immutable or not prop.members:
+        return prop.immutable
+    before, after = (value if isinstance(value, dict) else {} for value in (old, new))
+    return any(
+        _replaces(member, before.get(member.name), after.get(member.name))
+        for member in prop.members
+        if not _equal(member, before.get(member.name), after.get(member.name))
+    )
+
+
+def overlaid(live: Any, stated: Any) -> Any:
+    """Return what is live with what the program states in the program's own words, all the way down."""
+    if isinstance(live, dict) and isinstance(stated, dict):
+        return {**live, **{name: overlaid(live.get(name), value) for name, value in stated.items()}}
+    if isinstance(live, list) and isinstance(stated, list) and len(live) == len(stated):
+        return [overlaid(*pair) for pair in zip(live, stated, strict=True)]
+    return stated
 
 
 def _projected(prop: Prop, stated: Any, live: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 from local.plugins.aws.calls import Calls
 from local.plugins.aws.check import DEFAULTS
-from local.plugins.aws.diff import changes, inputs_of
-from local.plugins.aws.kind import Change, Kind, defaults
+from local.plugins.aws.diff import changes, inputs_of, overlaid
+from local.plugins.aws.kind import Change, Kind, Prop, defaults
 from provider.diff import Change as Difference
 from provider.errors import PartlyDoneError, PluginError
 from provider.values import UNKNOWN, Props, is_unknown
@@ -42,7 +42,8 @@ def foreseen(kind: Kind, new: Props, state: Props, common: Tags, region: str) ->
     computed = dict.fromkeys(kind.computed, UNKNOWN) if not state else dict.fromkeys(kind.volatile, UNKNOWN)
     kept = {name: state[name] for name in kind.computed if name in state}
     tags = {"tagsAll": _all_tags(new, common)} if kind.tagging else {}
-    return {**_effective(kind, {}), **kept, **computed, "region": region, **_given(new), **tags}
+    given = {name: _expected(kind.spec.by_name[name], value, state.get(name)) for name, value in _given(new).items()}
+    return {**_effective(kind, {}), **kept, **computed, "region": region, **given, **tags}
 
 
 def create(kind: Kind, call: Calls, inputs: Props, common: Tags) -> Live:
@@ -73,8 +74,11 @@ def update(kind: Kind, call: Calls, resource_id: str, *, old: Props, new: Props,
     """Bring what is live to the new inputs."""
     names = frozenset(change.path for change in changes(kind, old, new))
     before, wanted = _effective(kind, old), _effective(kind, new)
-    known = {**state, **wanted}
+    # What the program no longer states must not come back from the state.
+    inputs = {name for name, prop in kind.spec.by_name.items() if not prop.computed}
+    known = {**{name: value for name, value in state.items() if name not in inputs}, **wanted}
     if kind.tagging:
+        known["tagsAll"] = _all_tags(new, common)
         _retag(kind, call, resource_id, state=state, wanted=_all_tags(new, common))
     if names and kind.update:
         kind.update(call, resource_id, Change(before, known, names))
@@ -111,9 +115,17 @@ def _live(kind: Kind, call: Calls, resource_id: str, live: Props, inputs: Props,
         live["tagsAll"] = tags
         live["tags"] = {k: v for k, v in tags.items() if k in stated or common.get(k) != v}
     found = inputs_of(kind, inputs, live)
-    state = {**_effective(kind, {}), **live, "region": call.region, **_given(found)}
+    state = {**_effective(kind, {}), **overlaid(live, _given(found)), "region": call.region}
     resource_id = str(state.pop("id", resource_id))
     return Live(resource_id, state, found)
+
+
+def _expected(prop: Prop, value: Any, there: Any) -> Any:
+    """Return an input as an output of a preview: parts that the service fills in are as they are, or unknown."""
+    if not isinstance(value, dict) or prop.kind != "object":
+        return value
+    computed = [member.name for member in prop.members if member.computed and not member.write_only]
+    return {**{name: (there or {}).get(name, UNKNOWN) for name in computed}, **value}
 
 
 def _partly(kind: Kind, error: PluginError, resource_id: str, inputs: Props, wanted: Props) -> PartlyDoneError:

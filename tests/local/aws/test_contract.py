@@ -100,9 +100,58 @@ def _attach(cloud: Any, arn: str, node: str) -> None:
     sm.start_cluster_health_check(ClusterName=arn, DeepHealthCheckConfigurations=checks)
 
 
+def _grafana(cloud: Any) -> None:
+    grafana, user = cloud.endpoint.client("grafana"), {"id": "u", "type": "SSO_USER"}
+    workspace = grafana.create_workspace(
+        accountAccessType="CURRENT_ACCOUNT",
+        permissionType="SERVICE_MANAGED",
+        authenticationProviders=["AWS_SSO", "SAML"],
+        workspaceName="g",
+    )["workspace"]["id"]
+    cloud.advance(180)
+    which = {"workspaceId": workspace}
+    assert grafana.describe_workspace(**which)["workspace"]["status"] == "ACTIVE"
+    grafana.update_workspace(**which, workspaceDescription="d", removeVpcConfiguration=True)
+    cloud.advance(30)
+    grafana.update_workspace_authentication(**which, authenticationProviders=["AWS_SSO"])
+    assert grafana.describe_workspace_authentication(**which)["authentication"]["providers"] == ["AWS_SSO"]
+    arn = f"arn:aws:grafana:us-west-2:123456789012:/workspaces/{workspace}"
+    grafana.tag_resource(resourceArn=arn, tags={"a": "b"})
+    assert grafana.list_tags_for_resource(resourceArn=arn)["tags"] == {"a": "b"}
+    grafana.untag_resource(resourceArn=arn, tagKeys=["a"])
+    add = [{"action": "ADD", "role": "ADMIN", "users": [user]}]
+    revoke = [{"action": "REVOKE", "role": "ADMIN", "users": [user]}]
+    assert grafana.update_permissions(**which, updateInstructionBatch=add)["errors"] == []
+    assert grafana.list_permissions(**which)["permissions"] == [{"user": user, "role": "ADMIN"}]
+    grafana.update_permissions(**which, updateInstructionBatch=revoke)
+    assert len(grafana.update_permissions(**which, updateInstructionBatch=revoke)["errors"]) == 1
+    assert [each["id"] for each in grafana.list_workspaces()["workspaces"]] == [workspace]
+    grafana.delete_workspace(**which)
+    cloud.advance(60)
+    assert grafana.list_workspaces()["workspaces"] == []
+
+
+def _shared_with_moto(cloud: Any) -> None:
+    """Operations of our own in services that moto answers otherwise."""
+    amp, fsx = cloud.endpoint.client("amp"), cloud.endpoint.client("fsx")
+    workspace = amp.create_workspace(alias="a")["workspaceId"]
+    amp.create_alert_manager_definition(workspaceId=workspace, data=b"one")
+    amp.put_alert_manager_definition(workspaceId=workspace, data=b"two")
+    found = amp.describe_alert_manager_definition(workspaceId=workspace)["alertManagerDefinition"]
+    assert found["data"] == b"two"
+    amp.delete_alert_manager_definition(workspaceId=workspace)
+    system = fsx.create_file_system(FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=cloud.subnets[:1])
+    identifier = system["FileSystem"]["FileSystemId"]
+    fsx.update_file_system(FileSystemId=identifier, LustreConfiguration={"DataCompressionType": "LZ4"})
+    (described,) = fsx.describe_file_systems(FileSystemIds=[identifier])["FileSystems"]
+    assert described["LustreConfiguration"]["DataCompressionType"] == "LZ4"
+
+
 def test_every_operation_works_with_boto3(cloud: Any) -> None:
     _hyperpod(cloud)
     _eks(cloud)
+    _grafana(cloud)
+    _shared_with_moto(cloud)
     stats = cloud.endpoint.stats()
     assert stats["errors"] == {}
     called = {tuple(name.split(".")) for name in stats["calls"]}
@@ -131,6 +180,7 @@ def test_every_declared_status_is_one_of_the_service(cloud: Any) -> None:
         "policy": ("sagemaker", "SchedulerResourceStatus"),
         "eks": ("eks", "ClusterStatus"),
         "addon": ("eks", "AddonStatus"),
+        "grafana": ("grafana", "WorkspaceStatus"),
     }
     for machine in MACHINES.values():
         service, shape = shapes[machine.kind]

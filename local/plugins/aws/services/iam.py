@@ -26,7 +26,7 @@ def _create_role(call: Calls, wanted: Props) -> str:
     return str(answer["Role"]["RoleName"])
 
 
-def _read_role(call: Calls, name: str, known: Props) -> Props | None:
+def _read_role(call: Calls, name: str, _known: Props) -> Props | None:
     answer = call.find("GetRole", RoleName=name)
     role = answer and answer["Role"]
     return role and {
@@ -69,7 +69,7 @@ def _delete_role(call: Calls, name: str, state: Props) -> None:
     call.find("DeleteRole", RoleName=name)
 
 
-def _tag_role(call: Calls, name: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+def _tag_role(call: Calls, name: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
     if changed:
         call("TagRole", RoleName=name, Tags=tag_list(changed))
     if dropped:

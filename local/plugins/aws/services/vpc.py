@@ -25,7 +25,7 @@ def _create_vpc(call: Calls, wanted: Props) -> str:
     return str(answer["Vpc"]["VpcId"])
 
 
-def _read_vpc(call: Calls, vpc: str, known: Props) -> Props | None:
+def _read_vpc(call: Calls, vpc: str, _known: Props) -> Props | None:
     entry = found(call, "DescribeVpcs", "Vpcs", VpcIds=[vpc])
     if entry is None:
         return None
@@ -59,7 +59,7 @@ def _update_vpc(call: Calls, vpc: str, change: Change) -> None:
             call("ModifyVpcAttribute", VpcId=vpc, **{member: {"Value": change.new[name]}})
 
 
-def _delete_vpc(call: Calls, vpc: str, state: Props) -> None:
+def _delete_vpc(call: Calls, vpc: str, _state: Props) -> None:
     call.find("DeleteVpc", VpcId=vpc)
 
 
@@ -68,7 +68,7 @@ def _create_range(call: Calls, wanted: Props) -> str:
     return str(answer["CidrBlockAssociation"]["AssociationId"])
 
 
-def _read_range(call: Calls, association: str, known: Props) -> Props | None:
+def _read_range(call: Calls, association: str, _known: Props) -> Props | None:
     chosen = [{"Name": "cidr-block-association.association-id", "Values": [association]}]
     entry = found(call, "DescribeVpcs", "Vpcs", Filters=chosen)
     ranges = entry["CidrBlockAssociationSet"] if entry else []
@@ -78,7 +78,7 @@ def _read_range(call: Calls, association: str, known: Props) -> Props | None:
     return None
 
 
-def _delete_range(call: Calls, association: str, state: Props) -> None:
+def _delete_range(call: Calls, association: str, _state: Props) -> None:
     call.find("DisassociateVpcCidrBlock", AssociationId=association)
 
 
@@ -94,7 +94,7 @@ def _create_subnet(call: Calls, wanted: Props) -> str:
     return str(answer["Subnet"]["SubnetId"])
 
 
-def _read_subnet(call: Calls, subnet: str, known: Props) -> Props | None:
+def _read_subnet(call: Calls, subnet: str, _known: Props) -> Props | None:
     entry = found(call, "DescribeSubnets", "Subnets", SubnetIds=[subnet])
     return entry and {
         "arn": entry["SubnetArn"],
@@ -114,7 +114,7 @@ def _update_subnet(call: Calls, subnet: str, change: Change) -> None:
         call("ModifySubnetAttribute", SubnetId=subnet, MapPublicIpOnLaunch={"Value": value})
 
 
-def _delete_subnet(call: Calls, subnet: str, state: Props) -> None:
+def _delete_subnet(call: Calls, subnet: str, _state: Props) -> None:
     call.find("DeleteSubnet", SubnetId=subnet)
 
 

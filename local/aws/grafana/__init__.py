@@ -1,0 +1,1 @@
+"""Amazon Managed Grafana: workspaces, who may use them, tags."""
