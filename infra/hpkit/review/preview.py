@@ -13,7 +13,7 @@ from hpkit.review.model import Preview, PreviewStep
 __all__ = ["parse_preview"]
 
 Action = Literal["create", "update", "replace", "delete"]
-# The engine tells a replacement as up to three steps of one URN; `replace` is the one that is always there.
+# The engine tells a replacement as up to three steps of one URN, of which one says why.
 _ACTIONS: dict[str, Action] = {
     "create": "create",
     "import": "create",
@@ -44,10 +44,14 @@ def parse_preview(text: str, *, stack: str) -> Preview:
             continue
         found = _step(step, action)
         known = steps.get(found.urn)
-        if known is None or _GRAVITY.index(found.action) > _GRAVITY.index(known.action):
+        if known is None or _weight(found) > _weight(known):
             steps[found.urn] = found
     ordered = sorted(steps.values(), key=lambda step: (-_GRAVITY.index(step.action), step.type, step.name))
     return Preview(tuple(ordered), unchanged, tuple(_problems(data.get("diagnostics") or ())))
+
+
+def _weight(step: PreviewStep) -> tuple[int, int]:
+    return _GRAVITY.index(step.action), len(step.properties)
 
 
 def _step(step: dict[str, Any], action: Action) -> PreviewStep:
