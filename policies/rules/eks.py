@@ -104,6 +104,8 @@ POLICIES = (
     Policy(
         name="eks-addons-pinned",
         description="An EKS add-on has a pinned version.",
+        # Advice by default: AWS documents no version for most of them, so the kit itself cannot pin those.
+        level="advisory",
         types=(_ADDON,),
         judge=_pinned,
         parameters=(_UNPINNED,),

@@ -1,5 +1,6 @@
 """Tags that an organization demands, and adds by itself where it says with which value."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -67,10 +68,15 @@ def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
 def _missing(resource: Resource, keys: Any) -> list[str]:
     tags = resource.get("tags", [])
     own = {tag["key"] for tag in tags} if isinstance(tags, list) else set(tags)
-    # The provider puts its default tags on everything that it makes.
-    default = resource.provider.get("defaultTags")
-    inherited = default.get("tags") if isinstance(default, Mapping) else None
-    return [key for key in keys if key not in own and key not in (inherited if isinstance(inherited, Mapping) else {})]
+    return [key for key in keys if key not in own and key not in _inherited(resource)]
+
+
+def _inherited(resource: Resource) -> Mapping[str, Any]:
+    """Return the tags that the provider puts on everything it makes; nested inputs of a provider are JSON text."""
+    given = resource.provider.get("defaultTags")
+    default = json.loads(given) if isinstance(given, str) else given
+    tags = default.get("tags") if isinstance(default, Mapping) else None
+    return tags if isinstance(tags, Mapping) else {}
 
 
 def _is_unknown(resource: Resource) -> bool:
