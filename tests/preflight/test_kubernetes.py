@@ -1,0 +1,88 @@
+"""Looking for a Kueue in an existing EKS cluster: the local cloud's real API server, by a token as EKS takes it."""
+
+import base64
+
+import boto3
+import pytest
+
+from hpkit.errors import ToolError
+from hpkit.preflight.kubernetes import ask_kueue
+from hpkit.preflight.model import Failure
+from local.kubernetes.pki import authority
+from local.supervisor import control
+from local.supervisor.instance import Instance
+from local.supervisor.parts import TOOL_NAMES
+from local.toolchain import TOOLS, get_all
+from tests.local.effects.conftest import Aws, Environment
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory):
+    try:
+        get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    instance = Instance.named("preflight", root=tmp_path_factory.mktemp("cloud"))
+    instance.write_aws_arguments(["--latency-factor", "0"])
+    control.start(instance, say=print)
+    yield instance
+    control.reset(instance)
+
+
+@pytest.fixture(scope="module")
+def aws(instance):
+    return Aws(instance)
+
+
+@pytest.fixture(scope="module")
+def environment(aws):
+    return Environment(aws, client=aws.client)
+
+
+@pytest.fixture(scope="module")
+def cluster(environment):
+    return environment.eks.describe_cluster(name="kube")["cluster"]
+
+
+def session(key):
+    return boto3.Session(aws_access_key_id=key, aws_secret_access_key=key, region_name="us-west-2")
+
+
+def test_a_kueue_is_seen_by_its_api_group(cluster):
+    assert ask_kueue(session("local"), cluster) == {"apiGroups": ["kueue.x-k8s.io"], "deployments": []}
+
+
+def test_an_identity_that_the_cluster_does_not_know_is_a_failure_with_the_reason(aws, environment, cluster):
+    role = environment.role("stranger", "ec2.amazonaws.com")
+    keys = aws.client("sts").assume_role(RoleArn=role, RoleSessionName="ann")["Credentials"]
+    stranger = boto3.Session(
+        aws_access_key_id=keys["AccessKeyId"],
+        aws_secret_access_key=keys["SecretAccessKey"],
+        aws_session_token=keys["SessionToken"],
+        region_name="us-west-2",
+    )
+    found = ask_kueue(stranger, cluster)
+    assert isinstance(found, Failure)
+    assert found.code == "401 Unauthorized"
+
+
+def test_an_api_server_that_cannot_be_reached_is_a_failure(cluster):
+    found = ask_kueue(session("local"), {**cluster, "endpoint": "https://127.0.0.1:9"})
+    assert isinstance(found, Failure)
+    assert "cannot be reached" in found.message
+
+
+@pytest.mark.parametrize("data", ["bm90IGEgY2VydGlmaWNhdGU=", "%%%"])
+def test_a_certificate_that_is_none_is_a_failure(cluster, data):
+    found = ask_kueue(session("local"), {**cluster, "certificateAuthority": {"data": data}})
+    assert isinstance(found, Failure)
+
+
+def test_another_authority_than_that_of_the_cluster_is_not_trusted(cluster, instance):
+    other = authority(instance.folder / "other", "stranger")
+    data = base64.b64encode(other.certificate.read_bytes()).decode()
+    found = ask_kueue(session("local"), {**cluster, "certificateAuthority": {"data": data}})
+    assert isinstance(found, Failure)
+    assert "certificate" in found.message.lower()
