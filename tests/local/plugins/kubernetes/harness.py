@@ -156,7 +156,7 @@ def eventually(action, *, seconds=20):
     """Do it as soon as the API server lets it be done."""
     deadline = time.monotonic() + seconds
     while True:
-        with suppress(RefusedError):
+        with suppress(RefusedError, AssertionError):
             return action()
         assert time.monotonic() < deadline, "never possible"
         time.sleep(0.1)

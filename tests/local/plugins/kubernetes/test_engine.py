@@ -112,8 +112,7 @@ class Project:
 
         def unhold():
             job = tell(self.api, "GET", JOB)
-            if "deletionTimestamp" not in job["metadata"]:
-                raise RefusedError("not yet deleted")
+            assert "deletionTimestamp" in job["metadata"], "the finalizer holds a deletion that has begun"
             tell(self.api, "PUT", JOB, job | {"metadata": job["metadata"] | {"finalizers": []}})
 
         eventually(unhold, seconds=60)
