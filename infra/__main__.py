@@ -1,10 +1,12 @@
 """The program: read the stack's organization, check it whole, and only then register what it comes to."""
 
+import os
+
 import click
 import pulumi
 
 from hpkit.checks import Finding
-from hpkit.cli.inputs import resolve
+from hpkit.cli.inputs import project_root, resolve
 from hpkit.cli.validate import findings_of
 from hpkit.components import build
 from hpkit.plan.derive import derive
@@ -29,7 +31,8 @@ def gate(stack: str) -> Plan:
 
 def text(finding: Finding) -> str:
     """Return a finding in one line, its place first."""
-    place = f"{finding.file}:{finding.line}:{finding.column}"
+    file = os.path.relpath(finding.file, project_root())
+    place = f"{file}:{finding.line}:{finding.column}"
     return f"{place}: {finding.rule} {finding.path}: {finding.message}. {finding.fix}"
 
 

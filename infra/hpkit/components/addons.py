@@ -76,9 +76,9 @@ class Addons(Component):
         self.register_outputs({"addons": sorted(self.installed)})
 
     @property
-    def task_governance(self) -> Sequence[pulumi.Resource]:
-        """The add-on that brings Kueue, for what must wait for it."""
-        return [self.installed[_TASK_GOVERNANCE]] if _TASK_GOVERNANCE in self.installed else []
+    def task_governance(self) -> aws.eks.Addon | None:
+        """The add-on that brings Kueue, if the plan has it."""
+        return self.installed.get(_TASK_GOVERNANCE)
 
     def _install(self, addon: AddonPlan, after: Sequence[pulumi.Resource]) -> aws.eks.Addon:
         role = self._roles.get(addon.name)

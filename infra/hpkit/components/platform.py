@@ -18,6 +18,7 @@ from hpkit.components.hyperpod import Dependencies, HyperPod
 from hpkit.components.identity import Identity
 from hpkit.components.network import Network
 from hpkit.components.observability import Observability
+from hpkit.components.scheduling import Scheduling
 from hpkit.components.storage import Storage
 from hpkit.plan.iam import Place, lustre_policy
 from hpkit.plan.model import Plan
@@ -74,16 +75,23 @@ def build(plan: Plan) -> dict[str, Any]:
         Autoscaling("autoscaling", plan, plan.spec.autoscaling, eks=eks, after=[platform.cluster], groups={}, opts=opts)
     quotas = {}
     if plan.policy is not None:
-        governance = Governance(
-            "governance", plan, plan.policy, cluster=platform.cluster, after=addons.task_governance, opts=opts
-        )
+        kueue = addons.task_governance
+        settled = [] if kueue is None else Scheduling("scheduling", plan, eks=eks, addon=kueue, opts=opts).settled
+        governance = Governance("governance", plan, plan.policy, cluster=platform.cluster, after=settled, opts=opts)
         quotas = dict(governance.quotas)
     Access("access", plan, site, eks=eks, quotas=quotas, opts=opts)
     return _outputs(plan, eks, platform)
 
 
 def _site(plan: Plan, provider: aws.Provider) -> Site:
-    asked = pulumi.InvokeOptions(provider=provider)
+    """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say."""
+    try:
+        return _asked(plan, pulumi.InvokeOptions(provider=provider))
+    except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
+        raise pulumi.RunError(f"AWS did not say where this is: {error}") from None
+
+
+def _asked(plan: Plan, asked: pulumi.InvokeOptions) -> Site:
     zones = aws.get_availability_zones(
         state="available",
         exclude_zone_ids=_NO_CONTROL_PLANE,
