@@ -3,12 +3,12 @@
 import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from hpkit.cli.formats import colored, folded, width
-from hpkit.cli.inputs import Loaded, resolve
+from hpkit.cli.inputs import resolve
 from hpkit.cli.plan import plans_of
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
@@ -16,6 +16,7 @@ from hpkit.plan.model import Plan
 if TYPE_CHECKING:
     from boto3 import Session
 
+    from hpkit.config import Organization
     from hpkit.preflight.model import Answers, Row
 
 __all__ = ["command"]
@@ -37,9 +38,11 @@ def command(stack: str, form: str, profile: str | None) -> None:
 
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
+    # Without an organization there would be no plan.
+    organization = cast("Organization", loaded.parsed.organization)
     session = _session(profile, plan.spec.region)
     answers = _ask_all(session, plan)
-    rows = judge(_organization(loaded), plan, answers)
+    rows = judge(organization, plan, answers)
     counts = tally(rows)
     if form == "json":
         checks = [row.as_dict() for row in rows]
@@ -50,10 +53,6 @@ def command(stack: str, form: str, profile: str | None) -> None:
         sys.exit(1)
     if counts["unknown"]:
         click.echo(f"warning: {counts['unknown']} of {len(rows)} could not be found out", err=True)
-
-
-def _organization(loaded: Loaded) -> Any:
-    return loaded.parsed.organization
 
 
 def _session(profile: str | None, region: str) -> "Session":

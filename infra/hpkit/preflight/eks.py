@@ -113,8 +113,12 @@ def _existing(plan: Plan, answers: Answers) -> Iterator[Row]:
     found = answer["cluster"]
     yield _is(what, found["status"], ("ACTIVE",), fix="Wait until it is, or mend it (`health` of DescribeCluster)")
     mode = found.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
-    fix = "Change it (there is no way back): aws eks update-cluster-config --access-config authenticationMode=API_AND_…"
-    yield _is(f"{what}, authentication mode", mode, _MODES, fix=fix)
+    command = (
+        f"aws eks update-cluster-config --name {eks_name(plan)}"
+        f" --access-config authenticationMode=API_AND_CONFIG_MAP --region {plan.spec.region}"
+    )
+    fix = "Change it; EKS has no way back to CONFIG_MAP"
+    yield _is(f"{what}, authentication mode", mode, _MODES, fix=fix, command=command)
     yield _version_fits(plan, what, found["version"])
     yield _same_vpc(plan, what, found.get("resourcesVpcConfig", {}).get("vpcId", "none"))
     for addon in plan.addons:
@@ -123,11 +127,11 @@ def _existing(plan: Plan, answers: Answers) -> Iterator[Row]:
         yield _kueue(plan, answers)
 
 
-def _is(what: str, found: str, allowed: tuple[str, ...], *, fix: str) -> Row:
+def _is(what: str, found: str, allowed: tuple[str, ...], *, fix: str, command: str = "") -> Row:
     needed = " or ".join(allowed)
     if found in allowed:
         return ok(_AREA, what, found=found, needed=needed)
-    return missing(_AREA, what, found=found, needed=needed, fix=fix)
+    return missing(_AREA, what, found=found, needed=needed, fix=fix, command=command)
 
 
 def _version_fits(plan: Plan, what: str, version: str) -> Row:

@@ -1,0 +1,99 @@
+"""What EKS offers, and what is inside an existing cluster, judged from answers."""
+
+import pytest
+
+from hpkit.plan.derive import derive
+from hpkit.preflight.calls import KUBERNETES, KUBERNETES_VERSIONS, addon_versions, eks_addon, eks_cluster
+from hpkit.preflight.eks import eks_rows
+from hpkit.preflight.model import Answers, Failure
+from tests.builders import organization, typed
+
+GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+ABSENT = Failure("eks:DescribeAddon", "ResourceNotFoundException", "No addon")
+DENIED = Failure("eks:DescribeAddon", "AccessDeniedException", "not allowed")
+
+
+def plan_of(**environment):
+    return derive(typed(organization(environment=environment)), "dev")
+
+
+EXISTING = plan_of(eks={"version": "1.33", "existing": {"name": "kube"}})
+
+
+def rows_of(plan, given):
+    return {row.what: row for row in eks_rows(plan, Answers(given))}
+
+
+def offered(**statuses):
+    versions = [{"clusterVersion": f"1.{minor[1:]}", "versionStatus": status} for minor, status in statuses.items()]
+    return {KUBERNETES_VERSIONS.key: {"clusterVersions": versions}}
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        (offered(v33="STANDARD_SUPPORT"), "ok"),
+        (offered(v33="EXTENDED_SUPPORT", v35="STANDARD_SUPPORT"), "unknown"),
+        (offered(v33="UNSUPPORTED", v34="STANDARD_SUPPORT"), "missing"),
+        (offered(v34="STANDARD_SUPPORT", v36="STANDARD_SUPPORT"), "missing"),
+        ({KUBERNETES_VERSIONS.key: DENIED}, "unknown"),
+    ],
+)
+def test_a_kubernetes_version_is_judged_by_its_support(given, status):
+    assert rows_of(plan_of(), given)["Kubernetes 1.33"].status == status
+
+
+def test_the_remedy_names_versions_that_hyperpod_offers_too():
+    fix = rows_of(plan_of(), offered(v34="STANDARD_SUPPORT", v36="STANDARD_SUPPORT"))["Kubernetes 1.33"].fix
+    assert fix.endswith(": 1.34"), "HyperPod has no 1.36"
+
+
+def test_add_ons_that_eks_lists_for_a_version_prove_that_it_is_offered():
+    plan = plan_of()
+    listed = {"addons": [{"addonName": "vpc-cni", "addonVersions": [{"addonVersion": "v1"}]}]}
+    given = {KUBERNETES_VERSIONS.key: DENIED, addon_versions(plan).key: listed}
+    assert rows_of(plan, given)["Kubernetes 1.33"].status == "ok"
+
+
+def test_an_add_on_without_a_pin_shows_the_default_that_eks_takes():
+    plan = plan_of()
+    fits = [{"clusterVersion": "1.33", "defaultVersion": True}]
+    versions = [{"addonVersion": "v2"}, {"addonVersion": "v1", "compatibilities": fits}]
+    given = {addon_versions(plan).key: {"addons": [{"addonName": "vpc-cni", "addonVersions": versions}]}}
+    assert rows_of(plan, given)["add-on vpc-cni"].found == "v1"
+
+
+def kueue(addon, inside):
+    found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.33"}}
+    given = {eks_cluster(EXISTING).key: found, eks_addon(EXISTING, GOVERNANCE).key: addon, KUBERNETES.key: inside}
+    return rows_of(EXISTING, given)["Kueue on the EKS cluster"]
+
+
+def test_a_cluster_without_any_kueue_is_ok():
+    assert kueue(ABSENT, {"apiGroups": [], "deployments": []}).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("inside", "found"),
+    [
+        ({"apiGroups": ["kueue.x-k8s.io"], "deployments": []}, "the API kueue.x-k8s.io"),
+        ({"apiGroups": [], "deployments": ["kueue"]}, "deployment kueue-system/kueue"),
+    ],
+)
+def test_a_kueue_that_no_add_on_brought_is_in_the_way(inside, found):
+    row = kueue(ABSENT, inside)
+    assert (row.status, row.found) == ("missing", found)
+
+
+def test_a_cluster_that_cannot_be_looked_into_is_unknown():
+    assert kueue(ABSENT, Failure("kubernetes:get", "401 Unauthorized", "refused")).status == "unknown"
+    assert kueue(DENIED, {"apiGroups": [], "deployments": []}).status == "unknown"
+
+
+def test_a_cluster_that_states_no_authentication_mode_has_that_of_old():
+    given = {eks_cluster(EXISTING).key: {"cluster": {"status": "CREATING", "version": "1.33"}}}
+    rows = rows_of(EXISTING, given)
+    row = rows["EKS cluster kube, authentication mode"]
+    assert (row.status, row.found) == ("missing", "CONFIG_MAP")
+    assert row.command.endswith("--access-config authenticationMode=API_AND_CONFIG_MAP --region us-west-2")
+    assert rows["EKS cluster kube"].status == "missing", "CREATING is not ACTIVE"
