@@ -6,7 +6,7 @@ Namespaces that are deleted get emptied and finalized; workloads of deleted jobs
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from local.kubernetes.api import Api, RefusedError
@@ -15,6 +15,7 @@ __all__ = ["aggregate_roles", "collect_workloads", "finish_namespaces"]
 
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+Document = Mapping[str, Any]
 
 
 def finish_namespaces(api: Api) -> bool:
@@ -81,17 +82,26 @@ def collect_workloads(api: Api) -> None:
 
 def aggregate_roles(api: Api) -> None:
     """Give every ClusterRole that aggregates others their rules: admin, edit and view are such."""
-    roles = api.items(_ROLES)
-    for role in roles:
-        selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors", [])
-        if not selectors:
-            continue
-        rules: list[Any] = []
-        for other in sorted(roles, key=lambda each: str(each["metadata"]["name"])):
-            if other is not role and any(_matches(selector, other) for selector in selectors):
-                rules.extend(rule for rule in other.get("rules") or [] if rule not in rules)
-        if rules != (role.get("rules") or []):
-            api.merge(f"{_ROLES}/{role['metadata']['name']}", {"rules": rules})
+    roles = sorted(api.items(_ROLES), key=lambda role: str(role["metadata"]["name"]))
+    changed = True
+    # What aggregates may itself be aggregated: view by edit, edit by admin.
+    while changed:
+        changed = False
+        for role in roles:
+            selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors", [])
+            rules = _gathered(role, roles, selectors)
+            if selectors and rules != (role.get("rules") or []):
+                role["rules"] = rules
+                api.merge(f"{_ROLES}/{role['metadata']['name']}", {"rules": rules})
+                changed = True
+
+
+def _gathered(role: Document, roles: Iterable[Document], selectors: Iterable[Document]) -> list[Any]:
+    rules: list[Any] = []
+    for other in roles:
+        if other is not role and any(_matches(selector, other) for selector in selectors):
+            rules.extend(rule for rule in other.get("rules") or [] if rule not in rules)
+    return rules
 
 
 def _matches(selector: Mapping[str, Any], role: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from local.effects.controllers import aggregate_roles, collect_workloads, finish
 from local.effects.desired import desired
 from local.effects.foreign import foreign_kueue
 from local.effects.karpenter import judge
-from local.effects.objects import KINDS, MANAGED, Item
+from local.effects.objects import KINDS, MANAGED, Item, Kind
 from local.effects.wipe import wipe
 from local.effects.wishes import with_wishes
 from local.kubernetes.api import Api, RefusedError
@@ -28,14 +28,16 @@ __all__ = ["Worker"]
 
 _log = logging.getLogger(__name__)
 _OWNER = "sagemaker.amazonaws.com"
-_IDLE_SECONDS = 1.0
+_IDLE_SECONDS = 2.0
 _BUSY_SECONDS = 0.1
 _ASK_SECONDS = 0.05
-_LABEL = ",".join(f"{key}={value}" for key, value in MANAGED.items())
+_ROLE_TURNS = 20
 # What the API server says when what is asked for can never be.
 _INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
 
 Document = Mapping[str, Any]
+# Metadata of what there is, by kind and path.
+_Present = dict[str, dict[str, dict[str, Any]]]
 
 
 class Worker:
@@ -49,6 +51,7 @@ class Worker:
         self._outcomes: dict[str, tuple[Document | None, str]] = {}
         self._applied: dict[str, tuple[str, object]] = {}
         self._empty = False
+        self._turns = 0
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="effects", daemon=True)
@@ -92,6 +95,8 @@ class Worker:
                 _log.exception("a turn failed")
             self._wake.wait(pause)
             self._wake.clear()
+        if self._api is not None:
+            self._api.close()
 
     def _turn(self) -> float:
         """Do all there is to do once, and return how long to pause."""
@@ -101,8 +106,10 @@ class Worker:
         picture = with_wishes(before, wishes)
         if not picture.eks and self._empty and not wishes:
             return _IDLE_SECONDS
-        api = self._api = self._api or Api.of_kubeconfig(self._kubeconfig, owner=_OWNER)
-        aggregate_roles(api)
+        api = self._api = self._api or Api.of_kubeconfig(self._kubeconfig, owner=_OWNER, keep=True)
+        if self._turns % _ROLE_TURNS == 0:
+            aggregate_roles(api)
+        self._turns += 1
         namespaces = {
             each["metadata"]["name"]
             for each in api.items("/api/v1/namespaces", bare=True)
@@ -110,8 +117,9 @@ class Worker:
         }
         plan = desired(picture, namespaces)
         refused = {**plan.refused, **_foreign(api, wishes)}
-        late = self._apply(api, plan.items, refused)
-        left = self._prune(api, {item.path for item in plan.items})
+        there = {name: _present(api, kind) for name, kind in KINDS.items()}
+        late = self._apply(api, plan.items, refused, there)
+        left = self._prune(api, {item.path for item in plan.items}, there)
         if not picture.eks:
             left = wipe(api) or left
         left = finish_namespaces(api) or left
@@ -130,12 +138,11 @@ class Worker:
             elif key not in late and not (document is None and left):
                 self._outcomes[key] = (document, "")
 
-    def _apply(self, api: Api, items: Iterable[Item], refused: dict[str, str]) -> set[str]:
+    def _apply(self, api: Api, items: Iterable[Item], refused: dict[str, str], there: _Present) -> set[str]:
         """Apply what differs; returns who has to wait, and adds to `refused` whose object cannot be."""
         late: set[str] = set()
-        there = {kind.kind: _present(api, kind.folder()) for kind in KINDS.values()}
         for item in items:
-            found = there[item.kind.kind].get((item.namespace, item.name), {})
+            found = there[item.kind.kind].get(item.path, {})
             if "deletionTimestamp" in found:
                 late |= item.owners or {""}
                 continue
@@ -151,23 +158,25 @@ class Worker:
                 late |= item.owners or {""}
         return late - refused.keys()
 
-    def _prune(self, api: Api, wanted: Collection[str]) -> bool:
-        """Delete what was made here and is no longer wanted; say whether something still is there."""
-        left = False
-        for kind in reversed(KINDS.values()):
-            for namespace, name in _present(api, kind.folder(), labels=_LABEL):
-                path = f"{kind.folder(namespace)}/{name}"
-                if path not in wanted:
-                    left = True
-                    self._applied.pop(path, None)
-                    api.delete(path)
-        return left
+    def _prune(self, api: Api, wanted: Collection[str], there: _Present) -> bool:
+        """Delete what was made here and is no longer wanted; say whether something is still there."""
+        found = {path: metadata for name in reversed(there) for path, metadata in there[name].items()}
+        surplus = [
+            path
+            for path, metadata in found.items()
+            if path not in wanted and metadata.get("labels", {}).items() >= MANAGED.items()
+        ]
+        for path in surplus:
+            self._applied.pop(path, None)
+            if "deletionTimestamp" not in found[path]:
+                api.delete(path)
+        return bool(surplus)
 
 
-def _present(api: Api, folder: str, *, labels: str = "") -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the metadata of all objects of a kind."""
-    found = [each["metadata"] for each in api.items(folder, labels=labels, bare=True)]
-    return {(each.get("namespace", ""), each["name"]): each for each in found}
+def _present(api: Api, kind: Kind) -> dict[str, dict[str, Any]]:
+    """Return the metadata of all objects of a kind, by path."""
+    found = [each["metadata"] for each in api.items(kind.folder(), bare=True)]
+    return {f"{kind.folder(each.get('namespace', ''))}/{each['name']}": each for each in found}
 
 
 def _put(api: Api, item: Item) -> object:

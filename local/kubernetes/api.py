@@ -31,16 +31,20 @@ class RefusedError(OSError):
 
 @dataclass(frozen=True)
 class Api:
-    """An API server on loopback, reached with a client certificate."""
+    """An API server on loopback, reached with a client certificate.
+
+    `owner` is the field manager of `apply`. With `keep` it is for one thread, which closes the one connection at last.
+    """
 
     port: int
     authority: Pair
     client: Pair
     owner: str = _OWNER
+    keep: bool = False
 
     @classmethod
-    def of_kubeconfig(cls, path: Path, *, owner: str) -> "Api":
-        """Return the server that a kubeconfig's current context names; `owner` is the field manager of `apply`."""
+    def of_kubeconfig(cls, path: Path, *, owner: str, keep: bool = False) -> "Api":
+        """Return the server that a kubeconfig's current context names."""
         # Half a second that only who reads a kubeconfig pays for.
         from kubernetes import client, config
 
@@ -49,7 +53,7 @@ class Api:
         # A kubeconfig holds no authority's key, and nothing is signed here.
         ca = Pair(Path(told.ssl_ca_cert), Path(os.devnull))
         pair = Pair(Path(told.cert_file), Path(told.key_file))
-        return cls(port=int(urlparse(told.host).port or 443), authority=ca, client=pair, owner=owner)
+        return cls(port=int(urlparse(told.host).port or 443), authority=ca, client=pair, owner=owner, keep=keep)
 
     def healthy(self) -> bool:
         """Say whether it is ready to serve."""
@@ -118,9 +122,32 @@ class Api:
         kind: str = _JSON,
         accept: str = _JSON,
     ) -> tuple[int, bytes]:
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_SECONDS, context=self._context)
         body = None if document is None else json.dumps(document)
-        return _exchange(connection, method, path, body, headers={"Content-Type": kind, "Accept": accept})
+        headers = {"Content-Type": kind, "Accept": accept}
+        if self._kept:
+            try:
+                return _exchange(self._kept[0], method, path, body, headers=headers)
+            except OSError:
+                # The server may have ended it meanwhile; what is asked here does no harm when asked twice.
+                self.close()
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_SECONDS, context=self._context)
+        try:
+            answer = _exchange(connection, method, path, body, headers=headers)
+            if self.keep:
+                self._kept.append(connection)
+            return answer
+        finally:
+            if connection not in self._kept:
+                connection.close()
+
+    def close(self) -> None:
+        """Close the connection that was kept."""
+        while self._kept:
+            self._kept.pop().close()
+
+    @cached_property
+    def _kept(self) -> list[http.client.HTTPSConnection]:
+        return []
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
@@ -131,7 +158,11 @@ class Api:
 
 def get(port: int, path: str) -> int:
     """Return the status that a plain HTTP endpoint on loopback answers."""
-    return _exchange(http.client.HTTPConnection("127.0.0.1", port, timeout=2), "GET", path, None)[0]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        return _exchange(connection, "GET", path, None)[0]
+    finally:
+        connection.close()
 
 
 def _reason(method: str, path: str, status: int, text: bytes) -> str:
@@ -152,5 +183,3 @@ def _exchange(
         return answer.status, answer.read()
     except http.client.HTTPException as error:
         raise ConnectionError(f"{method} {path}: {error!r}") from error
-    finally:
-        connection.close()

@@ -1,8 +1,8 @@
 """Who comes in with a token of EKS, and what they may do: with the real API server's authentication and RBAC."""
 
 import base64
+import http.client
 import json
-import urllib.request
 from datetime import UTC, datetime, timedelta
 
 import boto3
@@ -128,14 +128,20 @@ def test_a_role_comes_in_by_its_entrys_groups_and_works_in_one_namespace_only(
 
     environment.eks.delete_access_entry(clusterName="kube", principalArn=role)
     # The API server keeps what it was told for ten seconds: ask what it would be told now.
-    request = urllib.request.Request(
-        f"{aws.url}/_hpkit/token-review", data=json.dumps({"spec": {"token": bearer}}).encode(), method="POST"
-    )
-    with urllib.request.urlopen(request, timeout=5) as answer:
-        assert json.load(answer)["status"] == {
-            "authenticated": False,
-            "error": f"{role} has no access entry in EKS cluster kube",
-        }
+    assert reviewed(aws, bearer) == {
+        "authenticated": False,
+        "error": f"{role} has no access entry in EKS cluster kube",
+    }
+
+
+def reviewed(aws, bearer):
+    """Ask what the API server asks."""
+    connection = http.client.HTTPConnection(aws.url.removeprefix("http://"), timeout=5)
+    try:
+        connection.request("POST", "/_hpkit/token-review", json.dumps({"spec": {"token": bearer}}))
+        return json.load(connection.getresponse())["status"]
+    finally:
+        connection.close()
 
 
 def test_policies_reach_as_far_as_their_scope_and_into_namespaces_that_come_later(

@@ -1,4 +1,4 @@
-"""The real Kueue on the local API server: its webhooks answer. How it shares: tests/local/effects/test_governance.py."""
+"""The real Kueue on the local API server: its webhooks answer. How it shares is seen in tests/local/effects."""
 
 import pytest
 
