@@ -1,7 +1,8 @@
 """What must not be replaced by accident: the HyperPod cluster, the EKS cluster, the VPC.
 
 Does not: see a replacement. The engine shows policies what will be, and neither the operation nor what was before.
-It refuses itself to replace a resource that was protected and still is: so these three must be protected.
+It refuses itself to replace a resource that was protected and still is: so these three must be protected. In the
+kit's own program a ChangeGuard refuses before that, and its allowance is the organization's to give.
 """
 
 from typing import Final
@@ -13,15 +14,20 @@ __all__ = ["POLICIES"]
 
 # Type of the resource → the word that `allowReplace` takes for it, as in an organization's file.
 _GUARDED: Final = {CLUSTER: "cluster", "aws:eks/cluster:Cluster": "eks", "aws:ec2/vpc:Vpc": "vpc"}
+_GUARD: Final = "hyperpod:index:ChangeGuard"
+_GUARD_PREFIX: Final = "keep-"
 _ALLOW = Parameter(
     "allowReplace",
-    "What may be left unprotected, and so be replaced: cluster, eks, vpc.",
+    "What may be left unprotected, or be replaced by the word of an organization's file: cluster, eks, vpc.",
     {"type": "array", "items": {"enum": sorted(_GUARDED.values())}},
     [],
 )
 
 
 def _protected(resource: Resource, settings: Settings) -> Judgement:
+    if resource.type == _GUARD:
+        yield from _guarded(resource, settings)
+        return
     word = _GUARDED[resource.type]
     if not resource.protect and word not in settings[_ALLOW.name]:
         yield Violation(
@@ -30,11 +36,22 @@ def _protected(resource: Resource, settings: Settings) -> Judgement:
         )
 
 
+def _guarded(guard: Resource, settings: Settings) -> Judgement:
+    word = guard.name.removeprefix(_GUARD_PREFIX)
+    if guard.get("allowReplace", False) and word not in settings[_ALLOW.name]:
+        subject = guard.peek("subject")
+        yield Violation(
+            f"{guard.name} lets {subject if isinstance(subject, str) else word} be replaced",
+            f"Take it out of allowReplace of the environment, or list `{word}` in {_ALLOW.name} of this policy.",
+        )
+
+
 POLICIES = (
     Policy(
         name="protected-from-replacement",
-        description="HyperPod cluster, EKS cluster and VPC are protected, so that the engine refuses to replace them.",
-        types=tuple(_GUARDED),
+        description="HyperPod cluster, EKS cluster and VPC are protected, so that the engine refuses to replace them, "
+        "and no guard lets them be replaced.",
+        types=(*_GUARDED, _GUARD),
         judge=_protected,
         parameters=(_ALLOW,),
     ),

@@ -1,6 +1,8 @@
 """Every policy by one mutation of a stack that no policy accuses."""
 
+import ast
 import json
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +60,8 @@ MUTATIONS = [
     ("protected-from-replacement", "cluster", "protect", False, "train is not protected", {}),
     ("protected-from-replacement", "eks", "protect", False, "cluster is not protected", {"allowReplace": ["cluster"]}),
     ("protected-from-replacement", "vpc", "protect", False, "network is not protected", {}),
+    ("protected-from-replacement", "guard", "allowReplace", True, "keep-vpc lets the VPC of acme-dev be replaced",
+     {"allowReplace": ["cluster", "eks"]}),
     ("eks-endpoint-not-open", "eks", "vpcConfig.publicAccessCidrs", ["0.0.0.0/0"], "open to 0.0.0.0/0", {}),
     ("eks-endpoint-not-open", "eks", "vpcConfig", {}, "open to 0.0.0.0/0", {}),
     ("eks-control-plane-logging", "eks", "enabledClusterLogTypes", ["api", "audit"], "does not log authenticator", {}),
@@ -195,3 +199,22 @@ def _unpriced():
     stack = happy()
     stack["cluster"] = changed(stack["cluster"], "instanceGroups", [group("gpu", "ml.p6e-gb200.36xlarge", 1)])
     return stack
+
+
+def test_policies_import_the_arithmetic_and_neither_configuration_nor_clouds():
+    allowed = {"hpkit.catalog", "hpkit.catalog.prices", "hpkit.checks.capacity", "hpkit.checks.registry",
+               "hpkit.plan.capacity", "pulumi_policy", "pulumi_policy.proxy"}  # fmt: skip
+    for file in sorted((Path(__file__).parents[2] / "policies").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                outside = name.partition(".")[0] in (
+                    "hpkit",
+                    "pulumi",
+                    "pulumi_policy",
+                    "pulumi_aws",
+                    "boto3",
+                    "provider",
+                )
+                assert not outside or name in allowed, f"{file.name} imports {name}"

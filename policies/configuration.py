@@ -1,0 +1,85 @@
+"""Check organizations' policy files without an engine: `python -m policies.configuration stacks/*.policy.json`.
+
+Pulumi checks the parameters of the policies that it finds named, and says nothing of a name that no policy has.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from policies.__main__ import POLICIES
+from policies.model import Level, Policy
+from policies.waivers import WAIVERS, Ledger, configuration_policy
+
+__all__ = ["problems"]
+
+_POLICIES: Final = {policy.name: policy for policy in (*POLICIES, configuration_policy(Ledger()))}
+_LEVELS: Final = get_args(Level)
+_LEVEL: Final = "enforcementLevel"
+# Both stop an update; anything less would let through what cannot be waived.
+_STOPPING: Final = ("mandatory", "remediate")
+
+
+def problems(text: str) -> list[str]:
+    """Return what is wrong with a policy file, a sentence each; none for a file that does what it says."""
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        return [f"it is no JSON: {error}"]
+    if not isinstance(data, dict):
+        return ["it is no JSON object of policy → settings"]
+    return [problem for name, given in data.items() for problem in _entry(name, given)]
+
+
+def _entry(name: str, given: Any) -> list[str]:
+    settings: Any = {_LEVEL: given} if isinstance(given, str) else given
+    if not isinstance(settings, Mapping):
+        return [f"{name}: neither a level nor an object of parameters"]
+    level = settings.get(_LEVEL)
+    if level is not None and level not in _LEVELS:
+        return [f"{name}: {level} is no level (levels: {', '.join(_LEVELS)})"]
+    if name == "all":
+        # Pulumi's word for every policy that is not named itself.
+        lowered = level is not None and level not in _STOPPING
+        return ["all: would lower policies that cannot be waived; name those that are meant"] if lowered else []
+    policy = _POLICIES.get(name)
+    if policy is None:
+        near = ", ".join(get_close_matches(name, _POLICIES, n=1))
+        return [f"{name}: no policy of this name{f', did you mean {near}?' if near else ''}"]
+    return _parameters(policy, settings)
+
+
+def _parameters(policy: Policy, settings: Mapping[str, Any]) -> list[str]:
+    known = [parameter.name for parameter in policy.parameters] + ([WAIVERS.name] if policy.waivable else [])
+    found = [
+        f"{policy.name}: no parameter {name} (parameters: {', '.join(known) or 'none'})"
+        for name in settings
+        if name not in (*known, _LEVEL)
+    ]
+    if not policy.waivable and settings.get(_LEVEL, "mandatory") not in _STOPPING:
+        found.append(f"{policy.name}: cannot be lowered to {settings[_LEVEL]}, since it cannot be waived")
+    return found
+
+
+def main() -> None:
+    """Check the files that are named; exit 1 where something is wrong, 2 where no file is named."""
+    if not sys.argv[1:]:
+        sys.stderr.write("usage: python -m policies.configuration FILE…\n")
+        sys.exit(2)
+    found = []
+    for name in sys.argv[1:]:
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            found.append(f"{name}: cannot be read ({error})")
+            continue
+        found += [f"{name}: {problem}" for problem in problems(text)]
+    sys.stderr.write("".join(f"{problem}\n" for problem in found))
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The page that lists every policy, made from the policies themselves: `python -m policies.reference [--check]`."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from policies.__main__ import POLICIES
+from policies.model import Policy
+from policies.waivers import Ledger, configuration_policy
+
+__all__ = ["PAGE", "page"]
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "policies.md"
+_HEAD: Final = """# Policies of the pack
+
+This page is generated from the policies (`python -m policies.reference`). How to run them, and how an organization
+sets levels, parameters and waivers, is on the page [Policies](../policies.md).
+
+| policy | level | judges | demands |
+|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    policies = (*POLICIES, configuration_policy(Ledger()))
+    rows = [f"| [{each.name}](#{each.name}) | {each.level} | {_kind(each)} | {each.description} |" for each in policies]
+    sections = [line for each in policies for line in _section(each)]
+    return _HEAD + "\n".join([*rows, *sections]).replace("<", "&lt;") + "\n"
+
+
+def _kind(policy: Policy) -> str:
+    return ("the stack" if policy.judge_stack else "each resource") + (", can remedy" if policy.remedy else "")
+
+
+def _section(policy: Policy) -> list[str]:
+    waiver = "Can be waived." if policy.waivable else "Cannot be waived."
+    lines = ["", f"## {policy.name}", "", f"{policy.description} {waiver}"]
+    if policy.types:
+        lines += ["", "Judges " + ", ".join(f"`{each}`" for each in policy.types) + "."]
+    if policy.parameters:
+        lines += ["", "| parameter | default | meaning |", "|---|---|---|"]
+        lines += [
+            f"| `{each.name}` | `{json.dumps(each.default)}` | {each.description} |" for each in policy.parameters
+        ]
+    return lines
+
+
+def main() -> None:
+    """Write the page, or say with exit code 1 that it is out of date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the page is out of date")
+    only_check = parser.parse_args().check
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page():
+        return
+    if only_check:
+        sys.exit(f"{PAGE} is out of date; run `python -m policies.reference`")
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""An organization's policy file, checked without an engine; and the pages that describe the pack."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from policies.__main__ import POLICIES
+from policies.configuration import problems
+from policies.reference import PAGE, page
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "policies.md"
+
+WRONG = [
+    ("{", "it is no JSON"),
+    ("[]", "no JSON object"),
+    ({"quota-fit-capacity": {}}, "no policy of this name, did you mean quota-fits-capacity?"),
+    ({"mandatory-tags": {"key": ["team"]}}, "no parameter key (parameters: keys, values, waivers)"),
+    ({"mandatory-tags": "strict"}, "strict is no level"),
+    ({"mandatory-tags": 3}, "neither a level nor an object"),
+    ({"quota-fits-capacity": {"waivers": []}}, "no parameter waivers (parameters: elasticQuotas)"),
+    ({"quota-fits-capacity": "advisory"}, "cannot be lowered to advisory"),
+    ({"policy-configuration": {"enforcementLevel": "disabled"}}, "cannot be lowered to disabled"),
+    ({"all": "advisory"}, "would lower policies that cannot be waived"),
+]
+RIGHT = [
+    {},
+    {"all": "mandatory"},
+    {"mandatory-tags": "disabled", "quota-fits-capacity": {"elasticQuotas": []}},
+    {"mandatory-tags": {"enforcementLevel": "remediate", "values": {"team": "ml"}, "waivers": []}},
+]
+
+
+@pytest.mark.parametrize(("data", "words"), WRONG)
+def test_what_pulumi_would_pass_over_in_silence_is_said(data, words):
+    (problem,) = problems(data if isinstance(data, str) else json.dumps(data))
+    assert words in problem
+
+
+@pytest.mark.parametrize("data", RIGHT)
+def test_a_file_that_does_what_it_says_has_no_problem(data):
+    assert problems(json.dumps(data)) == []
+
+
+def test_the_command_names_file_and_problem(tmp_path):
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text("{}")
+    bad.write_text('{"mandatory-tag": {}}')
+    command = [sys.executable, "-m", "policies.configuration"]
+    for files, code in (([good], 0), ([good, bad], 1), ([tmp_path / "none"], 1), ([], 2)):
+        done = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+    assert (
+        f"{bad}: mandatory-tag: no policy of this name"
+        in subprocess.run([*command, bad], cwd=ROOT, capture_output=True, text=True, timeout=60).stderr
+    )
+
+
+def test_the_reference_page_is_what_the_policies_say():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m policies.reference`"
+
+
+def test_the_reference_page_names_every_policy():
+    for policy in POLICIES:
+        assert f"## {policy.name}\n" in page()
+
+
+def test_the_guides_examples_are_right_and_name_what_exists():
+    text = GUIDE.read_text(encoding="utf-8")
+    examples = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    assert examples
+    for example in examples:
+        assert problems(example) == []
+    names = {policy.name for policy in POLICIES}
+    families = {word for word in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", text) if word.split("-")[0] in {"quota", "eks"}}
+    assert families <= names
