@@ -1,6 +1,6 @@
 """Clusters, quotas and Karpenter's objects as they are registered, in the terms of the core's arithmetic.
 
-Does not: count restricted instance groups: they serve one kind of workload, and no page of AWS describes quotas on them.
+Does not: count restricted instance groups: they serve one kind of workload, and AWS describes no quotas on them.
 """
 
 from collections.abc import Mapping, Sequence
