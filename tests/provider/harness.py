@@ -6,13 +6,14 @@ import signal
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
 from provider.frame import OPTIONS, serve
+from provider.rows import rows_of
 from provider.server import HyperpodServicer
 from provider.values import from_struct, to_struct
 
@@ -91,6 +92,27 @@ class Engine:
         if diff.changes == provider_pb2.DiffResponse.DIFF_SOME or self.state[name].get("errors"):
             return self._update(token, name, inputs, timeout=timeout)
         return self.state[name]
+
+    def put(self, token, name, inputs, *, timeout=60.0):
+        """Only the change: its diff was asked for before, as the engine does with many at once."""
+        return (self._update if name in self.state else self._create)(token, name, inputs, timeout=timeout)
+
+    def foresee(self, token, name, inputs):
+        """What a preview warns of."""
+        said = []
+        self.servicer.log = lambda severity, message, *_: said.append(message) if severity == "warning" else None
+        self.diff(token, name, inputs)
+        entry = self.state[name]
+        request = provider_pb2.UpdateRequest(
+            urn=urn(token, name),
+            id=entry["id"],
+            olds=to_struct(entry["outputs"]),
+            news=to_struct(inputs),
+            old_inputs=to_struct(entry["inputs"]),
+            preview=True,
+        )
+        self._call("Update", request)
+        return "\n".join(said)
 
     def _keep(self, name, error):
         details = error.details
@@ -293,14 +315,45 @@ class World:
         self.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
         return arn
 
-    def live_quotas(self, arn):
-        """Whole instances by team."""
-        found = {}
-        for page in self.sm.get_paginator("list_compute_quotas").paginate(ClusterArn=arn):
-            for entry in page["ComputeQuotaSummaries"]:
-                rows = entry["ComputeQuotaConfig"].get("ComputeQuotaResources", [])
-                found[entry["Name"]] = sum(row.get("Count", 0) for row in rows)
-        return found
+    def live_quotas(self, arn, measure="Count"):
+        """Whole instances, or another measure, by team."""
+        return {
+            name: sum(value for (_, found), value in rows.items() if found == measure)
+            for name, rows in self.live_rows(arn).items()
+        }
+
+    def live_rows(self, arn):
+        """What each quota reserves, by measure."""
+        pages = self.sm.get_paginator("list_compute_quotas").paginate(ClusterArn=arn)
+        entries = [entry for page in pages for entry in page["ComputeQuotaSummaries"]]
+        return {entry["Name"]: rows_of(entry["ComputeQuotaConfig"]) for entry in entries}
+
+
+class Watch:
+    """Looks at the live sum of one measure all the time, and keeps the most it ever was."""
+
+    def __init__(self, endpoint, measure="Count"):
+        self._client, self._measure, self.most, self.looks = endpoint.client("sagemaker"), measure, 0, 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._stop.wait(0.02):
+            with suppress(self._client.exceptions.ClientError):
+                self.most, self.looks = max(self.most, self._sum()), self.looks + 1
+
+    def _sum(self):
+        pages = self._client.get_paginator("list_compute_quotas").paginate(PaginationConfig={"PageSize": 100})
+        found = [rows_of(entry["ComputeQuotaConfig"]) for page in pages for entry in page["ComputeQuotaSummaries"]]
+        return sum(value for rows in found for (_, name), value in rows.items() if name == self._measure)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *caught):
+        self._stop.set()
+        self._thread.join()
 
 
 def quota(arn, team, count, **more):
@@ -316,4 +369,15 @@ def quota(arn, team, count, **more):
     }
 
 
-__all__ = ["TYPE", "Engine", "FailedError", "PartlyFailedError", "Process", "World", "in_process", "quota", "urn"]
+__all__ = [
+    "TYPE",
+    "Engine",
+    "FailedError",
+    "PartlyFailedError",
+    "Process",
+    "Watch",
+    "World",
+    "in_process",
+    "quota",
+    "urn",
+]

@@ -2,14 +2,13 @@
 
 import random
 import threading
-from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from local.aws.testing import running_endpoint
-from tests.provider.harness import Process, World, in_process, quota
+from tests.provider.harness import Process, Watch, World, in_process, quota
 
 CAPACITY = 12
 TEAMS = ("ada", "bob", "cyd", "dee")
@@ -36,30 +35,6 @@ def programs(draw):
             left -= run[team]
         runs.append(run)
     return runs
-
-
-class Watch:
-    """Looks at the live sum all the time: it never passes what the cluster has."""
-
-    def __init__(self, endpoint):
-        self._client, self.most = endpoint.client("sagemaker"), 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self):
-        while not self._stop.wait(0.02):
-            with suppress(self._client.exceptions.ClientError):
-                page = self._client.list_compute_quotas(MaxResults=100)["ComputeQuotaSummaries"]
-                rows = [row for entry in page for row in entry["ComputeQuotaConfig"].get("ComputeQuotaResources", [])]
-                self.most = max(self.most, sum(row.get("Count", 0) for row in rows))
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *caught):
-        self._stop.set()
-        self._thread.join()
 
 
 def converge(engine, arn, run, *, interrupt=lambda: None):
