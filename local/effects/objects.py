@@ -37,6 +37,7 @@ KINDS = {
         Kind("CustomResourceDefinition", "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
         Kind("Node", "/api/v1", "nodes"),
         Kind("Namespace", "/api/v1", "namespaces"),
+        Kind("ConfigMap", "/api/v1", "configmaps", namespaced=True),
         Kind("ClusterRole", _RBAC, "clusterroles"),
         Kind("ClusterRoleBinding", _RBAC, "clusterrolebindings"),
         Kind("RoleBinding", _RBAC, "rolebindings", namespaced=True),

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from local.aws.view import Picture
 from local.effects.nodes import LAYERS
 from local.effects.objects import KINDS, Item, Plan
 from local.effects.queues import TOPOLOGY, queues
+from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP
 
 __all__ = ["ADDON", "governance", "is_fair"]
 
@@ -22,7 +25,11 @@ _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 def governance(picture: Picture) -> Plan:
     """Return what add-on, policy and quotas make."""
     addons = [key for key in picture.addons if key.rpartition("|")[2] == ADDON]
-    installed = Plan(_installed(frozenset(f"addon/{key}" for key in addons))) if addons else Plan()
+    installed = Plan()
+    if addons:
+        owners = frozenset(f"addon/{key}" for key in addons)
+        policies = frozenset(f"policy/{key}" for key in picture.policies)
+        installed = Plan((*_installed(owners), _settings(owners | policies, fair=is_fair(picture))))
     sharing = any(each["SchedulerConfig"].get("IdleResourceSharing") == "Enabled" for each in picture.policies.values())
     return installed + _classes(picture) + queues(picture, fair=is_fair(picture), idle=sharing)
 
@@ -54,6 +61,24 @@ def _installed(owners: frozenset[str]) -> tuple[Item, ...]:
             owners=owners,
         ),
     )
+
+
+def _settings(owners: frozenset[str], *, fair: bool) -> Item:
+    """Return the configuration that the add-on ships, which `local.kubernetes.kueue_run` heeds.
+
+    Source: SageMaker developer guide, "Set up for HyperPod task governance". It is written again when it changes; until
+    then it may be edited, as on AWS.
+    """
+    config: dict[str, Any] = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "manageJobsWithoutQueueName": False,
+    }
+    if fair:
+        config["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+    data = {CONFIG_KEY: yaml.safe_dump(config, sort_keys=False)}
+    namespace, _, name = CONFIG_MAP.split("/")[-3:]
+    return Item(KINDS["ConfigMap"], name, {"data": data}, namespace=namespace, owners=owners)
 
 
 def _admission() -> dict[str, Any]:

@@ -23,6 +23,7 @@ from local.effects.objects import KINDS, MANAGED, Item, Kind
 from local.effects.wipe import wipe
 from local.effects.wishes import with_wishes
 from local.kubernetes.api import Api, RefusedError
+from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, RUNNING, digest
 
 __all__ = ["Worker"]
 
@@ -146,16 +147,16 @@ class Worker:
             if "deletionTimestamp" in found:
                 late |= item.owners or {""}
                 continue
-            if found and self._applied.get(item.path) == (item.digest(), found.get("generation")):
-                continue
             try:
-                generation = _put(api, item)
-                self._applied[item.path] = (item.digest(), generation)
+                if not found or self._applied.get(item.path) != (item.digest(), found.get("generation")):
+                    self._applied[item.path] = (item.digest(), _put(api, item))
             except RefusedError as error:
                 if error.status in _INVALID:
                     refused.update(dict.fromkeys(item.owners, str(error)))
                 _log.debug("%s: %s", item.path, error)
                 late |= item.owners or {""}
+            if item.path == CONFIG_MAP and not _heeded(api):
+                late |= item.owners
         return late - refused.keys()
 
     def _prune(self, api: Api, wanted: Collection[str], there: _Present) -> bool:
@@ -193,6 +194,13 @@ def _put(api: Api, item: Item) -> object:
         if not any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
             raise RefusedError(f"{item.name} is not established yet", status=http.client.SERVICE_UNAVAILABLE)
     return answer["metadata"].get("generation")
+
+
+def _heeded(api: Api) -> bool:
+    """Say whether Kueue runs with the settings that are in the cluster."""
+    found = api.read(CONFIG_MAP)
+    note = found["metadata"].get("annotations", {}).get(RUNNING)
+    return bool(note == digest(found.get("data", {}).get(CONFIG_KEY, "")))
 
 
 def _foreign(api: Api, wishes: Mapping[str, Document | None]) -> dict[str, str]:

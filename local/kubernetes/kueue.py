@@ -3,10 +3,12 @@
 import base64
 import json
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import local
 from local.kubernetes.api import Api, get
 from local.kubernetes.crds import apply_crds, documents
 from local.kubernetes.pki import Pair, authority, signed
@@ -31,6 +33,7 @@ class Kueue:
     api: Api
     folder: Path
     kubeconfig: Path
+    log: Path
     ports: dict[str, int]
 
     def part(self) -> Part:
@@ -39,11 +42,18 @@ class Kueue:
             name="kueue",
             needs=("kube-apiserver",),
             command=(
-                str(self.executable),
+                *(sys.executable, "-m", "local.kubernetes.kueue_run"),
+                f"--kueue={self.executable}",
                 f"--config={self.folder / 'config.json'}",
-                "--feature-gates=VisibilityOnDemand=false",
+                f"--log={self.log}",
+                f"--port={self.api.port}",
+                f"--authority={self.api.authority.certificate}",
+                f"--certificate={self.api.client.certificate}",
+                f"--key={self.api.client.key}",
+                f"--health-port={self.ports['kueue-health']}",
             ),
             environment={"KUBECONFIG": str(self.kubeconfig)},
+            folder=Path(next(iter(local.__path__))).parent,
             prepare=self.prepare,
             healthy=lambda: get(self.ports["kueue-health"], "/readyz") == 200,
         )
@@ -99,6 +109,7 @@ class Kueue:
                 "webhookServiceName": _SERVICE,
                 "webhookSecretName": _SECRET,
             },
+            "featureGates": {"VisibilityOnDemand": False},
             "manageJobsWithoutQueueName": False,
             "integrations": {"frameworks": ["batch/job"]},
             "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},

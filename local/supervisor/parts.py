@@ -29,7 +29,14 @@ def parts_of(instance: Instance) -> list[Part]:
     write_kubeconfig(instance.kubeconfig, api, name=f"hpkit-local-{instance.name}")
     reviews = pki / "token-review.json"
     write_reviews(reviews, f"http://127.0.0.1:{ports['aws']}/_hpkit/token-review")
-    kueue = Kueue(tool_path("kueue"), api=api, folder=pki / "kueue", kubeconfig=instance.kubeconfig, ports=ports)
+    kueue = Kueue(
+        tool_path("kueue"),
+        api=api,
+        folder=pki / "kueue",
+        kubeconfig=instance.kubeconfig,
+        log=instance.log("kueue"),
+        ports=ports,
+    )
     return [
         _aws(instance, ports["aws"]),
         etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),

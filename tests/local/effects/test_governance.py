@@ -162,6 +162,33 @@ def test_idle_resources_are_lent_by_a_queue_of_their_own(environment, governed, 
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "40", "11 instances of 8 vCPUs, 6 of them reserved"
 
 
+def test_fair_share_is_a_switch_of_the_running_kueue(environment, governed, api):
+    cluster, policy = governed
+    classes = [{"Name": "training", "Weight": 80}, {"Name": "experiment", "Weight": 40}]
+
+    def share(version, state):
+        environment.sm.update_cluster_scheduler_config(
+            ClusterSchedulerConfigId=policy,
+            TargetVersion=version,
+            SchedulerConfig={"PriorityClasses": classes, "FairShare": state},
+        )
+        assert environment.policy_settled(policy)["Status"] == "Updated"
+
+    make(environment, cluster, "x", 2)
+    make(environment, cluster, "y", 2)
+    share(1, "Disabled")
+    assert "fairSharing" not in queue(api, "x")["spec"]
+    submit(api, "x", "low", 2, "experiment-priority")
+    eventually(lambda: admitted(api, "x", "low"), "the first is admitted")
+    submit(api, "x", "high", 4)
+    eventually(lambda: condition(api, "x", "high", "QuotaReserved").get("status") == "False", "the second was tried")
+    assert admitted(api, "x", "low"), "without fair sharing, what is larger than its team's quota evicts nothing"
+
+    share(2, "Enabled")
+    eventually(lambda: admitted(api, "x", "high"), "with it, the team's own lower priority makes room to borrow")
+    assert condition(api, "x", "low", "Preempted")["reason"] == "InClusterQueue"
+
+
 def test_work_without_a_queue_is_refused_in_a_teams_namespace(environment, governed, api):
     make(environment, governed[0], "a", 1)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stray"}}

@@ -1,0 +1,147 @@
+"""`python -m local.kubernetes.kueue_run`: Kueue, started again when its settings in the cluster change.
+
+The settings are where the task governance add-on keeps them, in ConfigMap kueue-manager-config; they take effect here
+without `kubectl rollout restart`. What belongs to the instance (addresses, certificates, kinds of jobs) is not theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local.kubernetes.api import Api, RefusedError, get
+from local.kubernetes.pki import Pair
+from local.supervisor.files import write_private
+from local.supervisor.process import Identity, end, identify, spawn
+
+__all__ = ["CONFIG_KEY", "CONFIG_MAP", "RUNNING", "digest", "main", "merged"]
+
+CONFIG_MAP = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
+CONFIG_KEY = "controller_manager_config.yaml"
+# Annotation of the ConfigMap: with which text Kueue runs.
+RUNNING = "hpkit.local/running"
+_OPEN = ("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing")
+_LOOK_SECONDS = 0.5
+_END_SECONDS = 6.0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run until SIGTERM, or until Kueue ends by itself."""
+    told = _arguments(argv)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    api = Api(
+        port=told.port,
+        authority=Pair(told.authority, Path(os.devnull)),
+        client=Pair(told.certificate, told.key),
+        keep=True,
+    )
+    runner = _Runner(told, api)
+    try:
+        while not stop.is_set():
+            code = runner.look()
+            if code is not None:
+                return code
+            stop.wait(_LOOK_SECONDS)
+    finally:
+        runner.end()
+        api.close()
+    return 0
+
+
+def merged(base: Mapping[str, Any], text: str | None) -> dict[str, Any]:
+    """Return the configuration to run with; without a text in the cluster, the base as it is."""
+    if text is None:
+        return dict(base)
+    try:
+        wanted = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return dict(base)
+    if not isinstance(wanted, dict):
+        return dict(base)
+    own = {key: value for key, value in base.items() if key not in _OPEN}
+    gates = {**wanted.get("featureGates", {}), **base.get("featureGates", {})}
+    return {**own, **{key: wanted[key] for key in _OPEN if key in wanted}, "featureGates": gates}
+
+
+def digest(text: str) -> str:
+    """Return what the annotation says of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class _Runner:
+    """Kueue's process and the configuration that it has."""
+
+    def __init__(self, told: argparse.Namespace, api: Api) -> None:
+        self._told = told
+        self._api = api
+        self._base: dict[str, Any] = json.loads(told.config.read_text(encoding="utf-8"))
+        self._config: dict[str, Any] = {}
+        self._child: subprocess.Popen[bytes] | None = None
+        self._identity: Identity | None = None
+
+    def look(self) -> int | None:
+        """Start Kueue or start it again, as its settings ask; return its exit code if it has ended."""
+        if self._child is not None and self._child.poll() is not None:
+            return self._child.returncode or 1
+        try:
+            text, noted = self._settings()
+            config = merged(self._base, text)
+            if config != self._config:
+                self.end()
+                self._start(config)
+            elif text is not None and noted != digest(text) and get(self._told.health_port, "/readyz") == 200:
+                self._api.merge(CONFIG_MAP, {"metadata": {"annotations": {RUNNING: digest(text)}}})
+        except OSError as error:
+            # The API server is away, or Kueue is not up yet: look again.
+            print(f"kueue_run: {error}", file=sys.stderr)
+        return None
+
+    def end(self) -> None:
+        """End Kueue, if it runs."""
+        if self._child is not None and self._identity is not None:
+            end([self._identity], seconds=_END_SECONDS)
+            self._child.wait()
+        self._child = self._identity = None
+
+    def _start(self, config: dict[str, Any]) -> None:
+        path = self._told.config.with_name("running.json")
+        write_private(path, json.dumps(config).encode())
+        command = [str(self._told.kueue), f"--config={path}"]
+        self._child = spawn(command, log=self._told.log, environment=os.environ, folder=None, bound=True)
+        self._identity = identify(self._child.pid)
+        self._config = config
+
+    def _settings(self) -> tuple[str | None, str]:
+        """Return the text in the cluster, if there is one, and what is noted of it."""
+        try:
+            found = self._api.read(CONFIG_MAP)
+        except RefusedError as error:
+            if error.status != 404:
+                raise
+            return None, ""
+        return found.get("data", {}).get(CONFIG_KEY), found["metadata"].get("annotations", {}).get(RUNNING, "")
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m local.kubernetes.kueue_run", description=__doc__)
+    for name in ("kueue", "config", "log", "authority", "certificate", "key"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    for name in ("port", "health-port"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
