@@ -108,13 +108,15 @@ def _table(plan: Plan, rows: "tuple[Row, ...]", counts: dict[str, int]) -> str:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table("", "what", "found", "needed", box=box.SIMPLE_HEAD, title=plan.stack, title_justify="left")
-    for column in table.columns:
-        column.overflow = "fold"
+    table = Table(box=box.SIMPLE_HEAD, title=plan.stack, title_justify="left", expand=True)
+    table.add_column("", no_wrap=True)
+    for name, share in (("what", 5), ("found", 3), ("needed", 3)):
+        table.add_column(name, ratio=share, overflow="fold")
     for row in rows:
-        table.add_row(row.status, row.what, row.found, row.needed, style="" if row.status == "ok" else "bold")
-    console = Console(width=width(), highlight=False)
+        table.add_row(Text(row.status, _COLORS[row.status]), row.what, row.found, row.needed)
+    console = Console(width=width(), highlight=False, markup=False)
     with console.capture() as captured:
         console.print(table)
     lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
