@@ -113,10 +113,11 @@ def test_up_waits_for_its_preview_and_runs_in_the_environment_of_its_stack():
     assert data["up"]["strategy"]["max-parallel"] == 1
 
 
-def test_the_review_waits_for_the_whole_history():
+def test_the_review_compares_the_merge_with_what_it_is_merged_into():
     review = workflow(ROOT / ".github" / "workflows" / "pull-request.yml")["jobs"]["review"]
-    checkout = review["steps"][0]
-    assert checkout["with"]["fetch-depth"] == 0, "without it git knows no commit that base and head share"
+    assert review["steps"][0]["with"]["fetch-depth"] == 2, "without its parent git has nothing to compare with"
+    scripts = [step["run"] for step in review["steps"] if "hpkit review" in step.get("run", "")]
+    assert re.findall(r"--base (\S+)", scripts[0]) == ['"HEAD^1"'] * 3
 
 
 def test_actionlint_finds_nothing():
@@ -189,3 +190,43 @@ def test_a_comment_of_a_hostile_run_mentions_nobody_and_fits(comments):
 def test_the_longest_review_fits_with_what_the_workflow_adds(comments):
     body, _ = comments.post("é" * (LIMIT // 2))
     assert len(body.encode()) < 65_536
+
+
+@pytest.fixture(scope="module")
+def gitlab():
+    page = (ROOT / "docs" / "gitlab.md").read_text()
+    data = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
+    reserved = {"stages", "default", "variables"}
+    jobs = {name: job for name, job in data.items() if name not in reserved and not name.startswith(".")}
+    return data, jobs
+
+
+def test_the_pipeline_for_gitlab_is_yaml_whose_stages_exist(gitlab):
+    data, jobs = gitlab
+    assert set(jobs) == {"gate", "validate", "policy", "review", "preview", "up", "drift"}
+    assert {job["stage"] for job in jobs.values()} <= set(data["stages"])
+    assert data["variables"]["GIT_DEPTH"] == 0
+
+
+def test_no_job_of_a_merge_request_on_gitlab_has_a_token_or_a_role(gitlab):
+    _, jobs = gitlab
+    asked = {
+        name: job
+        for name, job in jobs.items()
+        if any("merge_request_event" in str(rule.get("if")) for rule in job["rules"])
+    }
+    assert set(asked) == {"gate", "validate", "policy", "review"}
+    for name, job in asked.items():
+        assert "id_tokens" not in job, name
+        assert "environment" not in job, name
+
+
+def test_hooks_for_other_repositories_run_the_command_on_organization_files_only():
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert (hook["id"], hook["entry"]) == ("hpkit-validate", "hpkit validate")
+    own = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    (same,) = [each for each in own if each["id"] == hook["id"]]
+    assert hook["files"] == same["files"]
+    assert re.search(hook["files"], "stacks/handson.yaml")
+    assert not re.search(hook["files"], "stacks/Pulumi.handson-dev.yaml"), "tools write that one"
+    assert not re.search(hook["files"], "docs/stacks/handson.yaml")

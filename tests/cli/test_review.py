@@ -206,7 +206,7 @@ def test_without_git_it_says_so(tmp_path):
         env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
     )
     assert result.returncode == 1
-    assert "is not in a git repository" in result.stderr
+    assert "git finds no repository in" in result.stderr
 
 
 def test_histories_that_share_nothing_name_the_remedy(repository):

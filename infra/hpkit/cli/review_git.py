@@ -31,8 +31,9 @@ def find_base(folder: Path, ref: str | None) -> Base:
 
     Raises click.UsageError for a reference that is not there, ToolError where git cannot say.
     """
-    if _git(folder, "rev-parse", "--git-dir") is None:
-        raise ToolError(f"{folder} is not in a git repository, so there is nothing to compare with")
+    inside = _run(folder, "rev-parse", "--git-dir")
+    if inside.returncode != 0:
+        raise ToolError(f"git finds no repository in {folder} to compare with: {_last_words(inside)}")
     wanted = (ref,) if ref is not None else _DEFAULTS
     for name in wanted:
         commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
@@ -87,9 +88,13 @@ def _git(folder: Path, *arguments: str) -> str | None:
 def _need(folder: Path, *arguments: str) -> str:
     result = _run(folder, *arguments)
     if result.returncode != 0:
-        said = result.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise ToolError(f"git {arguments[0]} failed: {said[-1] if said else 'without a word'}")
+        raise ToolError(f"git {arguments[0]} failed: {_last_words(result)}")
     return result.stdout.decode("utf-8", "surrogateescape")
+
+
+def _last_words(result: subprocess.CompletedProcess[bytes]) -> str:
+    said = result.stderr.decode("utf-8", "replace").strip().splitlines()
+    return said[0].removeprefix("fatal: ") if said else "it says nothing"
 
 
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -186,7 +186,7 @@ def _judge_plan(cautions: Sequence[Caution], losses: Sequence[Loss]) -> list[tup
         judged.append(("attention", f"{plural(len(guarantees), 'team')} with a lower guarantee"))
     others = {loss.team for loss in losses} - guarantees
     if others:
-        judged.append(("attention", f"{plural(len(others), 'team')} with less of something else"))
+        judged.append(("attention", f"{plural(len(others), 'team')} with less to borrow, less weight or less access"))
     return judged
 
 

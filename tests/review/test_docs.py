@@ -1,0 +1,51 @@
+"""docs/review.md says what there is: every option, code and key."""
+
+import re
+from pathlib import Path
+
+from hpkit.cli.review import command
+from hpkit.review.as_json import as_dict
+from hpkit.review.as_markdown import LIMIT
+from tests.builders import organization, team, text_of
+from tests.review.builders import review_of
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "review.md").read_text()
+
+
+def test_every_option_is_described():
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert options == set(re.findall(r"^\| `(--[a-z]+)", PAGE, re.MULTILINE))
+
+
+def test_every_code_to_watch_is_described_and_no_other():
+    sources = "".join(
+        (ROOT / "infra" / "hpkit" / "review" / name).read_text() for name in ("cautions.py", "sharing.py")
+    )
+    made = set(re.findall(r'Caution\(\s*"([a-z-]+)"', sources)) | {"replace-cluster", "replace-eks", "replace-vpc"}
+    section = PAGE.split("## What to watch")[1].split("## Cost")[0]
+    rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
+    assert made == {code for row in rows for code in re.findall(r"`([a-z-]+)`", row)}
+
+
+def test_every_key_of_the_json_is_described():
+    rows = [{"instanceType": "ml.g5.12xlarge", "count": 4}]
+    head = text_of(organization(teams=[team("ada")], allocations={"ada": rows}))
+
+    def keys(value):
+        if isinstance(value, dict):
+            return set(value) | {key for each in value.values() for key in keys(each)}
+        return {key for each in value for key in keys(each)} if isinstance(value, list) else set()
+
+    own = keys(as_dict(review_of(text_of(organization(groups=[])), head)))
+    section = PAGE.split("## JSON")[1].split("## On GitHub")[0]
+    unsaid = {key for key in own if not re.search(rf"\b{key}\b", section)}
+    # Keys of findings are those of hpkit validate; names of policy settings are the API's own.
+    assert unsaid <= {
+        "rule", "severity", "path", "line", "column", "fix", "taskPrioritization", "fairShare",
+        "idleResourceSharing",
+    }  # fmt: skip
+
+
+def test_the_limit_of_a_comment_is_the_one_in_the_code():
+    assert f"{LIMIT:,} characters" in PAGE
