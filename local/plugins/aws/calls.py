@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import boto3
@@ -90,6 +91,11 @@ class Clients:
                 self._made[key] = self._client(service, region)
             return self._made[key]
 
+    @cached_property
+    def account(self) -> str:
+        """The account of the endpoint."""
+        return self.whoami().account
+
     def whoami(self) -> Account:
         """Return the account, and refuse one that the configuration excludes."""
         try:
@@ -129,6 +135,11 @@ class Calls:
             if isinstance(error, ClientError) and _GONE.search(error.response["Error"]["Code"]):
                 return None
             raise refused(operation, error) from None
+
+    @property
+    def account(self) -> str:
+        """The account that ARNs name."""
+        return self.clients.account
 
     def pages(self, operation: str, member: str, /, **params: Any) -> Iterator[Any]:
         """Yield the entries of all pages of a list; nothing when what it belongs to is gone."""

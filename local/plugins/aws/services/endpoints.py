@@ -126,9 +126,9 @@ def _read_log(call: Calls, log: str, _known: Props) -> Props | None:
     prefix = {"vpc": "vpcId", "subnet": "subnetId", "eni": "eniId"}[entry["ResourceId"].partition("-")[0]]
     destination = entry.get("LogDestination")
     if destination is None and entry.get("LogGroupName"):
-        destination = f"arn:aws:logs:{call.region}:{call.clients.whoami().account}:log-group:{entry['LogGroupName']}"
+        destination = f"arn:aws:logs:{call.region}:{call.account}:log-group:{entry['LogGroupName']}"
     return {
-        "arn": f"arn:aws:ec2:{call.region}:{call.clients.whoami().account}:vpc-flow-log/{log}",
+        "arn": f"arn:aws:ec2:{call.region}:{call.account}:vpc-flow-log/{log}",
         prefix: entry["ResourceId"],
         "trafficType": entry.get("TrafficType"),
         "logDestinationType": entry.get("LogDestinationType", "cloud-watch-logs"),

@@ -53,17 +53,13 @@ def _create_address(call: Calls, wanted: Props) -> str:
 def _read_address(call: Calls, allocation: str, _known: Props) -> Props | None:
     entry = found(call, "DescribeAddresses", "Addresses", AllocationIds=[allocation])
     return entry and {
-        "arn": f"arn:aws:ec2:{call.region}:{_account(call)}:elastic-ip/{allocation}",
+        "arn": f"arn:aws:ec2:{call.region}:{call.account}:elastic-ip/{allocation}",
         "allocationId": allocation,
         "domain": entry["Domain"],
         "publicIp": entry["PublicIp"],
         "publicDns": f"ec2-{entry['PublicIp'].replace('.', '-')}.{call.region}.compute.amazonaws.com",
         "tags": tag_map(entry.get("Tags")),
     }
-
-
-def _account(call: Calls) -> str:
-    return call.clients.whoami().account
 
 
 def _delete_address(call: Calls, allocation: str, _state: Props) -> None:

@@ -59,11 +59,10 @@ def _read(call: Calls, workspace: str, _known: Props) -> Props | None:
     found = _workspace(call, workspace)
     if found is None or found["status"] == "DELETING":
         return None
-    region, account = call.region, call.clients.whoami().account
     return {
         **{name: found.get(told) for name, (_, told) in _MEMBERS.items()},
         **{name: found.get(name) for name in _AT_CREATION},
-        "arn": f"arn:aws:grafana:{region}:{account}:/workspaces/{workspace}",
+        "arn": f"arn:aws:grafana:{call.region}:{call.account}:/workspaces/{workspace}",
         "endpoint": found["endpoint"],
         "authenticationProviders": found["authentication"]["providers"],
         "samlConfigurationStatus": found["authentication"].get("samlConfigurationStatus", ""),

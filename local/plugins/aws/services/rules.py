@@ -53,7 +53,7 @@ def _reading(*, egress: bool) -> Read:
             return None
         everything = entry["IpProtocol"] == _ALL
         return {
-            "arn": f"arn:aws:ec2:{call.region}:{entry['GroupOwnerId']}:security-group-rule/{rule}",
+            "arn": f"arn:aws:ec2:{call.region}:{call.account}:security-group-rule/{rule}",
             "securityGroupRuleId": rule,
             "securityGroupId": entry["GroupId"],
             "ipProtocol": entry["IpProtocol"],

@@ -26,7 +26,15 @@ from pathlib import Path
 import pulumi
 
 spec = json.loads(Path("spec.json").read_text())
+known = json.loads(Path("known.json").read_text())  # outputs of resources that are not in the program
 made = {}
+
+
+def output(name, attribute):
+    if name not in known:
+        return getattr(made[name], attribute)
+    first, *rest = attribute.split("_")
+    return known[name][first + "".join(part.capitalize() for part in rest)]
 
 
 def resolved(value):
@@ -37,14 +45,16 @@ def resolved(value):
         return [resolved(item) for item in value]
     if not isinstance(value, str) or "${" not in value:
         return value
-    parts = [getattr(made[n], a) if n else text for n, a, text in re.findall(r"\\$\\{(\\w+)\\.(\\w+)\\}|([^$]+)", value)]
+    found = re.findall(r"\\$\\{(\\w+)\\.(\\w+)\\}|([^$]+)", value)
+    parts = [output(name, attribute) if name else text for name, attribute, text in found]
     return parts[0] if len(parts) == 1 else pulumi.Output.concat(*parts)
 
 
 for name, row in spec.items():
     module, _, cls = row["type"].rpartition(".")
-    options = pulumi.ResourceOptions(depends_on=[made[other] for other in row.get("after", [])])
-    made[name] = getattr(importlib.import_module(f"pulumi_aws.{module}"), cls)(name, **resolved(row["inputs"]), opts=options)
+    after = [made[other] for other in row.get("after", []) if other in made]
+    make = getattr(importlib.import_module(f"pulumi_aws.{module}"), cls)
+    made[name] = make(name, **resolved(row["inputs"]), opts=pulumi.ResourceOptions(depends_on=after))
 '''
 
 
@@ -84,6 +94,7 @@ class Project:
             "AWS_ENDPOINT_URL": endpoint.url,
             "AWS_REGION": "us-west-2",
         }
+        self.known({})
         self.run("stack", "init", "dev")
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -94,6 +105,10 @@ class Project:
         assert "Traceback" not in result.stdout + result.stderr, result.stdout + result.stderr
         assert not check or result.returncode == 0, result.stdout + result.stderr
         return result
+
+    def known(self, outputs: dict[str, dict]) -> None:
+        """Take these outputs for resources that the program does not make."""
+        (self.folder / "known.json").write_text(json.dumps(outputs))
 
     def write(self) -> None:
         (self.folder / "spec.json").write_text(json.dumps(self.spec))

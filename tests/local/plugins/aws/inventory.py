@@ -1,0 +1,47 @@
+"""Everything that an endpoint holds, by service: what a stack made must be gone after its destruction."""
+
+from __future__ import annotations
+
+from local.aws.testing import RunningEndpoint
+
+__all__ = ["inventory"]
+
+# Service, operation, member of the answer, key of an entry (none: entries are names).
+_LISTS = (
+    ("ec2", "describe_vpcs", "Vpcs", "VpcId"),
+    ("ec2", "describe_subnets", "Subnets", "SubnetId"),
+    ("ec2", "describe_internet_gateways", "InternetGateways", "InternetGatewayId"),
+    ("ec2", "describe_addresses", "Addresses", "AllocationId"),
+    ("ec2", "describe_route_tables", "RouteTables", "RouteTableId"),
+    ("ec2", "describe_security_groups", "SecurityGroups", "GroupId"),
+    ("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
+    ("ec2", "describe_flow_logs", "FlowLogs", "FlowLogId"),
+    ("s3", "list_buckets", "Buckets", "Name"),
+    ("iam", "list_roles", "Roles", "RoleName"),
+    ("iam", "list_open_id_connect_providers", "OpenIDConnectProviderList", "Arn"),
+    ("kms", "list_aliases", "Aliases", "AliasName"),
+    ("logs", "describe_log_groups", "logGroups", "logGroupName"),
+    ("cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
+    ("eks", "list_clusters", "clusters", ""),
+    ("fsx", "describe_file_systems", "FileSystems", "FileSystemId"),
+    ("amp", "list_workspaces", "workspaces", "workspaceId"),
+    ("grafana", "list_workspaces", "workspaces", "id"),
+)
+
+
+def inventory(endpoint: RunningEndpoint) -> dict[str, list[str]]:
+    """Return ids by operation; what AWS itself keeps for a while in a final state is left out."""
+    found = {}
+    for service, operation, member, key in _LISTS:
+        entries = getattr(endpoint.client(service), operation)()[member]
+        found[f"{service}.{operation}"] = sorted(entry[key] if key else entry for entry in entries)
+    ec2, iam, kms = (endpoint.client(service) for service in ("ec2", "iam", "kms"))
+    gone = ("deleted", "deleting")
+    endpoints = ec2.describe_vpc_endpoints()["VpcEndpoints"]
+    found["endpoints"] = [each["VpcEndpointId"] for each in endpoints if each["State"].lower() not in gone]
+    gateways = ec2.describe_nat_gateways()["NatGateways"]
+    found["gateways"] = [each["NatGatewayId"] for each in gateways if each["State"] not in gone]
+    found["policies"] = [each["Arn"] for each in iam.list_policies(Scope="Local")["Policies"]]
+    keys = [kms.describe_key(KeyId=each["KeyId"])["KeyMetadata"] for each in kms.list_keys()["Keys"]]
+    found["keys"] = [each["KeyId"] for each in keys if each["KeyState"] != "PendingDeletion"]
+    return found
