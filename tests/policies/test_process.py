@@ -1,0 +1,122 @@
+"""The pack as a process of its own, asked over the engine's protocol about all that the kit's program registers."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf import empty_pb2, json_format, struct_pb2
+from pulumi.runtime.proto import analyzer_pb2 as proto
+from pulumi.runtime.proto import analyzer_pb2_grpc
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
+
+from tests.program.recorder import STACKS, recorded
+
+pytestmark = pytest.mark.timeout(120)
+
+PACK = Path(__file__).parents[2] / "policies"
+MADE = re.compile(r"arn:aws:made:|arn:aws:sagemaker:.*cluster/abc|-id$|\.example$")
+
+
+@pytest.fixture(scope="module")
+def pack():
+    command = [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:0", str(PACK)]
+    with subprocess.Popen(command, cwd=PACK, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            port = process.stdout.readline().strip()
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+                yield analyzer_pb2_grpc.AnalyzerStub(channel)
+        finally:
+            process.kill()
+
+
+def first_preview(value):
+    """Return inputs as they are before anything is made: what a resource would answer is not known."""
+    if isinstance(value, dict):
+        return {key: first_preview(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [first_preview(each) for each in value]
+    return UNKNOWN_STRING_VALUE if isinstance(value, str) and MADE.search(value) else value
+
+
+def as_is(value):
+    return value
+
+
+def struct(data):
+    return json_format.ParseDict(data, struct_pb2.Struct())
+
+
+def configure(pack, stack):
+    """Configure as the engine does: the defaults of the schemas, and over them what the organization's file says."""
+    given = json.loads((STACKS / f"{stack.rpartition('-')[0]}.policy.json").read_text())
+    request = proto.ConfigureAnalyzerRequest()
+    for policy in pack.GetAnalyzerInfo(empty_pb2.Empty()).policies:
+        schema = json_format.MessageToDict(policy.configSchema).get("properties", {})
+        settings = {name: each["default"] for name, each in schema.items()} | given.get(policy.name, {})
+        request.policyConfig[policy.name].enforcementLevel = policy.enforcementLevel
+        request.policyConfig[policy.name].properties.CopyFrom(struct(settings))
+    pack.Configure(request)
+
+
+def fields(each, program, known):
+    providers = program.named("providers:aws") | program.named("providers:hyperpod")
+    provider = next((one for one in providers.values() if each.provider.startswith(one.urn)), None)
+    return {
+        "type": each.type,
+        "properties": struct(known(each.inputs)),
+        "urn": each.urn,
+        "name": each.name,
+        "options": proto.AnalyzerResourceOptions(protect=each.protect),
+        "provider": proto.AnalyzerProviderResource(
+            type=provider.type, urn=provider.urn, name=provider.name, properties=struct(provider.inputs)
+        )
+        if provider
+        else None,
+    }
+
+
+def ask(pack, program, known):
+    """Return every diagnostic about a program: of each resource, then of the stack."""
+    found = []
+    for each in program.resources.values():
+        found += pack.Analyze(proto.AnalyzeRequest(**fields(each, program, known))).diagnostics
+    together = proto.AnalyzeStackRequest(
+        resources=[
+            proto.AnalyzerResource(
+                **fields(each, program, known),
+                dependencies=each.after,
+                propertyDependencies={
+                    name: proto.AnalyzerPropertyDependencies(urns=each.after) for name in each.inputs
+                },
+            )
+            for each in program.resources.values()
+        ]
+    )
+    return [*found, *pack.AnalyzeStack(together).diagnostics]
+
+
+@pytest.mark.parametrize("known", [first_preview, as_is])
+@pytest.mark.parametrize("stack", ["enterprise-prod", "autoscale-dev"])
+def test_the_kits_own_stacks_pass_before_and_after_they_are_made(pack, stack, known):
+    configure(pack, stack)
+    mandatory = proto.EnforcementLevel.Value("MANDATORY")
+    said = ask(pack, recorded(stack), known)
+    assert [each.message for each in said if each.enforcementLevel == mandatory] == []
+    undecided = {each.policyName for each in said if "can't run policy" in each.message}
+    assert "quota-fits-capacity" not in undecided, "quotas are compared before the cluster has an ARN"
+    assert ("bucket-tls-only" in undecided) is (known is first_preview), "its document names the bucket's ARN"
+    assert known is first_preview or not undecided, undecided
+
+
+def test_a_provider_in_a_region_that_is_not_allowed_is_accused_resource_by_resource(pack):
+    configure(pack, "topology-prod")
+    program = recorded("enterprise-prod")
+    said = [each for each in ask(pack, program, as_is) if each.policyName == "regions-allowed"]
+    assert len(said) > 20
+    assert {"cluster is in us-east-1. The organization allows us-west-2."} <= {
+        each.message.splitlines()[-1] for each in said
+    }
