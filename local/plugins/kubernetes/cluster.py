@@ -7,7 +7,6 @@ from typing import Any
 
 from local.plugins.kubernetes.access import Settings
 from local.plugins.kubernetes.api import Api, ApiError, Kind
-from local.plugins.kubernetes.namespaces import finish
 from local.plugins.kubernetes.objects import Ref, annotation, clean, metadata_of, ref_of
 from local.plugins.kubernetes.ready import tests_of, why_not, without_controllers
 from provider.errors import CancelledError, PartlyDoneError, PluginError
@@ -138,10 +137,7 @@ class Cluster:
                 live = self.api.find(task, kind.path(ref.namespace, ref.name))
                 if live is None or live["metadata"]["uid"] != uid:
                     return
-                if kind.name == "Namespace" and kind.api_version == "v1":
-                    holding = finish(self.api, task, live)
-                else:
-                    holding = "finalizers " + (", ".join(live["metadata"].get("finalizers", [])) or "(none)")
+                holding = _holding(live)
                 task.progress(f"deleting; held by {holding}")
                 task.pause(delay)
         except PluginError as error:
@@ -229,6 +225,12 @@ def _document(inputs: Props, ref: Ref) -> Props:
     metadata.update({"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {}))
     metadata.update({"uid": uid} if uid else {})
     return document
+
+
+def _holding(live: Props) -> str:
+    """Say what keeps an object from going: finalizers, those in the spec of a namespace included."""
+    finalizers = [*live["metadata"].get("finalizers", []), *((live.get("spec") or {}).get("finalizers") or [])]
+    return f"finalizers {', '.join(map(str, finalizers)) or '(none)'}"
 
 
 def _why(task: Task, error: PluginError) -> str:

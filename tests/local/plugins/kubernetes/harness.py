@@ -12,7 +12,7 @@ from local.plugins.kubernetes.server import KubernetesServicer
 from provider.frame import OPTIONS, serve
 from provider.values import from_struct, to_struct
 
-__all__ = ["CRD", "FailedError", "Plugin", "eventually", "in_background", "in_process", "tell"]
+__all__ = ["CRD", "FailedError", "Plugin", "eventually", "in_background", "in_process"]
 
 CRD = {
     "metadata": {"name": "widgets.acme.example"},
@@ -160,8 +160,3 @@ def eventually(action, *, seconds=20):
             return action()
         assert time.monotonic() < deadline, "never possible"
         time.sleep(0.1)
-
-
-def tell(api, method, path, document=None):
-    """Ask the API server as somebody else than the plugin; return its answer."""
-    return api._said(method, path, document)

@@ -12,7 +12,7 @@ import pytest
 from hpkit.errors import ToolError
 from local.kubernetes.api import RefusedError
 from local.supervisor import control
-from tests.local.plugins.kubernetes.harness import CRD, eventually, in_background, tell
+from tests.local.plugins.kubernetes.harness import CRD, eventually, in_background
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -63,7 +63,7 @@ JOB = "/apis/batch/v1/namespaces/engine/jobs/job"
 class Project:
     """A program in a folder of its own, in the environment that `hpkit local env` prints."""
 
-    def __init__(self, folder, instance, api):
+    def __init__(self, folder, instance, api, kubeconfig):
         try:
             self.environment = {**os.environ, **control.environment(instance)}
         except ToolError as error:
@@ -74,6 +74,7 @@ class Project:
         (folder / "__main__.py").write_text(textwrap.dedent(PROGRAM))
         self.spec = {"settings": {"a": "1"}, "verbs": ["get"], "role": "reader", "crd": CRD}
         self.run("stack", "init", "dev")
+        self.run("config", "set", "kubernetes:kubeconfig", kubeconfig)
 
     def run(self, *arguments, check=True):
         (self.folder / "spec.json").write_text(json.dumps(self.spec))
@@ -87,7 +88,9 @@ class Project:
         )
         output = result.stdout + result.stderr
         assert "Traceback" not in output, output
-        assert "using pulumi-resource-" not in output, "the plugin is an installed one, not one that happens to be there"
+        assert "using pulumi-resource-" not in output, (
+            "the plugin is an installed one, not one that happens to be there"
+        )
         assert not check or result.returncode == 0, output
         return output
 
@@ -111,16 +114,15 @@ class Project:
         """Be the controller that holds the job, once it is being deleted."""
 
         def unhold():
-            job = tell(self.api, "GET", JOB)
-            assert "deletionTimestamp" in job["metadata"], "the finalizer holds a deletion that has begun"
-            tell(self.api, "PUT", JOB, job | {"metadata": job["metadata"] | {"finalizers": []}})
+            assert "deletionTimestamp" in self.api.read(JOB)["metadata"], "a deletion has begun"
+            self.api.merge(JOB, {"metadata": {"finalizers": None}})
 
         eventually(unhold, seconds=60)
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory, instance, api):
-    return Project(tmp_path_factory.mktemp("project"), instance, api)
+def project(tmp_path_factory, instance, api, kubeconfig):
+    return Project(tmp_path_factory.mktemp("project"), instance, api, kubeconfig)
 
 
 def test_up_then_no_change(project):
@@ -150,7 +152,7 @@ def test_drift_is_found_and_a_conflict_is_told(project, api):
     output = project.up(check=False)
     assert 'conflict with "hpkit-local"' in output
     assert "pulumi.com/patchForce" in output
-    tell(api, "DELETE", ROLE)
+    api.delete(ROLE)
     project.run("refresh", "--yes", "--skip-preview")
     project.up()
     assert api.read(ROLE)["rules"][0]["verbs"] == ["get", "list"]

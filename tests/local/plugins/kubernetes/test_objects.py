@@ -3,7 +3,7 @@
 import pytest
 
 from local.kubernetes.api import RefusedError
-from tests.local.plugins.kubernetes.harness import CRD, FailedError, eventually, in_background, in_process, tell
+from tests.local.plugins.kubernetes.harness import CRD, FailedError, eventually, in_background
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
@@ -36,15 +36,14 @@ def path(name, namespace="default"):
     return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
 
 
-@pytest.fixture(scope="module")
-def widgets(instance):
-    with in_process(kubeconfig=instance.kubeconfig.read_text()) as plugin:
-        crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", **CRD}
-        found, _, outputs = plugin.create(DEFINITION, "crd", crd)
-        conditions = {each["type"]: each["status"] for each in outputs["status"]["conditions"]}
-        assert conditions["Established"] == "True", "a CRD is waited for"
-        yield
-        plugin.delete(DEFINITION, "crd", found, outputs)
+@pytest.fixture
+def widgets(plugin):
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", **CRD}
+    found, _, outputs = plugin.create(DEFINITION, "crd", crd)
+    conditions = {each["type"]: each["status"] for each in outputs["status"]["conditions"]}
+    assert conditions["Established"] == "True", "a CRD is waited for"
+    yield
+    plugin.delete(DEFINITION, "crd", found, outputs)
 
 
 def test_an_object_without_name_or_namespace_is_given_both(plugin):
@@ -58,13 +57,13 @@ def test_an_object_without_name_or_namespace_is_given_both(plugin):
     plugin.delete(CONFIG_MAP, "app", found, outputs)
 
 
-def test_what_is_there_already_is_not_taken_over_unless_asked(plugin, api, instance):
+def test_what_is_there_already_is_not_taken_over_unless_asked(plugin, api, configured):
     api.apply(path("theirs"), config_map("theirs", a="1"))
     with pytest.raises(FailedError, match=r"ConfigMap default/theirs already exists.*pulumi import"):
         plugin.create(CONFIG_MAP, "theirs", config_map("theirs", a="1"))
-    with in_process(kubeconfig=instance.kubeconfig.read_text(), upsertExistingObjects="true") as taking:
-        found, _, outputs = taking.create(CONFIG_MAP, "theirs", config_map("theirs", a="1"))
-        taking.delete(CONFIG_MAP, "theirs", found, outputs)
+    taking = configured(upsertExistingObjects="true")
+    found, _, outputs = taking.create(CONFIG_MAP, "theirs", config_map("theirs", a="1"))
+    taking.delete(CONFIG_MAP, "theirs", found, outputs)
 
 
 def test_drift_is_found_and_what_others_add_is_not(plugin, api):
@@ -159,8 +158,7 @@ def test_a_deletion_names_the_finalizer_that_holds_it_and_goes_on(plugin, api):
         plugin.delete(CONFIG_MAP, "held", found, outputs, timeout=1.0)
 
     def let_go():
-        document = tell(api, "GET", path("held"))
-        tell(api, "PUT", path("held"), document | {"metadata": document["metadata"] | {"finalizers": []}})
+        api.merge(path("held"), {"metadata": {"finalizers": None}})
 
     with in_background(let_go):
         plugin.delete(CONFIG_MAP, "held", found, outputs)
@@ -196,16 +194,16 @@ def test_a_patch_gives_its_fields_back(plugin, api):
         plugin.create(PATCH, "nameless", {"apiVersion": "v1", "kind": "ConfigMap"})
 
 
-def test_what_cannot_be_changed_takes_a_new_object(plugin, instance):
+def test_what_cannot_be_changed_takes_a_new_object(plugin, configured):
     binding = "rbac.authorization.k8s.io/v1:RoleBinding"
     assert plugin.diff(binding, "b", role_binding("a"), role_binding("b")) == ({"roleRef.name"}, ["roleRef.name"], True)
     old, new = config_map(a="1"), config_map(a="2")
     assert plugin.diff(CONFIG_MAP, "c", old, new) == ({"data.a"}, ["data.a"], True), "as the official plugin has it"
-    with in_process(kubeconfig=instance.kubeconfig.read_text(), enableConfigMapMutable="true") as mutable:
-        assert mutable.diff(CONFIG_MAP, "c", old, new) == ({"data.a"}, [], False)
-        assert mutable.diff(CONFIG_MAP, "c", {**old, "immutable": True}, new)[1] == ["data.a", "immutable"]
-        auto = {"metadata": {"name": "c-1", "namespace": "default", "annotations": {"pulumi.com/autonamed": "true"}}}
-        assert plugin.diff(CONFIG_MAP, "c", old | auto, new | auto)[2] is False, "the new one has a name of its own"
+    mutable = configured(enableConfigMapMutable="true")
+    assert mutable.diff(CONFIG_MAP, "c", old, new) == ({"data.a"}, [], False)
+    assert mutable.diff(CONFIG_MAP, "c", {**old, "immutable": True}, new)[1] == ["data.a", "immutable"]
+    auto = {"metadata": {"name": "c-1", "namespace": "default", "annotations": {"pulumi.com/autonamed": "true"}}}
+    assert plugin.diff(CONFIG_MAP, "c", old | auto, new | auto)[2] is False, "the new one has a name of its own"
 
 
 def test_a_job_is_not_waited_for_and_says_so(plugin):
