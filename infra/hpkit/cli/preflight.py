@@ -49,10 +49,10 @@ def command(stack: str, form: str, profile: str | None) -> None:
         click.echo(json.dumps({"stack": plan.stack, "checks": checks, "summary": counts}, indent=2, ensure_ascii=False))
     else:
         click.echo(_table(plan, rows, counts))
-    if counts["missing"]:
-        sys.exit(1)
     if counts["unknown"]:
         click.echo(f"warning: {counts['unknown']} of {len(rows)} could not be found out", err=True)
+    if counts["missing"]:
+        sys.exit(1)
 
 
 def _session(profile: str | None, region: str) -> "Session":
