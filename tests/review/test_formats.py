@@ -58,6 +58,21 @@ def test_the_head_of_a_comment_is_never_left_out(large):
     assert "| acme-dev | ⛔ blocked (changed) |" in as_markdown(large, limit=3000)
 
 
+def test_many_long_findings_leave_room_for_what_follows():
+    names = [f"team-{number}" for number in range(300)]
+    rows = {name: [{"instanceType": "ml.g5.12xlarge", "count": 1}] for name in names}
+    teams = [team(name) for name in names]
+    head = organization(teams=teams, groups=[group("gpu", "ml.g5.12xlarge", 300)], allocations=rows)
+    base = text_of(head)
+    for each in teams[:200]:
+        each["~[*](_)" * 200] = 1
+    text = as_markdown(review_of(base, text_of(head)))
+    assert len(text.encode()) <= LIMIT
+    assert "**New** (200)" in text
+    assert re.search(r"and \d+ more", text)
+    assert text.count("<details") == text.count("</details>")
+
+
 def test_the_page_and_json_hold_all_thousand_teams(large):
     assert len(as_dict(large)["stacks"][0]["teams"]) == 1000
     assert as_html(large).count('<th scope="row">team-') == 1000

@@ -34,6 +34,8 @@ LIMIT: Final = 60_000
 MARKER: Final = "<!-- hpkit review -->"
 _MARKS: Final[dict[Verdict, str]] = {"ok": "✅", "attention": "⚠️", "blocked": "⛔"}
 _MOST: Final = 50
+# One list must not push everything after it out of the comment.
+_ROOM: Final = 8_000
 _SPECIAL: Final = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {character: f"&#{ord(character)};" for character in "\\`*_[]|~$"}
 )
@@ -89,8 +91,8 @@ def _head(review: Review) -> Iterator[str]:
             yield f"and {plural(len(review.stacks) - len(shown), 'further stack')}."
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 400 else f"{text[:399]}…"
+def _short(text: str, most: int = 400) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _overview(stack: StackReview) -> Row:
@@ -180,10 +182,17 @@ def _findings(title: str, changes: FindingChanges) -> str:
 
 
 def _list(lines: Sequence[str], most: int) -> Iterator[str]:
-    if lines:
-        yield "\n".join(lines[:most])
-    if len(lines) > most:
-        yield f"and {len(lines) - most:,} more; {_ELSEWHERE}."
+    """Return the first lines, as many as a section has room for, and how many there are beside them."""
+    shown, size = 0, 0
+    for line in lines[:most]:
+        size += _size(line)
+        if shown and size > _ROOM:
+            break
+        shown += 1
+    if shown:
+        yield "\n".join(lines[:shown])
+    if len(lines) > shown:
+        yield f"and {len(lines) - shown:,} more; {_ELSEWHERE}."
 
 
 def _details(title: str, body: str, *, is_open: bool = False) -> str:
@@ -192,5 +201,5 @@ def _details(title: str, body: str, *, is_open: bool = False) -> str:
 
 def _table(head: Row, rows: Sequence[Row]) -> str:
     lines = [head, *rows]
-    written = [f"| {' | '.join(escape(cell) for cell in row)} |" for row in lines]
+    written = [f"| {' | '.join(escape(_short(cell, 80)) for cell in row)} |" for row in lines]
     return "\n".join([written[0], f"|{'---|' * len(head)}", *written[1:]])

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 VERDICTS: dict[Verdict, str] = {
-    "ok": "OK: nothing is lost and nothing is wrong",
+    "ok": "OK: nothing is lost, and nothing new is wrong",
     "attention": "Attention: look at what follows before it lands",
     "blocked": "Blocked: this cannot be deployed as it is",
 }
