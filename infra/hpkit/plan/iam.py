@@ -140,7 +140,12 @@ def karpenter_role_policy(place: Place) -> Document:
             "Condition": {"StringEquals": {"aws:ResourceAccount": "${aws:PrincipalAccount}"}},
         },
         {
-            **_allow("VolumeKeys", ["kms:CreateGrant", "kms:DescribeKey"], [place.arn("kms", "key/*")]),
+            **_allow("VolumeKeys", ["kms:DescribeKey"], [place.arn("kms", "key/*")]),
+            "Condition": {"StringLike": {"kms:ViaService": "sagemaker.*.amazonaws.com"}},
+        },
+        {
+            # The conditions on grants are unknown to DescribeKey, which they would therefore refuse.
+            **_allow("VolumeGrants", ["kms:CreateGrant"], [place.arn("kms", "key/*")]),
             "Condition": {
                 "StringLike": {"kms:ViaService": "sagemaker.*.amazonaws.com"},
                 "Bool": {"kms:GrantIsForAWSResource": "true"},
@@ -188,8 +193,8 @@ def grafana_policy(workspace_arn: str) -> Document:
 def lustre_policy(file_system_arn: str) -> Document:
     """Return what the FSx CSI driver needs to mount one file system that is there already."""
     return _document(
-        _allow("FileSystem", ["fsx:DescribeFileSystems"], [file_system_arn]),
-        _allow("Interfaces", ["ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"], ["*"]),
+        _allow("Look", ["ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "fsx:DescribeFileSystems"], ["*"]),
+        _allow("Tags", ["fsx:ListTagsForResource"], [file_system_arn]),
     )
 
 
