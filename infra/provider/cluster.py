@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from provider.cluster_plan import live_inputs, nodes, plan_update, refusals, settled, unknown_groups
+from provider.cluster_plan import nodes, plan_update, refusals, settled, unknown_groups
+from provider.cluster_words import group_names, live_inputs, told, without_counts
 from provider.diff import same
 from provider.errors import ChangeFailedError, PartlyDoneError, PluginError, RefusedError, classify, refused
 from provider.fields import to_api
 from provider.handler import CONFLICT_TRIES, Diff, Handler, Live, status_change
-from provider.projection import project
 from provider.tags import live_tags, set_tags
 from provider.task import Task
 from provider.values import Props
@@ -37,7 +37,7 @@ class Cluster(Handler):
 
     def diff(self, old: Props, new: Props, state: Props) -> Diff:
         """Compare; Karpenter's counts are no difference, what the API refuses is an error at preview."""
-        found = super().diff(_without_counts(old, new), _without_counts(new, new), state)
+        found = super().diff(without_counts(old, new), without_counts(new, new), state)
         if found.changes and state.get("clusterArn"):
             self.cloud.room.resize(state["clusterArn"])
         if state.get("creationFailed"):
@@ -50,7 +50,7 @@ class Cluster(Handler):
     def create(self, task: Task, inputs: Props) -> Live:
         """Create without autoscaling, then enable it; a cluster that a killed run made is taken over."""
         arn = self._begin(task, inputs)
-        managed = _names(inputs)
+        managed = group_names(inputs)
 
         def work() -> Live:
             first = self._settle(task, arn)
@@ -67,18 +67,18 @@ class Cluster(Handler):
             return None
         arn = str(document["ClusterArn"])
         live = live_inputs(self.spec, document)
-        managed = list(state.get("managedInstanceGroups", _names(inputs or live)))
+        managed = list(state.get("managedInstanceGroups", group_names(inputs or live)))
         if inputs:
             stray = unknown_groups(inputs, live, managed)
             if stray:
                 task.warn(f"Instance groups {', '.join(stray)} are not in the program; they are left alone.")
         if not inputs or "tags" in inputs:
             live["tags"] = live_tags(self.api, task, arn)
-        return self._told(document, live, inputs, managed=managed, failed=bool(state.get("creationFailed")))
+        return told(self.spec, document, live, inputs, managed=managed, failed=bool(state.get("creationFailed")))
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> Live:
         """Send what differs from what is live, and see it through."""
-        managed = sorted({*state.get("managedInstanceGroups", _names(old)), *_names(new)})
+        managed = sorted({*state.get("managedInstanceGroups", group_names(old)), *group_names(new)})
 
         def work() -> Live:
             live = self._converge(task, resource_id, old=old, new=new, managed=managed)
@@ -171,7 +171,8 @@ class Cluster(Handler):
             after = self._settle(task, arn)
             if after is not None and _broken(after):
                 raise self._failure(task, after)
-            old = new  # what is newly stated was sent; from here on only live differences count
+            if not plan.waits_for:
+                old = new  # what is newly stated was sent; from here on only live differences count
         raise ChangeFailedError(
             f"Cluster {arn} does not take over: {sorted(plan.request)} still differ after every update."
         )
@@ -201,28 +202,7 @@ class Cluster(Handler):
             task.warn(f"Instance groups {', '.join(stray)} are not in the program; they are left alone.")
         if "tags" in inputs:
             live["tags"] = inputs["tags"]
-        return self._told(document, live, inputs, managed=_names(inputs), failed=False)
-
-    def _told(self, document: Document, live: Props, inputs: Props, *, managed: list[str], failed: bool) -> Live:
-        """Tell what is live in the words of the inputs."""
-        told = live
-        if inputs:
-            known = {**live, "instanceGroups": _known_groups(live, inputs)}
-            if "autoscaledInstanceGroups" in inputs:
-                known["autoscaledInstanceGroups"] = inputs["autoscaledInstanceGroups"]
-            told = project(self.spec, inputs, known)
-        else:
-            told = project(self.spec, None, live)
-        extra = {
-            "clusterArn": document["ClusterArn"],
-            "clusterStatus": document["ClusterStatus"],
-            "creationTime": document["CreationTime"].isoformat(),
-            "failureMessage": document.get("FailureMessage"),
-            "managedInstanceGroups": sorted(managed),
-            "creationFailed": True if failed else None,
-        }
-        state = {**told, **{name: value for name, value in extra.items() if value is not None}}
-        return Live(str(document["ClusterArn"]), state, told)
+        return told(self.spec, document, live, inputs, managed=group_names(inputs), failed=False)
 
     def _describe(self, task: Task, name_or_arn: str) -> Document | None:
         found: Document | None = self.api.find(task, "describe_cluster", ClusterName=name_or_arn)
@@ -272,44 +252,8 @@ class Cluster(Handler):
             if document is not None:
                 failed = creating and kind_of(document["ClusterStatus"]) == "failed"
                 live = live_inputs(self.spec, document)
-                state = {**self._told(document, live, inputs, managed=managed, failed=failed).state, **inputs}
+                state = {**told(self.spec, document, live, inputs, managed=managed, failed=failed).state, **inputs}
             raise PartlyDoneError(str(error), resource_id=arn, state=state, inputs=inputs) from None
-
-
-def _names(inputs: Props) -> list[str]:
-    return sorted(
-        group["instanceGroupName"]
-        for member in ("instanceGroups", "restrictedInstanceGroups")
-        for group in inputs.get(member, [])
-    )
-
-
-def _known_groups(live: Props, inputs: Props) -> list[Props]:
-    """Live groups of the program, with the program's own count where Karpenter counts."""
-    declared = {group["instanceGroupName"]: group for group in inputs.get("instanceGroups", [])}
-    autoscaled = inputs.get("autoscaledInstanceGroups", [])
-    found = []
-    for group in live.get("instanceGroups", []):
-        name = group["instanceGroupName"]
-        if name in declared:
-            count = declared[name]["instanceCount"] if name in autoscaled else group["instanceCount"]
-            found.append({**group, "instanceCount": count})
-    return found
-
-
-def _without_counts(inputs: Props, new: Props) -> Props:
-    """Leave the counts out that belong to Karpenter."""
-    autoscaled = new.get("autoscaledInstanceGroups", [])
-    groups = inputs.get("instanceGroups")
-    if not isinstance(autoscaled, list) or not isinstance(groups, list):
-        return inputs
-    shown = [
-        {**group, "instanceCount": 0}
-        if isinstance(group, dict) and group.get("instanceGroupName") in autoscaled
-        else group
-        for group in groups
-    ]
-    return {**inputs, "instanceGroups": shown}
 
 
 def _broken(document: Document) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from provider.cluster_words import GROUPS
 from provider.diff import same
-from provider.fields import GROUP_FROZEN, Field, from_api, to_api
+from provider.fields import GROUP_FROZEN, Field, to_api
 from provider.projection import SERVICE_OWNED, project
 from provider.values import Props, walk_unknown
 from provider.waiter import kind_of
 
-__all__ = ["Plan", "live_inputs", "nodes", "plan_update", "refusals", "settled", "unknown_groups"]
+__all__ = ["Plan", "nodes", "plan_update", "refusals", "settled", "unknown_groups"]
 
-GROUPS: Final = ("instanceGroups", "restrictedInstanceGroups")
 # What a member that is no longer stated goes back to; the API keeps whatever is left out of a call.
 _RESETS: Final[dict[str, Any]] = {
     "minInstanceCount": 0,
@@ -41,7 +41,10 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 @dataclass
 class Plan:
-    """One UpdateCluster call: `request` in API form, empty if nothing is to be done."""
+    """One UpdateCluster call: `request` in API form, empty if nothing is to be done.
+
+    `waits_for` names what can only be changed by a call after this one.
+    """
 
     request: dict[str, Any] = field(default_factory=dict)
     waits_for: str = ""
@@ -95,42 +98,6 @@ def _sorted(value: Any) -> Any:
     return sorted(value) if isinstance(value, list) and all(isinstance(item, str) for item in value) else value
 
 
-def live_inputs(spec: Field, document: dict[str, Any]) -> Props:
-    """Return what DescribeCluster says, as inputs: what is desired counts, not what is there already."""
-    told = dict(document)
-    for member in GROUPS:
-        api = member[:1].upper() + member[1:]
-        groups = [group for group in document.get(api, []) if group.get("Status") != "Deleting"]
-        if api in document:
-            told[api] = [_group(group) for group in groups]
-    return {name: value for name, value in from_api(spec, told).items() if value != []}
-
-
-def _group(details: dict[str, Any]) -> dict[str, Any]:
-    group = {**details, "InstanceCount": details["TargetCount"]}
-    renamed = {
-        "MinInstanceCount": "MinCount",
-        "ImageId": "DesiredImageId",
-        "ImageReleaseVersion": "DesiredImageReleaseVersion",
-    }
-    for name, source in renamed.items():
-        if details.get(source) is not None:
-            group[name] = details[source]
-    if "KubernetesConfig" in details:
-        config = details["KubernetesConfig"]
-        group["KubernetesConfig"] = {
-            name: config[source]
-            for name in ("Labels", "Taints")
-            if (source := f"Desired{name}") in config or (source := f"Current{name}") in config
-        }
-    if "InstanceRequirements" in details:
-        types = details["InstanceRequirements"]
-        group["InstanceRequirements"] = {
-            "InstanceTypes": types.get("DesiredInstanceTypes") or types.get("CurrentInstanceTypes", [])
-        }
-    return group
-
-
 def unknown_groups(inputs: Props, live: Props, managed: list[str]) -> list[str]:
     """Live groups that neither the program nor an earlier run of it knows."""
     known = {*managed, *(name for member in GROUPS for name in _by_name(inputs, member))}
@@ -143,6 +110,9 @@ def plan_update(
     """Work out the next UpdateCluster call: only what differs from what is live."""
     request: dict[str, Any] = {}
     scaling, mode = _autoscaling(new, document)
+    if mode == "Enable" and document.get("AutoScaling", {}).get("Status") == "Failed":
+        # Asking for a mode that is set already changes nothing: let go of what failed, then enable it anew.
+        return Plan({"AutoScaling": {"Mode": "Disable"}}, waits_for="autoScaling")
     role = new.get("clusterRole")
     if role and role != live.get("clusterRole") and document.get("AutoScaling", {}).get("Mode") == "Enable":
         # The role is in use: Karpenter has to let go of it first.
@@ -175,11 +145,9 @@ def _holds(member: Field, wanted: Any, live: Any) -> bool:
 
 
 def _autoscaling(new: Props, document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    live = document.get("AutoScaling", {})
     wanted = new.get("autoScaling", {"mode": "Disable"})
     mode = wanted["mode"]
-    broken = mode == "Enable" and live.get("Status") == "Failed"
-    if live.get("Mode", "Disable") == mode and not broken:
+    if document.get("AutoScaling", {}).get("Mode", "Disable") == mode:
         return None, mode
     return {"Mode": mode, "AutoScalerType": wanted.get("autoScalerType", "Karpenter")}, mode
 

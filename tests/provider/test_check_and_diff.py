@@ -7,7 +7,8 @@ from pulumi.runtime.proto import provider_pb2
 
 from provider.check import check
 from provider.cluster import Cluster
-from provider.cluster_plan import live_inputs, plan_update
+from provider.cluster_plan import plan_update
+from provider.cluster_words import live_inputs
 from provider.compute_quota import ComputeQuota
 from provider.errors import RefusedError, refused
 from provider.fields import table, to_api

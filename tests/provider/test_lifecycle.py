@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.provider.harness import TYPE, FailedError, PartlyFailedError, in_process, quota
+from tests.provider.harness import TYPE, FailedError, PartlyFailedError, World, in_process, quota
 
 POLICY = {
     "priorityClasses": [{"name": "training", "weight": 80}, {"name": "experiment", "weight": 40}],
@@ -80,6 +80,44 @@ def test_karpenter_is_enabled_after_creation_and_waited_for(world, engine):
     groups = [world.group("system", 1), world.group("burst", 0)]
     engine.up("Cluster", "c", world.cluster(*groups, autoscaledInstanceGroups=["burst"], **more))
     assert world.sm.describe_cluster(ClusterName="train")["AutoScaling"]["Status"] == "InService"
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_autoscaling_that_failed_is_enabled_again_by_the_next_run(world, engine, refreshed):
+    more = {"clusterRole": world.roles["karpenter"], "autoScaling": {"mode": "Enable", "autoScalerType": "Karpenter"}}
+    inputs = world.cluster(**more)
+    world.endpoint.set_faults({"failed-create": "1@autoscaling"})
+    with pytest.raises(PartlyFailedError, match="failed-create"):
+        engine.up("Cluster", "c", inputs)
+    first = engine.state["c"]["id"]
+    assert world.sm.describe_cluster(ClusterName="train")["AutoScaling"]["Status"] == "Failed"
+    with pytest.raises(PartlyFailedError, match="failed-create"):
+        engine.up("Cluster", "c", inputs)
+    world.endpoint.set_faults({"failed-create": None})
+    if refreshed:
+        # A refresh forgets the error; what is live must show that something is missing.
+        engine.refresh("Cluster", "c")
+        engine.state["c"].pop("errors")
+        assert engine.state["c"]["inputs"]["autoScaling"]["mode"] == "Disable"
+    assert engine.up("Cluster", "c", inputs)["id"] == first
+    live = world.sm.describe_cluster(ClusterName="train")
+    assert (live["ClusterStatus"], live["AutoScaling"]["Status"]) == ("InService", "InService")
+    assert engine.refresh("Cluster", "c")["inputs"] == inputs
+
+
+def test_autoscaling_that_failed_takes_a_better_role(world, engine):
+    role = world.roles["karpenter"]
+    inputs = world.cluster(clusterRole=role, autoScaling={"mode": "Enable"})
+    world.endpoint.set_faults({"failed-create": "1@autoscaling"})
+    with pytest.raises(PartlyFailedError):
+        engine.up("Cluster", "c", inputs)
+    world.endpoint.set_faults({"failed-create": None})
+    engine.refresh("Cluster", "c")
+    iam = world.endpoint.client("iam")
+    better = World._role(iam, "better", "hyperpod.sagemaker.amazonaws.com")
+    engine.up("Cluster", "c", {**inputs, "clusterRole": better})
+    live = world.sm.describe_cluster(ClusterName="train")
+    assert (live["ClusterRole"], live["AutoScaling"]["Status"]) == (better, "InService")
 
 
 def test_counts_that_karpenter_moved_stay_where_they_are(world, engine):

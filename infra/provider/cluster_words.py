@@ -1,0 +1,104 @@
+"""A live cluster in the words of a program: what is compared, what the engine keeps."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from provider.fields import Field, from_api
+from provider.handler import Live
+from provider.projection import project
+from provider.values import Props
+
+__all__ = ["GROUPS", "group_names", "live_inputs", "told", "without_counts"]
+
+GROUPS: Final = ("instanceGroups", "restrictedInstanceGroups")
+
+
+def live_inputs(spec: Field, document: dict[str, Any]) -> Props:
+    """Return what DescribeCluster says, as inputs: what is desired counts, not what is there already."""
+    found = dict(document)
+    for member in GROUPS:
+        api = member[:1].upper() + member[1:]
+        groups = [group for group in document.get(api, []) if group.get("Status") != "Deleting"]
+        if api in document:
+            found[api] = [_group(group) for group in groups]
+    if document.get("AutoScaling", {}).get("Status") == "Failed":
+        # Asked for and not there: to the program that is a difference, which the next run mends.
+        found["AutoScaling"] = {**document["AutoScaling"], "Mode": "Disable"}
+    return {name: value for name, value in from_api(spec, found).items() if value != []}
+
+
+def _group(details: dict[str, Any]) -> dict[str, Any]:
+    group = {**details, "InstanceCount": details["TargetCount"]}
+    renamed = {
+        "MinInstanceCount": "MinCount",
+        "ImageId": "DesiredImageId",
+        "ImageReleaseVersion": "DesiredImageReleaseVersion",
+    }
+    for name, source in renamed.items():
+        if details.get(source) is not None:
+            group[name] = details[source]
+    if "KubernetesConfig" in details:
+        config = details["KubernetesConfig"]
+        group["KubernetesConfig"] = {
+            name: config[source]
+            for name in ("Labels", "Taints")
+            if (source := f"Desired{name}") in config or (source := f"Current{name}") in config
+        }
+    if "InstanceRequirements" in details:
+        types = details["InstanceRequirements"]
+        group["InstanceRequirements"] = {
+            "InstanceTypes": types.get("DesiredInstanceTypes") or types.get("CurrentInstanceTypes", [])
+        }
+    return group
+
+
+def told(
+    spec: Field, document: dict[str, Any], live: Props, inputs: Props, *, managed: list[str], failed: bool
+) -> Live:
+    """Tell what is live in the words of the inputs; without inputs it is an import."""
+    words = project(spec, inputs or None, {**live, **_known(live, inputs)} if inputs else live)
+    extra = {
+        "clusterArn": document["ClusterArn"],
+        "clusterStatus": document["ClusterStatus"],
+        "creationTime": document["CreationTime"].isoformat(),
+        "failureMessage": document.get("FailureMessage"),
+        "managedInstanceGroups": sorted(managed),
+        "creationFailed": True if failed else None,
+    }
+    state = {**words, **{name: value for name, value in extra.items() if value is not None}}
+    return Live(str(document["ClusterArn"]), state, words)
+
+
+def group_names(inputs: Props) -> list[str]:
+    """Return the names of all instance groups."""
+    return sorted(group["instanceGroupName"] for member in GROUPS for group in inputs.get(member, []))
+
+
+def without_counts(inputs: Props, new: Props) -> Props:
+    """Leave the counts out that belong to Karpenter."""
+    autoscaled = new.get("autoscaledInstanceGroups", [])
+    groups = inputs.get("instanceGroups")
+    if not isinstance(autoscaled, list) or not isinstance(groups, list):
+        return inputs
+    shown = [
+        {**group, "instanceCount": 0}
+        if isinstance(group, dict) and group.get("instanceGroupName") in autoscaled
+        else group
+        for group in groups
+    ]
+    return {**inputs, "instanceGroups": shown}
+
+
+def _known(live: Props, inputs: Props) -> Props:
+    """Return the live groups of the program, with the program's own count where Karpenter counts."""
+    declared = {group["instanceGroupName"]: group for group in inputs.get("instanceGroups", [])}
+    autoscaled = inputs.get("autoscaledInstanceGroups", [])
+    found = []
+    for group in live.get("instanceGroups", []):
+        name = group["instanceGroupName"]
+        if name in declared:
+            count = declared[name]["instanceCount"] if name in autoscaled else group["instanceCount"]
+            found.append({**group, "instanceCount": count})
+    counted = {"autoscaledInstanceGroups": autoscaled} if "autoscaledInstanceGroups" in inputs else {}
+    return {"instanceGroups": found, **counted}
