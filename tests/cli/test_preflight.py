@@ -201,6 +201,16 @@ def test_an_existing_subnet_that_is_too_small(account, project):
     assert rows[f"subnet {cloud.subnets[1]}"]["status"] == "ok"
 
 
+def test_a_subnet_that_the_stacks_own_nodes_fill_is_not_too_small(account, project):
+    cloud = Cloud(account)
+    owner = [{"Key": "hpkit:organization", "Value": "acme"}, {"Key": "hpkit:environment", "Value": "dev"}]
+    make_cluster(cloud, "acme", Tags=owner)
+    groups = [group("gpu", "ml.p5.48xlarge", 4)]
+    rows = checked(project, network=existing(cloud), cluster={"name": "acme", "instanceGroups": groups})
+    assert rows[f"subnet {cloud.subnets[0]}"]["status"] == "unknown"
+    assert not missing(rows)
+
+
 def test_an_existing_network_that_is_not_as_the_file_says(account, project):
     cloud = Cloud(account)
     swapped = {"us-west-2a": cloud.subnets[1], "us-west-2b": "subnet-0123456789abcdef0"}

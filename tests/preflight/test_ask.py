@@ -44,7 +44,7 @@ def test_all_pages_of_a_list_are_one_answer():
     pages = [[{"QuotaName": f"quota {page}-{index}", "Value": 1.0} for index in range(2)] for page in range(3)]
     for number, page in enumerate(pages):
         token = {"NextToken": str(number + 1)} if number < 2 else {}
-        expected = {"ServiceCode": "sagemaker", **({"NextToken": str(number)} if number else {})}
+        expected = {"ServiceCode": "sagemaker", "MaxResults": 100, **({"NextToken": str(number)} if number else {})}
         stub.add_response("list_service_quotas", {"Quotas": page, **token}, expected)
     names = [quota["QuotaName"] for quota in asked(session, call).of(call)["Quotas"]]
     assert names == ["quota 0-0", "quota 0-1", "quota 1-0", "quota 1-1", "quota 2-0", "quota 2-1"]

@@ -25,16 +25,18 @@ CLUSTERS: Final = Call("sagemaker", "ListClusters")
 # Not of AWS: what the Kubernetes API of an existing EKS cluster says of Kueue.
 KUBERNETES: Final = Call("kubernetes", "Kueue")
 SERVICE_ROLE: Final = "AWSServiceRoleForSageMakerHyperPod"
+# The largest page of Service Quotas: SageMaker has thousands of quotas, and the calls are throttled.
+_PAGE: Final = 100
 
 
 def applied_quotas(service: str) -> Call:
     """Return the call for the quotas that hold for the account."""
-    return Call("service-quotas", "ListServiceQuotas", {"ServiceCode": service})
+    return Call("service-quotas", "ListServiceQuotas", {"ServiceCode": service, "MaxResults": _PAGE})
 
 
 def default_quotas(service: str) -> Call:
     """Return the call for AWS's defaults, which hold where the account's own list names no value."""
-    return Call("service-quotas", "ListAWSDefaultServiceQuotas", {"ServiceCode": service})
+    return Call("service-quotas", "ListAWSDefaultServiceQuotas", {"ServiceCode": service, "MaxResults": _PAGE})
 
 
 def offerings(plan: Plan) -> Call:

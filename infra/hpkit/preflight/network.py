@@ -9,6 +9,7 @@ from hpkit.config.organization import Organization
 from hpkit.plan.model import GroupPlan, Plan, ZonePlan
 from hpkit.preflight.calls import ZONES, offerings, security_groups, subnets
 from hpkit.preflight.model import Answers, Failure, Row, missing, ok, unanswered, unknown
+from hpkit.preflight.usage import has_own_cluster
 
 __all__ = ["network_rows", "zone_rows"]
 
@@ -103,6 +104,10 @@ def _subnet(context: Context, answers: Answers, zone: ZonePlan) -> Row:
         fix = f"Name a subnet of {vpc} in {name}; HyperPod and EKS share one VPC"
         return missing(_NETWORK, what, found=where, needed=f"in {vpc}, {name}", fix=fix)
     free = found["AvailableIpAddressCount"]
+    if free < need and has_own_cluster(plan, answers):
+        why = "This stack's own nodes hold some of its addresses already, and how many is not counted"
+        fix = "Compare with the network interfaces of the subnet before you add nodes"
+        return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=needed)
     if free < need:
         fix = f"Take a larger subnet, or plan less; a subnet cannot grow. Needed for {listing(parts)}"
         return missing(_NETWORK, what, found=f"{free} free", needed=needed, fix=fix)

@@ -15,7 +15,7 @@ from hpkit.preflight.calls import (
 )
 from hpkit.preflight.model import Answers, Call, Failure, Row, missing, ok, unanswered, unknown
 from hpkit.preflight.needs import FlexibleNeed, instance_needs, interface_need, total_need, volume_need
-from hpkit.preflight.usage import instances_in_use, owns_network
+from hpkit.preflight.usage import has_own_cluster, instances_in_use, owns_network
 
 __all__ = ["quota_rows"]
 
@@ -106,7 +106,9 @@ def _network_demands(plan: Plan, answers: Answers) -> Iterator[_Demand]:
             yield _Demand("ec2", "EC2-VPC Elastic IPs", new * plan.network.nat_gateways, addresses)
     interfaces, whole = interface_need(plan)
     taken = _count(answers, INTERFACES, "NetworkInterfaces")
-    yield _Demand("vpc", "Network interfaces per Region", 0 if own else interfaces, taken, at_least=not whole)
+    # A stack that is there counts among the used ones.
+    new = 0 if own or has_own_cluster(plan, answers) else interfaces
+    yield _Demand("vpc", "Network interfaces per Region", new, taken, at_least=not whole)
 
 
 def _count(answers: Answers, call: Call, member: str) -> int | Failure:

@@ -7,7 +7,7 @@ from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CLUSTERS, VPCS, cluster, tags
 from hpkit.preflight.model import Answers, Failure
 
-__all__ = ["instances_in_use", "other_clusters", "owned", "owns_cluster", "owns_network"]
+__all__ = ["has_own_cluster", "instances_in_use", "other_clusters", "owned", "owns_cluster", "owns_network"]
 
 _OWNERS = ("hpkit:organization", "hpkit:environment")
 
@@ -21,6 +21,15 @@ def owns_cluster(plan: Plan, answers: Answers, arn: str) -> bool:
     """Return whether a HyperPod cluster carries this stack's tags; what cannot be read is not taken for its own."""
     answer = answers.of(tags(arn))
     return not isinstance(answer, Failure) and owned(plan, _tags(answer))
+
+
+def has_own_cluster(plan: Plan, answers: Answers) -> bool:
+    """Return whether this stack's own HyperPod cluster is there, which holds part of what the plan needs."""
+    listed = answers.of(CLUSTERS)
+    if isinstance(listed, Failure):
+        return False
+    same = [each["ClusterArn"] for each in listed["ClusterSummaries"] if each["ClusterName"] == plan.spec.cluster.name]
+    return any(owns_cluster(plan, answers, arn) for arn in same)
 
 
 def owns_network(plan: Plan, answers: Answers) -> bool:
