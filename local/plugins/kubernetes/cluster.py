@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 from local.plugins.kubernetes.access import Settings
 from local.plugins.kubernetes.api import Api, ApiError, Kind
@@ -68,6 +67,16 @@ class Cluster:
                 return None
             raise _readable(error, inputs) from None
 
+    def foresee_patch(self, task: Task, inputs: Props, manager: str) -> Props | None:
+        """Let the API server judge a patch; None while there is nothing to patch."""
+        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        if kind is None:
+            return None
+        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        if self.api.find(task, kind.path(ref.namespace, ref.name)) is None:
+            return None
+        return self.foresee(task, inputs, manager, new=False)
+
     def create(self, task: Task, inputs: Props, manager: str, *, patch: bool) -> Live:
         """Create, or for a patch type change what is there; wait until it is ready."""
         kind = self.ref(task, _placeholder(inputs))[0]
@@ -78,7 +87,7 @@ class Cluster:
         ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
         present = self._present(task, kind, ref)
         if patch and present is None:
-            raise PluginError(f"{ref} is not there, so there is nothing to patch. What to do: create it first.")
+            raise _nothing_to_patch(ref)
         if present is not None and not (patch or self.settings.upsert):
             raise PluginError(
                 f"{ref} already exists. What to do: `pulumi import` it, choose another metadata.name, or set "
@@ -87,9 +96,11 @@ class Cluster:
         live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
         return self._await(task, Live(ref, live, manager), kind, inputs)
 
-    def update(self, task: Task, inputs: Props, state: Props, manager: str) -> Live:
+    def update(self, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> Live:
         """Apply anew; wait until it is ready."""
         kind, ref = self.ref(task, inputs)
+        if patch and self._present(task, kind, ref) is None:
+            raise _nothing_to_patch(ref)
         live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
         former = str(state.get("__fieldManager") or manager)
         if former != manager:
@@ -212,6 +223,10 @@ class Cluster:
         raise AssertionError  # pragma: no cover - delays never end
 
 
+def _nothing_to_patch(ref: Ref) -> PluginError:
+    return PluginError(f"{ref} is not there, so there is nothing to patch. What to do: create it first.")
+
+
 def _placeholder(inputs: Props) -> Props:
     """Name what the server will name, to ask for its kind."""
     metadata = metadata_of(inputs)
@@ -254,5 +269,4 @@ def _readable(error: ApiError, inputs: Props) -> PluginError:
             f"{what}: {error.message} What to do: let Pulumi make a new one (`pulumi up --replace URN`, or the "
             "resource option replace_on_changes)."
         )
-    text: Any = error.message
-    return PluginError(f"{what} was refused ({error.code} {error.reason}): {text}")
+    return PluginError(f"{what} was refused ({error.code} {error.reason}): {error.message}")

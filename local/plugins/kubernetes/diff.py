@@ -92,17 +92,19 @@ def changes(old: Any, new: Any, keys: tuple[str | int, ...] = ()) -> Iterator[Ch
         yield Change(keys, "UPDATE")
 
 
-def replaces(change: Change, old: Props, new: Props, *, settings: Settings) -> bool:
-    """Whether the change takes a new object."""
+def replaces(change: Change, old: Props, new: Props, *, patch: bool, settings: Settings) -> bool:
+    """Whether the change takes a new object; a patch changes any field of one that others own."""
     plain = change.plain
     if plain in ("kind", "metadata.name", "metadata.namespace", "metadata.generateName"):
         return True
+    if patch:
+        return False
     group, kind = _group(old.get("apiVersion")), str(old.get("kind", ""))
     if plain == "apiVersion":
         return group != _group(new.get("apiVersion"))  # another version of a group shows the same object
     if group == "" and kind in _CONTENT and _under(plain, _CONTENT[kind]):
         mutable = settings.config_map_mutable if kind == "ConfigMap" else settings.secret_mutable
-        return old.get("immutable") is True or not mutable
+        return not mutable or old.get("immutable") is True or new.get("immutable") is True
     if group == "" and kind in _CONTENT and plain == "immutable":
         return old.get("immutable") is True
     if (group, kind) == ("", "Pod"):

@@ -16,12 +16,15 @@ _PER_CHANGE = ("generation", "resourceVersion")
 _ALLOCATED = ("clusterIP", "clusterIPs")
 
 
-def foreseen(cluster: Cluster, task: Task, inputs: Props, state: Props, *, manager: str, new: bool) -> Props:
+def foreseen(cluster: Cluster, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> Props:
     """Return the outputs of a preview; PluginError for what the API server would refuse."""
     told = None
     if not any(walk_unknown(inputs)):
         tests_of(inputs)  # a malformed annotation shows here, not after the object is made
-        told = cluster.foresee(task, inputs, manager, new=new)
+        if patch:
+            told = cluster.foresee_patch(task, inputs, manager)
+        else:
+            told = cluster.foresee(task, inputs, manager, new=not state)
     if state:
         return _updated(told, inputs, state)
     result = copy.deepcopy(told or inputs)

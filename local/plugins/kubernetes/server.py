@@ -116,6 +116,8 @@ class KubernetesServicer(PluginServicer):
         api_version, kind = typed(token, inputs)
         inputs = {"apiVersion": api_version, "kind": kind, **inputs}
         if is_patch(token, inputs):
+            if not self._settings.server_side_apply:
+                return _check_response(inputs, [("", "a patch needs server-side apply: enableServerSideApply")])
             if not is_unknown(inputs.get("metadata")) and not metadata_of(inputs).get("name"):
                 return _check_response(inputs, [("metadata.name", "is required: it says which object to patch")])
         else:
@@ -137,8 +139,9 @@ class KubernetesServicer(PluginServicer):
         """Compare inputs of then and now."""
         old, new = _old_inputs(request), from_struct(request.news)
         found = list(changes(old, new))
-        release = token_of(request.urn) == TOKEN
-        anew = [change for change in found if self._replaces(change, old, new, release)]
+        token = token_of(request.urn)
+        release = token == TOKEN
+        anew = [change for change in found if self._replaces(change, token, old, new)]
         some = provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE
         return provider_pb2.DiffResponse(
             changes=some,
@@ -149,10 +152,10 @@ class KubernetesServicer(PluginServicer):
             hasDetailedDiff=True,
         )
 
-    def _replaces(self, change: Change, old: Props, new: Props, release: bool) -> bool:
-        if release:
+    def _replaces(self, change: Change, token: str, old: Props, new: Props) -> bool:
+        if token == TOKEN:
             return change.plain in REPLACES
-        return replaces(change, old, new, settings=self._settings)
+        return replaces(change, old, new, patch=is_patch(token, new), settings=self._settings)
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:
@@ -165,7 +168,7 @@ class KubernetesServicer(PluginServicer):
             return provider_pb2.CreateResponse(id=release_id, properties=to_struct(outputs))
         manager, patch = manager_of(request.urn, inputs, {}), is_patch(token, inputs)
         if request.preview:
-            outputs = foreseen(self._cluster, task, inputs, {}, manager=manager, new=not patch)
+            outputs = foreseen(self._cluster, task, inputs, {}, manager=manager, patch=patch)
             return provider_pb2.CreateResponse(properties=to_struct(outputs))
         live = self._cluster.create(task, inputs, manager, patch=patch)
         return provider_pb2.CreateResponse(id=live.ref.id, properties=to_struct(live.state))
@@ -209,9 +212,9 @@ class KubernetesServicer(PluginServicer):
             )
         manager = manager_of(request.urn, inputs, state)
         if request.preview:
-            outputs = foreseen(self._cluster, task, inputs, state, manager=manager, new=False)
+            outputs = foreseen(self._cluster, task, inputs, state, manager=manager, patch=is_patch(token, inputs))
             return provider_pb2.UpdateResponse(properties=to_struct(outputs))
-        live = self._cluster.update(task, inputs, state, manager)
+        live = self._cluster.update(task, inputs, state, manager=manager, patch=is_patch(token, inputs))
         return provider_pb2.UpdateResponse(properties=to_struct(live.state))
 
     @readable

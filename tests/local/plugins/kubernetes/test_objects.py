@@ -1,6 +1,8 @@
 """Objects of any kind on a real API server, as the plugin makes, changes, reads and deletes them."""
 
 import pytest
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import plugin_pb2
 
 from local.kubernetes.api import RefusedError
 from tests.local.plugins.kubernetes.harness import CRD, FailedError, eventually, in_background
@@ -141,8 +143,28 @@ def test_what_does_not_become_ready_stays_in_state_and_says_why(plugin, widgets)
         plugin.create(WIDGET, "never", widget("never", waitFor="condition=Ready"), timeout=1.0)
     kept = failure.value.kept
     assert kept.id == "default/never"
+    with pytest.raises(FailedError, match=r"is not ready: condition Ready is not there yet") as failure:
+        plugin.read(WIDGET, "never", kept.id, inputs=widget("never", waitFor="condition=Ready"))
+    assert failure.value.kept.id == kept.id, "a refresh keeps it, and that it is not ready"
     outputs = {"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": {"name": "never", "namespace": "default"}}
     plugin.delete(WIDGET, "never", kept.id, outputs)
+
+
+def test_a_cancelled_wait_ends_and_what_was_made_stays_in_state(plugin, api, widgets):
+    place = "/apis/acme.example/v1/namespaces/default/widgets/stopped"
+
+    def stop():
+        eventually(lambda: api.read(place))
+        plugin.call("Cancel", empty_pb2.Empty())
+
+    with (
+        in_background(stop),
+        pytest.raises(FailedError, match=r"Widget default/stopped is not ready.*cancelled") as end,
+    ):
+        plugin.create(WIDGET, "stopped", widget("stopped", waitFor="condition=Ready"))
+    assert end.value.kept.id == "default/stopped"
+    api.delete(place)
+    plugin.call("Attach", plugin_pb2.PluginAttach())  # as a plugin started anew
 
 
 def test_a_malformed_wait_is_named_at_preview(plugin, widgets):
@@ -183,11 +205,13 @@ def test_import_reads_what_was_applied(plugin, api):
 
 
 def test_a_patch_gives_its_fields_back(plugin, api):
+    plugin.create(PATCH, "shared", config_map("shared", ours="1"), preview=True)
     with pytest.raises(FailedError, match=r"ConfigMap default/shared is not there"):
         plugin.create(PATCH, "shared", config_map("shared", ours="1"))
     api.apply(path("shared"), config_map("shared", theirs="1"))
     found, _, outputs = plugin.create(PATCH, "shared", config_map("shared", ours="1"))
     assert outputs["data"] == {"ours": "1", "theirs": "1"}
+    assert plugin.diff(PATCH, "shared", config_map("shared", ours="1"), config_map("shared", ours="2"))[1] == []
     plugin.delete(PATCH, "shared", found, outputs)
     assert api.read(path("shared"))["data"] == {"theirs": "1"}
     with pytest.raises(FailedError, match=r"metadata\.name: is required"):
