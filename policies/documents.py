@@ -50,9 +50,13 @@ def statements(document: Any) -> list[Statement]:
 
 
 def _statement(data: Mapping[str, Any]) -> Statement:
-    principal = data.get("Principal", {})
+    principal, conditions = data.get("Principal", {}), data.get("Condition", {})
     if isinstance(principal, str):
         principal = {"*": principal}
+    if not isinstance(conditions, Mapping) or not all(isinstance(tests, Mapping) for tests in conditions.values()):
+        raise DocumentError("a Condition is operator → key → values")
+    if not isinstance(principal, Mapping):
+        raise DocumentError("a Principal is kind → names")
     return Statement(
         sid=str(data.get("Sid", "")),
         effect=str(data.get("Effect", "")),
@@ -62,8 +66,7 @@ def _statement(data: Mapping[str, Any]) -> Statement:
         not_resources=_listed(data.get("NotResource")),
         principals={kind: _listed(value) for kind, value in principal.items()},
         conditions={
-            operator: {key: _listed(value) for key, value in tests.items()}
-            for operator, tests in data.get("Condition", {}).items()
+            operator: {key: _listed(value) for key, value in tests.items()} for operator, tests in conditions.items()
         },
     )
 

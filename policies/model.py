@@ -18,6 +18,7 @@ __all__ = [
     "UnknownInputError",
     "Violation",
     "decided",
+    "is_known",
     "of_type",
 ]
 
@@ -58,9 +59,9 @@ class Resource:
     property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def get(self, path: str, default: Any = None) -> Any:
-        """Return the input at a dotted path, or default; raises UnknownInputError where it is not known yet."""
+        """Return the input at a dotted path, or default; raises UnknownInputError where not all of it is known yet."""
         value = self.peek(path, default)
-        if value is UNKNOWN:
+        if not is_known(value):
             raise UnknownInputError(path)
         return value
 
@@ -128,6 +129,15 @@ class Policy:
     def defaults(self) -> dict[str, Any]:
         """Return parameter → default."""
         return {parameter.name: parameter.default for parameter in self.parameters}
+
+
+def is_known(value: Any) -> bool:
+    """Return whether a value is known, and all that is in it."""
+    if isinstance(value, Mapping):
+        return all(is_known(inner) for inner in value.values())
+    if isinstance(value, list):
+        return all(is_known(inner) for inner in value)
+    return value is not UNKNOWN
 
 
 def of_type(resources: Iterable[Resource], *types: str) -> list[Resource]:

@@ -195,7 +195,7 @@ def quota_of(resource: Resource) -> Quota:
 def _row(row: Mapping[str, Any]) -> QuotaRow | None:
     partition = row.get("acceleratorPartition")
     inner = partition.values() if isinstance(partition, Mapping) else ()
-    if UNKNOWN in (*row.values(), *inner):
+    if UNKNOWN in (*row.values(), *inner) or not row.get("instanceType"):
         return None
     return QuotaRow(
         instance_type=row["instanceType"],

@@ -90,20 +90,10 @@ def _teams(subjects: Sequence[Any]) -> Iterator[str]:
 
 
 def _scoped(resources: Sequence[Resource], settings: Settings) -> Judgement:
-    entries = [
-        (entry, team)
-        for entry in of_type(resources, _ENTRY)
-        for team in _teams([{"name": group} for group in _known_list(entry, "kubernetesGroups")])
-    ]
+    entries = of_type(resources, _ENTRY)
     for association in of_type(resources, _ASSOCIATION):
-        teams = [team for entry, team in entries if _same_principal(entry, association)]
-        if teams:
-            yield from decided(_scoped_one(association, teams, settings), association)
-
-
-def _known_list(resource: Resource, path: str) -> Sequence[Any]:
-    found = resource.peek(path, [])
-    return [] if found is UNKNOWN else list(found)
+        own = [entry for entry in entries if _same_principal(entry, association)]
+        yield from decided(_scoped_one(association, own, settings), association)
 
 
 def _same_principal(entry: Resource, association: Resource) -> bool:
@@ -115,14 +105,18 @@ def _same_principal(entry: Resource, association: Resource) -> bool:
     return entry.urn in sources or bool(sources & set(entry.property_dependencies.get("principalArn", ())))
 
 
-def _scoped_one(association: Resource, teams: Sequence[str], settings: Settings) -> Judgement:
+def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Settings) -> Judgement:
+    groups = [{"name": group} for entry in entries for group in entry.get("kubernetesGroups", [])]
+    teams = list(_teams(groups))
+    if not teams:
+        return
     policy = str(association.get("policyArn")).rpartition("/")[2]
     scope = association.get("accessScope.type")
     allowed = {f"{_NAMESPACE}{team}" for team in teams}
     if scope == "cluster":
         if policy not in settings[_CLUSTER_POLICIES.name]:
             yield Violation(
-                f"{association.name} gives the team {listing(list(teams))} {policy} in the whole cluster",
+                f"{association.name} gives the team {listing(teams)} {policy} in the whole cluster",
                 f"Set accessScope to the namespace {listing(sorted(allowed))}, or list the policy in "
                 f"{_CLUSTER_POLICIES.name}.",
                 association,
@@ -131,7 +125,7 @@ def _scoped_one(association: Resource, teams: Sequence[str], settings: Settings)
     outside = sorted(set(association.get("accessScope.namespaces", [])) - allowed)
     if outside:
         yield Violation(
-            f"{association.name} gives the team {listing(list(teams))} {policy} in {listing(list(outside))}",
+            f"{association.name} gives the team {listing(teams)} {policy} in {listing(list(outside))}",
             f"Name {listing(sorted(allowed))} alone.",
             association,
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpkit.checks.registry import listing
-from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
+from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
 from policies.registered import CLUSTER, QUOTA, quota_of, types_of
 
 __all__ = ["POLICIES"]
@@ -52,10 +52,10 @@ def _types_allowed(resource: Resource, settings: Settings) -> Judgement:
         used = {"its rows": tuple(row.instance_type for row in quota.rows)}
         unknown = None in quota.unknown_types
     else:
-        listed = [*resource.get("instanceGroups", []), *resource.get("restrictedInstanceGroups", [])]
-        known = [group for group in listed if isinstance(group, Mapping)]
+        groups = [*_groups(resource, "instanceGroups"), *_groups(resource, "restrictedInstanceGroups")]
+        known = [group for group in groups if isinstance(group, Mapping)]
         used = {str(group.get("instanceGroupName")): types_of(group) or () for group in known}
-        unknown = len(known) < len(listed) or None in map(types_of, known)
+        unknown = len(known) < len(groups) or None in map(types_of, known)
     if unknown:
         yield Undecided(f"{resource.name}: not all of its instance types are known before the update")
     for where, names in used.items():
@@ -64,6 +64,11 @@ def _types_allowed(resource: Resource, settings: Settings) -> Judgement:
                 f"{resource.name} uses {name} ({where}), which the organization does not allow",
                 f"Use one of {listing(list(allowed))}, or allow the type.",
             )
+
+
+def _groups(cluster: Resource, path: str) -> list[Any]:
+    groups = cluster.peek(path, [])
+    return [UNKNOWN] if groups is UNKNOWN else list(groups)
 
 
 def _region_allowed(resource: Resource, settings: Settings) -> Judgement:

@@ -20,23 +20,26 @@ _PORTS = Parameter(
 
 def _not_open(resource: Resource, settings: Settings) -> Judgement:
     for rule in _ingress(resource):
-        if rule is UNKNOWN or UNKNOWN in _flat(rule):
+        sources = [UNKNOWN] if rule is UNKNOWN else _flat(rule)
+        world = [source for source in sources if source in ("0.0.0.0/0", "::/0")]
+        if UNKNOWN in sources and not world:
             yield Undecided(f"{resource.name}: where an ingress rule lets in from is not known before the update")
             continue
-        world = [source for source in _flat(rule) if source in ("0.0.0.0/0", "::/0")]
         low, high = rule.get("fromPort"), rule.get("toPort")
         protocol = rule.get("protocol") or rule.get("ipProtocol")
         public = protocol == "tcp" and low == high and low in settings[_PORTS.name]
         if world and not public:
+            ports = "all traffic" if protocol == "-1" else f"{protocol} {low}–{high}"
             yield Violation(
-                f"{resource.name} lets {world[0]} in ({protocol} {low}–{high})",
+                f"{resource.name} lets {world[0]} in ({ports})",
                 f"Name a range or a security group, or list the port in {_PORTS.name}.",
             )
 
 
 def _ingress(resource: Resource) -> Iterable[Any]:
     if resource.type in _GROUPS:
-        return list(resource.get("ingress", []))
+        rules = resource.peek("ingress", [])
+        return [UNKNOWN] if rules is UNKNOWN else list(rules)
     if resource.type == _RULE and resource.get("type") != "ingress":
         return []
     return [resource.props]

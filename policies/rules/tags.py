@@ -5,7 +5,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hpkit.checks.registry import listing
-from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Violation
+from policies.model import (
+    UNKNOWN,
+    Judgement,
+    Parameter,
+    Policy,
+    Resource,
+    Settings,
+    UnknownInputError,
+    Violation,
+    is_known,
+)
 
 __all__ = ["POLICIES"]
 
@@ -57,7 +67,8 @@ def _tagged(resource: Resource, settings: Settings) -> Judgement:
 
 def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
     wanted = {key: settings[_VALUES.name][key] for key in _missing(resource, settings[_VALUES.name])}
-    if not wanted or _is_unknown(resource):
+    # A tag whose value is not known yet cannot be written back as it is.
+    if not wanted or not is_known(resource.peek("tags", [])):
         return {}
     if resource.type in _LISTED:
         added = [{"key": key, "value": value} for key, value in wanted.items()]
@@ -66,8 +77,11 @@ def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
 
 
 def _missing(resource: Resource, keys: Any) -> list[str]:
-    tags = resource.get("tags", [])
-    own = {tag["key"] for tag in tags} if isinstance(tags, list) else set(tags)
+    tags = resource.peek("tags", [])
+    # Keys are all that counts here; values may come from elsewhere.
+    own = [tag.get("key") if isinstance(tag, Mapping) else tag for tag in tags] if isinstance(tags, list) else tags
+    if tags is UNKNOWN or UNKNOWN in own:
+        raise UnknownInputError("tags")
     return [key for key in keys if key not in own and key not in _inherited(resource)]
 
 
@@ -77,12 +91,6 @@ def _inherited(resource: Resource) -> Mapping[str, Any]:
     default = json.loads(given) if isinstance(given, str) else given
     tags = default.get("tags") if isinstance(default, Mapping) else None
     return tags if isinstance(tags, Mapping) else {}
-
-
-def _is_unknown(resource: Resource) -> bool:
-    tags = resource.get("tags", [])
-    values = [tag["value"] for tag in tags] if isinstance(tags, list) else list(tags.values())
-    return UNKNOWN in values
 
 
 POLICIES = (

@@ -90,6 +90,8 @@ MUTATIONS = [
      "trusts 999999999999", {}),
     ("iam-trust-limited", "role", "assumeRolePolicy", document(trust(Principal={"Federated": "oidc.example"})),
      "trusts every identity of oidc.example", {}),
+    ("iam-trust-limited", "role", "assumeRolePolicy", document(trust(Condition=["x"])), "operator → key → values", {}),
+    ("iam-trust-limited", "role", "assumeRolePolicy", document(trust(Principal=["x"])), "kind → names", {}),
     ("security-group-not-open", "security_group", "ingress",
      [{"protocol": "-1", "fromPort": 0, "toPort": 0, "cidrBlocks": ["0.0.0.0/0"]}], "nodes lets 0.0.0.0/0 in", {}),
     ("security-group-not-open", "ingress", "cidrIpv6", "::/0", "lets ::/0 in (tcp 443–443)", {"publicPorts": [80]}),

@@ -40,7 +40,10 @@ HIDDEN = [
     ("bucket-tls-only", "bucket_policy", "policy"),
     ("team-bindings-in-namespace", "binding", "metadata"),
     ("team-bindings-in-namespace", "cluster_binding", "roleRef.name"),
+    ("team-bindings-in-namespace", "binding", "subjects.0.name"),
+    ("team-bindings-in-namespace", "cluster_role", "rules.0"),
     ("team-access-policies-in-namespace", "association", "accessScope"),
+    ("team-access-policies-in-namespace", "entry", "kubernetesGroups"),
     ("mandatory-tags", "vpc", "tags"),
     ("budget-ceiling", "cluster", "instanceGroups"),
     ("budget-ceiling", "cluster", "instanceGroups.0.instanceCount"),
@@ -60,13 +63,26 @@ def test_an_unknown_input_is_undecided(name, part, path):
     assert {type(item) for item in said} == {Undecided}, said
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def paths(value, before=""):
+    """Return the dotted path of everything inside, deepest last."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        if "." in str(step):
+            continue  # `nvidia.com/gpu` is no path
+        yield f"{before}{step}"
+        yield from paths(inner, f"{before}{step}.")
+
+
+@pytest.mark.parametrize("value", [UNKNOWN, None], ids=["unknown", "absent"])
 @pytest.mark.parametrize("part", sorted(happy()))
-def test_nothing_known_of_a_part_crashes_no_policy(policy, part):
-    stack = happy()
-    for path in stack[part].props:
-        stack[part] = changed(stack[part], path, UNKNOWN)
-        judge(policy, stack)
+def test_nothing_unknown_or_absent_crashes_a_policy(part, value):
+    whole = happy()
+    for path in paths(dict(whole[part].props)):
+        if value is None and path.rpartition(".")[2].isdigit():
+            continue  # the engine sends no empty items of lists
+        stack = {**whole, part: changed(whole[part], path, value)}
+        for policy in POLICIES:
+            judge(policy, stack, **SETTINGS.get(policy.name, {}))
 
 
 def test_a_quota_is_matched_with_its_cluster_before_either_is_made():
@@ -131,3 +147,19 @@ def test_a_group_that_karpenter_owns_guarantees_nothing():
     assert messages(FITS, stack) == [], "without a NodeClass the seven stand always"
     stack["cluster"] = changed(stack["cluster"], "autoscaledInstanceGroups", ["burst"])
     assert "1 × ml.g5.8xlarge reserved, 0 guaranteed" in messages(FITS, stack)[0]
+
+
+def test_an_open_rule_is_accused_whatever_is_unknown_beside_it():
+    stack = happy()
+    rules = [{"protocol": "-1", "cidrBlocks": [UNKNOWN, "0.0.0.0/0"]}, UNKNOWN]
+    stack["security_group"] = changed(stack["security_group"], "ingress", rules)
+    assert messages(BY_NAME["security-group-not-open"], stack) == ["nodes lets 0.0.0.0/0 in (all traffic)"]
+
+
+def test_a_missing_tag_is_accused_though_values_of_others_are_unknown():
+    stack = happy()
+    stack["vpc"] = changed(stack["vpc"], "tags", {"hpkit:organization": UNKNOWN})
+    policy = BY_NAME["mandatory-tags"]
+    assert messages(policy, stack) == ["network has no tag hpkit:environment"]
+    values = {**policy.defaults, "values": {"hpkit:environment": "dev"}}
+    assert policy.remedy(stack["vpc"], values) == {}, "what is unknown could not be written back"
