@@ -29,7 +29,9 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from moto.s3.models import s3_backends
 from werkzeug.test import run_wsgi_app
 
+from local.aws import bucketpolicy
 from local.aws.errors import Reply, unsupported
+from local.aws.mended import mend
 
 if TYPE_CHECKING:
     from moto.backends import SERVICE_NAMES
@@ -44,6 +46,9 @@ os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
 # AWS's own policies, such as AmazonEKSClusterPolicy, must be there to be attached.
 os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
 
+bucketpolicy.install()
+
+mend()
 _swap = threading.RLock()
 _current: list[MotoHost] = []
 _dispatcher = DomainDispatcherApplication(create_backend_app)
