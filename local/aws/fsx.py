@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from local.aws.api import operation
 from local.aws.errors import ServiceError
+from local.aws.protocol import service_model
 from local.aws.world import Context, Record
 
 __all__: list[str] = []
@@ -24,4 +25,5 @@ def update_file_system(ctx: Context, params: Record) -> Record:
     if "LustreConfiguration" in params:
         system.lustre_configuration = {**(system.lustre_configuration or {}), **params["LustreConfiguration"]}
     ctx.world.touched("fsx")
-    return {"FileSystem": {**system.to_dict()}}
+    known = service_model("fsx").shape_for("FileSystem").members
+    return {"FileSystem": {name: value for name, value in system.to_dict().items() if name in known}}

@@ -1,0 +1,89 @@
+"""What moto 5.2 lacks or forgets in services that it answers for, added to its own classes.
+
+- ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint cannot be deleted), network
+  interfaces of added and removed subnets, private DNS.
+- AddClientIDToOpenIDConnectProvider and RemoveClientIDFromOpenIDConnectProvider.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.responses import ActionResult, EmptyResult
+from moto.ec2.models.vpcs import VPCBackend
+from moto.ec2.responses.vpcs import VPCs
+from moto.ec2.utils import random_private_ip
+from moto.iam.responses import IamResponse
+
+__all__ = ["mend"]
+
+_modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
+_answer_modify_vpc_endpoint = VPCs.modify_vpc_endpoint
+
+
+def mend() -> None:
+    """Change moto's classes, once for the process."""
+    methods = (
+        (VPCBackend, "modify_vpc_endpoint", _with_routes_and_interfaces),
+        (VPCs, "modify_vpc_endpoint", _with_private_dns),
+        (IamResponse, "add_client_id_to_open_id_connect_provider", _add_client),
+        (IamResponse, "remove_client_id_from_open_id_connect_provider", _remove_client),
+    )
+    for owner, name, method in methods:
+        setattr(owner, name, method)
+
+
+def _with_routes_and_interfaces(backend: Any, vpc_id: str, **changes: Any) -> None:
+    endpoint = backend.describe_vpc_endpoints(vpc_end_point_ids=[vpc_id])[0]
+    old_tables, old_subnets = list(endpoint.route_table_ids or []), list(endpoint.subnet_ids or [])
+    _modify_vpc_endpoint(backend, vpc_id, **changes)
+    if (endpoint.vpc_endpoint_type or "").lower() == "interface":
+        _move_interfaces(backend, endpoint, old_subnets)
+    else:
+        _move_routes(backend, endpoint, old_tables)
+
+
+def _move_routes(backend: Any, endpoint: Any, before: list[str]) -> None:
+    prefix_list = endpoint.destination_prefix_list_id
+    for table in set(endpoint.route_table_ids) - set(before):
+        backend.create_route(table, None, gateway_id=endpoint.id, destination_prefix_list_id=prefix_list)
+    for table in set(before) - set(endpoint.route_table_ids):
+        backend.delete_route(table, prefix_list)
+
+
+def _move_interfaces(backend: Any, endpoint: Any, before: list[str]) -> None:
+    kept = [backend.enis[each] for each in endpoint.network_interface_ids if each in backend.enis]
+    for interface in kept:
+        if interface.subnet.id not in endpoint.subnet_ids:
+            backend.enis.pop(interface.id)
+    added = [backend.get_subnet(subnet) for subnet in endpoint.subnet_ids if subnet not in before]
+    made = [backend.create_network_interface(subnet, random_private_ip()) for subnet in added]
+    endpoint.network_interface_ids = [each.id for each in (*kept, *made) if each.id in backend.enis]
+
+
+def _with_private_dns(response: Any) -> ActionResult:
+    answer = _answer_modify_vpc_endpoint(response)
+    enabled = response._get_bool_param("PrivateDnsEnabled")  # noqa: SLF001 - moto's own way to read a parameter
+    if enabled is not None:
+        (endpoint,) = response.ec2_backend.describe_vpc_endpoints([response._get_param("VpcEndpointId")])  # noqa: SLF001
+        endpoint.private_dns_enabled = enabled
+    return answer
+
+
+def _clients(response: Any) -> tuple[list[str], str]:
+    provider = response.backend.get_open_id_connect_provider(response._get_param("OpenIDConnectProviderArn"))  # noqa: SLF001
+    return provider.client_id_list, response._get_param("ClientID")  # noqa: SLF001
+
+
+def _add_client(response: Any) -> ActionResult:
+    clients, client = _clients(response)
+    if client not in clients:
+        clients.append(client)
+    return EmptyResult()
+
+
+def _remove_client(response: Any) -> ActionResult:
+    clients, client = _clients(response)
+    if client in clients:
+        clients.remove(client)
+    return EmptyResult()
