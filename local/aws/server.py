@@ -78,11 +78,12 @@ class Endpoint:
         """Forget everything and serve `world` at the same address: clients need not be made anew."""
         with self.world.lock:
             old, self.world = self.world, world
-            old.settings.effects.stopped()
-            world.settings.effects.started(View(world))
             self._calls.clear()
             self._errors.clear()
             self._delayed = 0.0
+        # Without the lock, as effects may be reading.
+        old.settings.effects.stopped()
+        world.settings.effects.started(View(world))
         old.close()
 
     def stats(self) -> dict[str, Any]:

@@ -31,7 +31,11 @@ def governance(picture: Picture) -> Plan:
         policies = frozenset(f"policy/{key}" for key in picture.policies)
         installed = Plan((*_installed(owners), _settings(owners | policies, fair=is_fair(picture))))
     sharing = any(each["SchedulerConfig"].get("IdleResourceSharing") == "Enabled" for each in picture.policies.values())
-    return installed + _classes(picture) + queues(picture, fair=is_fair(picture), idle=sharing)
+    governed = queues(picture, fair=is_fair(picture), idle=sharing)
+    # Kueue lets go of a topology only when no flavor has it: it outlives the add-on, if need be.
+    needed = addons or any("topologyName" in item.content.get("spec", {}) for item in governed.items)
+    topology = Plan((_topology(),)) if needed else Plan()
+    return topology + installed + _classes(picture) + governed
 
 
 def is_fair(picture: Picture) -> bool:
@@ -49,10 +53,13 @@ def _classes(picture: Picture) -> Plan:
     return Plan(tuple(items))
 
 
-def _installed(owners: frozenset[str]) -> tuple[Item, ...]:
+def _topology() -> Item:
     levels = [{"nodeLabel": label} for label in (*LAYERS, "kubernetes.io/hostname")]
+    return Item(KINDS["Topology"], TOPOLOGY, {"spec": {"levels": levels}})
+
+
+def _installed(owners: frozenset[str]) -> tuple[Item, ...]:
     return (
-        Item(KINDS["Topology"], TOPOLOGY, {"spec": {"levels": levels}}, owners=owners),
         Item(KINDS["ValidatingAdmissionPolicy"], _ADMISSION, {"spec": _admission()}, owners=owners),
         Item(
             KINDS["ValidatingAdmissionPolicyBinding"],

@@ -32,6 +32,7 @@ _OWNER = "sagemaker.amazonaws.com"
 _IDLE_SECONDS = 2.0
 _BUSY_SECONDS = 0.1
 _ASK_SECONDS = 0.05
+_END_SECONDS = 3.0
 _ROLE_TURNS = 20
 # What the API server says when what is asked for can never be.
 _INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
@@ -65,7 +66,8 @@ class Worker:
         """End after the turn that runs."""
         self._stopping = True
         self._wake.set()
-        self._thread.join()
+        # An API server that hangs must not keep the endpoint from ending.
+        self._thread.join(timeout=_END_SECONDS)
 
     def wake(self) -> None:
         """Look again soon."""
@@ -92,8 +94,9 @@ class Worker:
             except OSError as error:
                 # The API server is away or refuses for now, which it says itself.
                 _log.debug("to be tried again: %s", error)
-            except Exception:  # noqa: BLE001 - a defect must not end the thread, or every change would hang without a word
+            except Exception as error:  # noqa: BLE001 - a defect must not end the thread
                 _log.exception("a turn failed")
+                self._fail(f"{type(error).__name__}: {error}; the log of part aws says where")
             self._wake.wait(pause)
             self._wake.clear()
         if self._api is not None:
@@ -105,12 +108,11 @@ class Worker:
             wishes = dict(self._wishes)
             before = self._view.picture()
         picture = with_wishes(before, wishes)
-        if not picture.eks and self._empty and not wishes:
-            return _IDLE_SECONDS
         api = self._api = self._api or Api.of_kubeconfig(self._kubeconfig, owner=_OWNER, keep=True)
-        if self._turns % _ROLE_TURNS == 0:
-            aggregate_roles(api)
-        self._turns += 1
+        left = self._control(api)
+        if not picture.eks and self._empty and not wishes:
+            # Without an EKS cluster nothing is to follow; the API server can be used for itself.
+            return _BUSY_SECONDS if left else _IDLE_SECONDS
         namespaces = {
             each["metadata"]["name"]
             for each in api.items("/api/v1/namespaces", bare=True)
@@ -120,15 +122,26 @@ class Worker:
         refused = {**plan.refused, **_foreign(api, wishes)}
         there = {name: _present(api, kind) for name, kind in KINDS.items()}
         late = self._apply(api, plan.items, refused, there)
-        left = self._prune(api, {item.path for item in plan.items}, there)
-        if not picture.eks:
+        left = self._prune(api, {item.path for item in plan.items}, there) or left
+        if any(key.startswith("eks/") and wish is None for key, wish in wishes.items()):
             left = wipe(api) or left
-        left = finish_namespaces(api) or left
-        collect_workloads(api)
         judge(api, picture)
         self._empty = not picture.eks and not left
         self._settle(wishes, refused, late, left=left)
         return _BUSY_SECONDS if late or left or self._wishes else _IDLE_SECONDS
+
+    def _control(self, api: Api) -> bool:
+        """Do what a controller manager would; say whether a namespace is still on its way out."""
+        if self._turns % _ROLE_TURNS == 0:
+            aggregate_roles(api)
+        self._turns += 1
+        collect_workloads(api)
+        return finish_namespaces(api)
+
+    def _fail(self, why: str) -> None:
+        """Let every change that waits fail, rather than wait for ever."""
+        with self._view.held():
+            self._outcomes.update({key: (wish, why) for key, wish in self._wishes.items()})
 
     def _settle(
         self, wishes: Mapping[str, Document | None], refused: Mapping[str, str], late: Collection[str], *, left: bool
@@ -154,7 +167,8 @@ class Worker:
                 if error.status in _INVALID:
                     refused.update(dict.fromkeys(item.owners, str(error)))
                 _log.debug("%s: %s", item.path, error)
-                late |= item.owners or {""}
+                # What nobody waits for and cannot be is tried again, but not in haste.
+                late |= item.owners or (set() if error.status in _INVALID else {""})
             if item.path == CONFIG_MAP and not _heeded(api):
                 late |= item.owners
         return late - refused.keys()

@@ -93,8 +93,11 @@ class Api:
         return self._said("PUT", path, document)
 
     def delete(self, path: str) -> None:
-        """Begin to delete; nothing happens if it is gone. No garbage collector would end an orphaning delete."""
-        status, text = self._ask("DELETE", f"{path}?propagationPolicy=Background")
+        """Begin to delete; nothing happens if it is gone.
+
+        No garbage collector would end an orphaning delete, and no kubelet a pod's period of grace.
+        """
+        status, text = self._ask("DELETE", f"{path}?propagationPolicy=Background&gracePeriodSeconds=0")
         if status >= http.client.BAD_REQUEST and status != http.client.NOT_FOUND:
             raise RefusedError(_reason("DELETE", path, status, text), status=status)
 

@@ -119,15 +119,24 @@ def api(instance):
 
 
 @pytest.fixture(scope="session")
-def environment(aws):
-    """A network, roles, and EKS cluster `kube`."""
+def built(aws):
+    """A network, roles, and EKS cluster `kube`, made once."""
     return Environment(aws, client=aws.client)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
+def environment(built):
+    """What is built; EKS cluster `kube` is made again if a test has taken it away."""
+    if "kube" not in built.eks.list_clusters()["clusters"]:
+        built.eks_arn = built.make_eks("kube")
+    return built
+
+
+@pytest.fixture
 def cluster(environment, api):
-    """A HyperPod cluster `train` of 11 ml.c5.2xlarge, and its ARN."""
-    groups = [environment.group("cpu", 11, InstanceType="ml.c5.2xlarge")]
-    arn = environment.make_cluster(InstanceGroups=groups, ClusterRole=environment.karpenter_role)
-    eventually(lambda: len(api.items("/api/v1/nodes")) == 11, "all nodes are registered")
-    return arn
+    """A HyperPod cluster `train` of 11 ml.c5.2xlarge, made if it is not there, and its ARN."""
+    if not environment.sm.list_clusters()["ClusterSummaries"]:
+        groups = [environment.group("cpu", 11, InstanceType="ml.c5.2xlarge")]
+        environment.make_cluster(InstanceGroups=groups, ClusterRole=environment.karpenter_role)
+        eventually(lambda: len(api.items("/api/v1/nodes")) == 11, "all nodes are registered")
+    return environment.describe()["ClusterArn"]
