@@ -9,6 +9,7 @@ __all__ = ["POLICIES"]
 
 _CLUSTER: Final = "aws:eks/cluster:Cluster"
 _ADDON: Final = "aws:eks/addon:Addon"
+_RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 # EKS user guide, "Send control plane logs to CloudWatch Logs".
 _LOGS: Final = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _OPEN: Final = ("0.0.0.0/0", "::/0")
@@ -75,6 +76,14 @@ def _pinned(addon: Resource, settings: Settings) -> Judgement:
         )
 
 
+def _chart_pinned(release: Resource, _settings: Settings) -> Judgement:
+    chart, repository = str(release.get("chart")), release.peek("repositoryOpts.repo")
+    # A chart in a folder is what that folder holds; one from a repository is what stands there today.
+    fetched = repository is not None or chart.startswith(("oci://", "http://", "https://"))
+    if fetched and release.peek("version") is None:
+        yield Violation(f"{release.name} takes the newest version of the chart {chart}", "Pin its version.")
+
+
 POLICIES = (
     Policy(
         name="eks-endpoint-not-open",
@@ -109,5 +118,11 @@ POLICIES = (
         types=(_ADDON,),
         judge=_pinned,
         parameters=(_UNPINNED,),
+    ),
+    Policy(
+        name="helm-charts-pinned",
+        description="A Helm release from a repository has a pinned version.",
+        types=(_RELEASE,),
+        judge=_chart_pinned,
     ),
 )

@@ -196,6 +196,13 @@ def _inside() -> dict[str, Resource]:
                 "limits": {"nvidia.com/gpu": "16"},
             },
         ),
+        "release": resource(
+            "kubernetes:helm.sh/v3:Release",
+            "keda",
+            chart="keda",
+            version="2.17.2",
+            repositoryOpts={"repo": "https://charts.example"},
+        ),
         "entry": resource(
             "aws:eks/accessEntry:AccessEntry",
             "john",

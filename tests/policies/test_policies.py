@@ -69,6 +69,7 @@ MUTATIONS = [
     ("eks-access-entries", "eks", "accessConfig", ABSENT, "authenticationMode CONFIG_MAP", {}),
     ("eks-access-entries", "eks", "accessConfig.authenticationMode", "API_AND_CONFIG_MAP", "API_AND_CONFIG_MAP", {}),
     ("eks-addons-pinned", "addon", "addonVersion", ABSENT, "vpc-cni has no addonVersion", {}),
+    ("helm-charts-pinned", "release", "version", ABSENT, "keda takes the newest version of the chart keda", {}),
     ("iam-no-wildcard-action", "role_policy", "policy", document(allow("s3:*", "arn:aws:s3:::b/*")),
      "nodes allows s3:*", {}),
     ("iam-no-wildcard-action", "role", "inlinePolicies", [{"policy": document(allow("*", "*", Sid="All"))}],
