@@ -15,8 +15,6 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
     A stack that comes takes nothing from anybody, and the shared pool is nobody's: what its shrinking takes from
     others is in what they may borrow.
     """
-    if diff.before is None:
-        return ()
     found = [loss for team in diff.teams if not team.is_shared_pool for loss in _team(team)]
     order = ("queue", "guarantee", "elastic quota", "borrowable", "weight", "access")
     return tuple(

@@ -1,0 +1,168 @@
+"""What the review watches, who it says loses, and how it judges: one change a test."""
+
+import pytest
+
+from hpkit.review.model import Preview, PreviewStep
+from hpkit.review.rows import loss_line, setting_lines, unknown_lines
+from tests.builders import group, organization, team, text_of
+from tests.review.builders import review_of
+
+ROW = {"instanceType": "ml.g5.12xlarge", "count": 2}
+EXISTING = {
+    "vpcId": "vpc-0123456789abcdef0",
+    "subnets": {"us-west-2a": "subnet-0123456789abcdef0"},
+    "securityGroupIds": ["sg-0123456789abcdef0"],
+}
+
+
+def reviewed(base, head, **more):
+    (stack,) = review_of(text_of(base), text_of(head), **more).stacks
+    return stack
+
+
+def cautions(base, head):
+    return {each.code: each for each in reviewed(base, head).cautions}
+
+
+def of(environment=None, **more):
+    return organization(environment=environment, **more)
+
+
+def shares(*, ada=2, bob=2, lend="LendAndBorrow", limit=100, weight=50, idle="Disabled"):
+    return organization(
+        teams=[
+            team("ada", sharing={"strategy": "LendAndBorrow", "borrowLimit": limit}, fairShareWeight=weight),
+            team("bob", sharing={"strategy": lend}),
+        ],
+        allocations={"ada": [{**ROW, "count": ada}], "bob": [{**ROW, "count": bob}]},
+        top={"clusterPolicy": {"idleResourceSharing": idle}},
+    )
+
+
+def test_borrowing_that_ends_by_the_borrowers_own_limit_is_no_dependency():
+    assert "borrowing" not in cautions(shares(limit=100), shares(limit=50))
+
+
+def test_borrowing_that_ends_because_another_lends_less_is_one():
+    found = cautions(shares(bob=2), shares(bob=1))["borrowing"]
+    assert "bob lends 2 → 1" in found.message
+    assert "(ada 2 → 1)" in found.message
+
+
+def test_a_quota_that_shrinks_with_its_own_limit_while_another_lends_less_is_still_no_dependency():
+    # ada's limit falls to 1 with her quota, and bob still lends 1: nothing of hers depended on what he lent.
+    assert "borrowing" not in cautions(shares(ada=2, bob=2), shares(ada=1, bob=1))
+
+
+def test_the_shared_pool_is_nobodys_loss():
+    pool = {"governance": {"allocations": {"ada": [ROW]}, "sharedPool": {}}}
+    more = {"governance": {"allocations": {"ada": [{**ROW, "count": 3}]}, "sharedPool": {}}}
+    stack = reviewed(of(pool, teams=[team("ada")]), of(more, teams=[team("ada")]))
+    assert "shared" not in {loss.team for loss in stack.losses}
+
+
+def test_less_weight_is_a_loss():
+    stack = reviewed(shares(weight=50), shares(weight=20))
+    assert [loss_line(loss) for loss in stack.losses] == ["ada: weight 50 → 20"]
+    assert stack.verdict == "attention"
+
+
+def test_a_new_borrow_limit_is_said():
+    stack = reviewed(shares(limit=100), shares(limit=50))
+    (ada,) = [each for each in stack.diff.teams if each.name == "ada"]
+    assert list(setting_lines(ada)) == ["ada: borrowLimit 100 % → 50 %"]
+
+
+def test_a_region_replaces_everything():
+    head = of({"region": "us-east-1"})
+    assert {"replace-cluster", "replace-eks", "replace-vpc"} <= set(cautions(of(), head))
+
+
+def test_a_found_vpc_in_place_of_a_made_one_replaces_what_is_in_it():
+    found = cautions(of(), of({"network": {"existing": EXISTING}}))
+    assert "vpc created → vpc-0123456789abcdef0" in found["replace-vpc"].message
+    assert found["replace-cluster"].verdict == "blocked"
+
+
+def test_other_security_groups_replace_the_cluster_and_nothing_else():
+    other = {**EXISTING, "securityGroupIds": ["sg-0fedcba9876543210"]}
+    found = cautions(of({"network": {"existing": EXISTING}}), of({"network": {"existing": other}}))
+    assert "sg-0123456789abcdef0 → sg-0fedcba9876543210" in found["replace-cluster"].message
+    assert not {"replace-vpc", "replace-eks"} & set(found)
+
+
+def test_a_found_eks_cluster_in_place_of_a_made_one_replaces_the_hyperpod_cluster():
+    found = cautions(of(), of({"eks": {"version": "1.33", "existing": {"name": "shared"}}}))
+    assert "cluster created → shared" in found["replace-eks"].message
+    assert "its EKS cluster" in found["replace-cluster"].message
+    assert "replace-vpc" not in found
+
+
+def test_a_group_may_change_its_type_when_the_whole_cluster_is_new():
+    base = of(groups=[group("gpu", "ml.g5.12xlarge", 4)])
+    head = of(groups=[group("gpu", "ml.g5.48xlarge", 4)])
+    assert "refused" in cautions(base, head)
+    head["environments"]["dev"]["cluster"]["name"] = "other"
+    assert "refused" not in cautions(base, head)
+
+
+def autoscaled(limit, count):
+    autoscaling = {
+        "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
+        "nodePools": [{"name": "pool", "nodeClass": "burst", "limits": {"nodes": str(limit)}}],
+    }
+    return organization(
+        teams=[team("ada")],
+        groups=[group("gpu", "ml.g5.12xlarge", 4), group("burst", "ml.g5.8xlarge", 0)],
+        allocations={"ada": [{"instanceType": "ml.g5.8xlarge", "count": count, "elastic": True}]},
+        environment={"autoscaling": autoscaling},
+    )
+
+
+@pytest.mark.parametrize(("limit", "watched"), [(6, False), (5, False), (4, True)])
+def test_a_lower_limit_is_watched_only_where_elastic_quota_no_longer_fits(limit, watched):
+    # The allocations stand in governance, which organization() fills; autoscaling is beside it.
+    assert ("limit-below-elastic" in cautions(autoscaled(8, 5), autoscaled(limit, 5))) is watched
+
+
+def test_a_new_warning_asks_for_attention_and_an_old_one_does_not():
+    # Two of four nodes are reserved by nobody and lent by nothing: CAP005.
+    whole, half = shares(ada=2, bob=2), shares(ada=2, bob=0)
+    half["environments"]["dev"]["governance"]["allocations"].pop("bob")
+    stack = reviewed(half, half)
+    assert [each.rule for each in stack.findings.remaining] == ["CAP005"]
+    assert stack.verdict == "ok"
+    assert "1 new warning" in reviewed(whole, half).reasons
+
+
+def test_a_fault_with_other_numbers_is_the_same_fault_and_a_second_one_is_new():
+    one, more = shares(ada=5, bob=2), shares(ada=6, bob=2)
+    stack = reviewed(one, more)
+    assert [each.rule for each in stack.findings.remaining] == ["CAP001"]
+    assert stack.findings.new == ()
+    assert stack.findings.fixed == ()
+
+
+def test_of_two_faults_at_one_place_the_one_that_is_mended_is_told_by_its_words():
+    both = shares()
+    both["teams"][0]["sharing"] = {"strategy": "Lend", "borrowLimit": 600}
+    half = shares()
+    half["teams"][0]["sharing"] = {"strategy": "Lend", "borrowLimit": 60}
+    (file,) = review_of(text_of(both), text_of(half)).files
+    assert {each.rule for each in file.findings.fixed} == {"GOV002"}
+    assert {each.rule for each in file.findings.remaining} == {"GOV001"}
+
+
+def test_a_preview_that_fails_blocks_and_one_that_replaces_asks_for_attention():
+    steps = (PreviewStep("replace", "aws:ec2/vpc:Vpc", "net", "urn:x", ("cidrBlock",)),)
+    failed = reviewed(of(), of(), previews={"acme-dev": Preview((), 3, ("no room for it",))})
+    assert (failed.verdict, failed.reasons) == ("blocked", ("the preview fails: no room for it",))
+    replacing = reviewed(of(), of(), previews={"acme-dev": Preview(steps, 3, ())})
+    assert (replacing.verdict, replacing.reasons) == ("attention", ("the preview replaces 1 resource",))
+    assert reviewed(of(), of(), previews={"acme-dev": Preview((), 3, ())}).verdict == "ok"
+
+
+def test_a_pool_without_a_limit_is_named_beside_the_cost():
+    free = autoscaled(8, 5)
+    free["environments"]["dev"]["autoscaling"]["nodePools"][0]["limits"] = {}
+    assert "no limit: NodePool pool" in list(unknown_lines(reviewed(free, free)))
