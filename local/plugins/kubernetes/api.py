@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from kubernetes.client import Configuration
 from urllib3.exceptions import HTTPError
 
 from local.plugins.kubernetes.access import Access
@@ -66,6 +67,12 @@ class Api:
     def namespace(self) -> str:
         """The namespace of objects that name none."""
         return self._access.namespace
+
+    @property
+    def configuration(self) -> Configuration:
+        """How the API server is reached."""
+        configuration: Configuration = self._access.client.configuration
+        return configuration
 
     def kind(self, task: Task, api_version: str, name: str) -> Kind | None:
         """Return a kind; None if the API server does not serve it (any more, or yet)."""

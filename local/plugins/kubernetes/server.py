@@ -15,6 +15,7 @@ from local.plugins.kubernetes.api import Api
 from local.plugins.kubernetes.cluster import Cluster
 from local.plugins.kubernetes.diff import Change, changes, deletes_first, replaces
 from local.plugins.kubernetes.foresight import foreseen
+from local.plugins.kubernetes.helm import Helm
 from local.plugins.kubernetes.invokes import invoke
 from local.plugins.kubernetes.objects import (
     Ref,
@@ -57,7 +58,7 @@ class KubernetesServicer(PluginServicer):
 
     @property
     def _release(self) -> Release:
-        return Release(self._cluster)
+        return Release(self._cluster, Helm(self._cluster.api.configuration))
 
     def _task(self, request: Any) -> Task:
         return Task(request.urn, getattr(request, "timeout", 0.0) or _SECONDS, self.cancelled, self.log)

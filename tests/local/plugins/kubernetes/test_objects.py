@@ -248,7 +248,8 @@ def test_a_job_is_not_waited_for_and_says_so(plugin):
     plugin.delete("batch/v1:Job", "train", found, outputs)
 
 
-def test_a_release_is_recorded_and_says_so(plugin, api):
+def test_a_release_is_recorded_where_there_is_no_helm(plugin, api, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
     release = {"chart": "HyperPodHelmChart", "version": "1.0.0", "values": {"a": {"b": 1}}, "name": "hyperpod"}
     found, inputs, outputs = plugin.create(RELEASE, "r", release)
     assert found == "default/hyperpod"
