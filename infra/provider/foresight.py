@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import Final
 
 from provider.rows import WHOLE, Measure, Rows, filled, grown, total
 
 __all__ = ["Outlook", "foreseen", "missing", "overtaken", "stuck", "unbounded"]
+
+_SHOWN: Final = 8
+# The engine names a resource only when it has a place for the one before (`--parallel`, four times the processors):
+# so many growing quotas in a row keep it from ever naming those that shrink. A preview has the same order and places.
+_OR_LATE: Final = " (or names only after more growing quotas than Pulumi changes at once)"
+_PLACES: Final = "if it is to shrink in this run, declare it before those that grow, or give `--parallel` more places"
 
 
 @dataclass(frozen=True)
@@ -54,11 +61,16 @@ def foreseen(outlook: Outlook, name: str, *, old: Rows, new: Rows) -> str | None
     if not holders:
         return None
     return (
-        f"The quota {name!r} grows ({', '.join(map(str, sorted(rising)))}) while {', '.join(holders)}, which this "
-        f"program does not declare, {'holds' if len(holders) == 1 else 'hold'} some. If this run deletes "
-        f"{'it' if len(holders) == 1 else 'them'}, that comes only after the growth, and what is reserved may pass "
-        "what the cluster has. What to do: remove what is to go in a `pulumi up` of its own first."
+        f"The quota {name!r} grows ({', '.join(map(str, sorted(rising)))}) while {_some(holders)}, which this "
+        f"program does not declare{_OR_LATE}, {'holds' if len(holders) == 1 else 'hold'} some. If this run takes some "
+        "of that away, it is after the growth, and what is reserved may pass what the cluster has. What to do: remove "
+        f"what is to go in a `pulumi up` of its own first; {_PLACES}."
     )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
 
 
 def _holders(outlook: Outlook, measures: Set[Measure]) -> list[str]:
@@ -79,9 +91,9 @@ def _no_room(lacking: Rows, outlook: Outlook, name: str) -> str:
             "more than the cluster has. What to do: shrink one of them, or add instances."
         )
     return (
-        f"The quota {name!r} will find no room ({few} too few): it is held by {', '.join(holders)}, which "
-        "this program does not declare, and Pulumi deletes only after it has updated. What to do: remove "
-        f"{'it' if len(holders) == 1 else 'them'} in a `pulumi up` of its own first, then let this one grow."
+        f"The quota {name!r} will find no room ({few} too few): it is held by {_some(holders)}, which this program "
+        f"does not declare{_OR_LATE}, and Pulumi deletes only after it has updated. What to do: remove "
+        f"{'it' if len(holders) == 1 else 'them'} in a `pulumi up` of its own first, then let this one grow; {_PLACES}."
     )
 
 
@@ -94,12 +106,12 @@ def stuck(lacking: Rows, used: Rows, outlook: Outlook, name: str) -> str:
         ]
         parts.append(
             f"{measure.kind}: {number:g} instance(s) too few; the cluster has {outlook.capacity[measure.kind]}, others "
-            f"hold {used.get(measure, 0):g} ({', '.join(holders) or 'changes under way'})"
+            f"hold {used.get(measure, 0):g} ({_some(holders) or 'changes under way'})"
         )
     return (
         f"There is no room for quota {name!r} and no known change will make some. {'; '.join(parts)}. What to do: "
         "shrink one of these quotas first, or add instances. Pulumi deletes only after it has updated: a quota that "
-        "is to go must go in a `pulumi up` of its own, before the others grow."
+        f"is to go must go in a `pulumi up` of its own, before the others grow; {_PLACES}."
     )
 
 

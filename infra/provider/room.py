@@ -48,8 +48,13 @@ class _Cluster:
     bookings: dict[str, _Booking] = field(default_factory=dict)
     shrinks: Shrinks = field(default_factory=Shrinks)
     declared: dict[str, Rows] = field(default_factory=dict)
-    began: float = field(default_factory=time.monotonic)
+    named: float = field(default_factory=time.monotonic)
     resized: bool = False
+
+    def declare(self, name: str, rows: Rows) -> None:
+        """Take note of what the program wants, and of when it was last heard."""
+        self.declared[name] = rows
+        self.named = time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class Room:
         not named by then will be deleted by this run, or is another program's; its room is not free in time.
         """
         cluster = self._cluster(arn)
-        cluster.declared[name] = new
+        cluster.declare(name, new)
         if not grown(old, new):
             return None
         capacity = self._capacity(task, arn)
@@ -120,7 +125,7 @@ class Room:
 
     def declare(self, arn: str, name: str, *, new: Rows) -> None:
         """Take note, at diff time, of what the program wants."""
-        self._cluster(arn).declared[name] = new
+        self._cluster(arn).declare(name, new)
 
     def announce(
         self, arn: str, name: str, *, old: Rows, new: Rows, resource: str, give: Callable[[Task], object]
@@ -156,7 +161,8 @@ class Room:
     def reserve(self, task: Task, arn: str, name: str, *, old: Rows, new: Rows) -> Iterator[None]:
         """Hold room for a change from `old` to `new` while it runs; growing waits until there is some."""
         cluster = self._cluster(arn)
-        cluster.declared.setdefault(name, new)
+        if name not in cluster.declared:
+            cluster.declare(name, new)
         if grown(old, new):
             cluster.shrinks.land(name)  # whatever it gave is given; two that wait must not wait for each other
             booking = self._await_room(task, arn, name, old=old, new=new)
@@ -259,9 +265,9 @@ def _book(
 
 
 def _unnamed(cluster: _Cluster, seen: Quotas) -> bool:
-    """Whether the run is so young that a live quota may still be announced."""
-    young = time.monotonic() < cluster.began + _FORESIGHT
-    return young and any(entry["Name"] not in cluster.declared for entry in seen.value)
+    """Whether the engine is still naming quotas, so that a live one may yet be announced."""
+    naming = time.monotonic() < cluster.named + _FORESIGHT
+    return naming and any(entry["Name"] not in cluster.declared for entry in seen.value)
 
 
 def _live(seen: Quotas) -> dict[str, Rows]:

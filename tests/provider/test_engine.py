@@ -1,119 +1,12 @@
 """The plugin under the real Pulumi engine: up, no change, edits, refresh, import, destroy."""
 
-import json
-import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
-
 import pytest
 
-from hpkit.errors import ToolError
 from local.aws.testing import running_endpoint
-from local.toolchain import tool_path
 from tests.local.aws.conftest import Cloud
+from tests.provider.project import GOVERNANCE, Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
-
-ROOT = Path(__file__).parents[2]
-PROGRAM = """
-import json
-from pathlib import Path
-
-from hpkit.resources import Cluster, ClusterSchedulerConfig, ComputeQuota
-
-spec = json.loads(Path("spec.json").read_text())
-cluster = Cluster("train", **spec["cluster"])
-for name, quota in spec["quotas"].items():
-    ComputeQuota(name, name=name, cluster_arn=cluster.cluster_arn, **quota)
-if spec["policy"]:
-    ClusterSchedulerConfig("policy", name="policy", cluster_arn=cluster.cluster_arn, scheduler_config=spec["policy"])
-"""
-
-
-class Project:
-    """A Pulumi project in a folder of its own, with its own state."""
-
-    def __init__(self, folder, endpoint, cloud):
-        try:
-            tools = [tool_path(name).parent for name in ("pulumi", "pulumi-language-python")]
-        except ToolError as error:
-            pytest.skip(str(error))
-        self.folder, self.cloud = folder, cloud
-        plugin = {"name": "hyperpod", "path": str(ROOT / "infra" / "provider")}
-        runtime = {"name": "python", "options": {"virtualenv": str(Path(sys.prefix))}}
-        project = {"name": "hpkit", "runtime": runtime, "plugins": {"providers": [plugin]}}
-        (folder / "Pulumi.yaml").write_text(json.dumps(project))
-        (folder / "__main__.py").write_text(textwrap.dedent(PROGRAM))
-        (folder / "state").mkdir()
-        self.environment = {
-            **os.environ,
-            "PATH": os.pathsep.join([*map(str, tools), str(Path(sys.prefix) / "bin"), os.environ["PATH"]]),
-            "PULUMI_HOME": str(folder / "home"),
-            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
-            "PULUMI_CONFIG_PASSPHRASE": "local",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-        }
-        self.run("stack", "init", "dev")
-        self.run("config", "set", "hyperpod:region", "us-west-2")
-        self.run("config", "set", "hyperpod:endpoint", endpoint.url)
-        self.spec = self.first_spec()
-
-    def first_spec(self):
-        cloud = self.cloud
-        group = {
-            "instanceGroupName": "gpu",
-            "instanceType": "ml.g5.12xlarge",
-            "instanceCount": 4,
-            "executionRole": cloud.node_role,
-            "lifeCycleConfig": {"sourceS3Uri": "s3://sagemaker-scripts", "onCreate": "on_create.sh"},
-        }
-        quotas = {
-            team: {
-                "compute_quota_config": {"computeQuotaResources": [{"instanceType": "ml.g5.12xlarge", "count": count}]},
-                "compute_quota_target": {"teamName": team, "fairShareWeight": 10},
-            }
-            for team, count in (("john", 3), ("smith", 1))
-        }
-        return {
-            "cluster": {
-                "cluster_name": "train",
-                "instance_groups": [group],
-                "vpc_config": {"securityGroupIds": [cloud.sg], "subnets": cloud.subnets},
-                "orchestrator": {"eks": {"clusterArn": cloud.eks_arn}},
-                "node_provisioning_mode": "Continuous",
-                "node_recovery": "Automatic",
-            },
-            "quotas": quotas,
-            "policy": {"priorityClasses": [{"name": "training", "weight": 80}], "fairShare": "Enabled"},
-        }
-
-    def run(self, *arguments, check=True):
-        command = ["pulumi", *arguments, "--non-interactive"]
-        result = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=300
-        )
-        assert "Traceback" not in result.stdout + result.stderr
-        assert not check or result.returncode == 0, result.stdout + result.stderr
-        return result
-
-    def write(self):
-        (self.folder / "spec.json").write_text(json.dumps(self.spec))
-
-    def preview(self):
-        """Return operation by resource name, `same` left out."""
-        self.write()
-        steps = json.loads(self.run("preview", "--json").stdout)["steps"]
-        named = {step["urn"].rpartition("::")[2]: step["op"] for step in steps}
-        return {name: op for name, op in named.items() if op != "same"}
-
-    def up(self):
-        self.write()
-        return self.run("up", "--yes", "--skip-preview")
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +21,7 @@ def test_up_then_no_change(project):
     wanted = project.spec
     project.spec = {**wanted, "quotas": {}, "policy": None}
     project.up()
-    project.cloud.eks.create_addon(clusterName="kube", addonName="amazon-sagemaker-hyperpod-taskgovernance")
+    project.cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
     project.spec = wanted
     assert project.preview() == {"john": "create", "smith": "create", "policy": "create"}
     project.up()

@@ -1,0 +1,154 @@
+"""Many quotas, and random programs, under the real Pulumi engine: live is what was declared, and never too much."""
+
+import random
+
+import pytest
+
+from local.aws.testing import running_endpoint
+from provider.rows import Measure
+from tests.local.aws.conftest import Cloud
+from tests.provider.project import GOVERNANCE, TYPE, Ledger, Project
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+TEAMS = 200
+CAPACITY = 300
+WHOLE = Measure(TYPE, "Count")
+FRACTION = Measure(TYPE, "Accelerators")
+EACH = 4  # accelerators of an instance
+
+
+class Watched:
+    """A project on an endpoint that tells every moment's sum."""
+
+    def __init__(self, folder, endpoint, ledger, *, nodes):
+        self.endpoint, self.ledger, self.cloud = endpoint, ledger, Cloud(endpoint)
+        self.project = Project(folder, endpoint, self.cloud)
+        self.project.spec["cluster"]["instance_groups"][0]["instanceCount"] = nodes
+        self.declare({}, policy=None)
+        self.project.up()
+        self.cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
+
+    def declare(self, rows, **more):
+        quotas = {
+            team: {
+                "compute_quota_config": {"computeQuotaResources": [{"instanceType": TYPE, **row}]},
+                "compute_quota_target": {"teamName": team, "fairShareWeight": 10},
+            }
+            for team, row in rows.items()
+        }
+        self.project.spec = {**self.project.spec, "quotas": quotas, **more}
+
+    def live(self):
+        pages = self.cloud.sm.get_paginator("list_compute_quotas").paginate()
+        entries = [entry for page in pages for entry in page["ComputeQuotaSummaries"]]
+        assert {entry["Status"] for entry in entries} <= {"Created", "Updated"}
+        return {entry["Name"]: entry["ComputeQuotaConfig"]["ComputeQuotaResources"][0] for entry in entries}
+
+    def counts(self, key="Count"):
+        return {name: row[key] for name, row in self.live().items() if key in row}
+
+
+@pytest.fixture
+def watched(tmp_path, request):
+    ledger = Ledger()
+    with running_endpoint(effects=ledger) as endpoint:
+        yield Watched(tmp_path, endpoint, ledger, nodes=request.param)
+
+
+@pytest.mark.parametrize("watched", [CAPACITY], indirect=True)
+def test_two_hundred_quotas_converge_under_throttles_and_never_pass_the_capacity(watched):
+    watched.endpoint.set_faults({"throttle": "0.2", "slow-update": "0.05@quota", "slow-create": "0.05@quota"})
+    teams = [f"team-{number:03}" for number in range(TEAMS)]
+    # The half that grows is named first: it waits in all its places while the engine names the half that shrinks.
+    first = {team: 1 if index < TEAMS // 2 else 2 for index, team in enumerate(teams)}
+    second = {team: 3 - count for team, count in first.items()}
+    for declared in (first, second):
+        watched.ledger.begin()
+        watched.declare({team: {"count": count} for team, count in declared.items()})
+        watched.project.up("--parallel", str(TEAMS))
+        watched.endpoint.set_faults({"throttle": None})
+        assert watched.counts() == declared
+        watched.endpoint.set_faults({"throttle": "0.2"})
+        sums = [live[WHOLE] for live in watched.ledger.moments]
+        assert len(sums) >= TEAMS
+        assert max(sums) == CAPACITY == sum(declared.values())
+
+
+def random_program(dice, before, capacity):
+    """Rows by team: each team keeps its measure, and nobody counts on what only a deletion frees."""
+    teams = dice.sample(["ada", "bob", "cyd", "dee", "eve"], dice.randint(2, 5))
+    left = capacity * EACH - sum(weight(row) for team, row in before.items() if team not in teams)
+    rows = {}
+    for team in teams:
+        if team in ("ada", "bob"):
+            rows[team] = {"accelerators": dice.randint(0, left)}
+        else:
+            rows[team] = {"count": dice.randint(0, left // EACH)}
+        left -= weight(rows[team])
+    return rows
+
+
+def weight(row):
+    return row.get("accelerators", 0) + EACH * row.get("count", 0)
+
+
+def random_cluster(dice, spec):
+    group = {**spec["instance_groups"][0]}
+    labels = {"acme.example/pool": dice.choice(["a", "b"])} if dice.random() < 0.6 else {}
+    group["kubernetesConfig"] = {"labels": labels}
+    spare = {
+        **group,
+        "instanceGroupName": "spare",
+        "instanceType": "ml.c5.2xlarge",
+        "instanceCount": dice.randint(1, 3),
+    }
+    return {**spec, "instance_groups": [group, spare] if dice.random() < 0.5 else [group]}
+
+
+def model(spec):
+    """What a program declares, as the service tells it."""
+    groups = {
+        group["instanceGroupName"]: (group["instanceCount"], group["kubernetesConfig"]["labels"])
+        for group in spec["cluster"]["instance_groups"]
+    }
+    rows = {name: quota["compute_quota_config"]["computeQuotaResources"][0] for name, quota in spec["quotas"].items()}
+    return groups, {name: weight(row) for name, row in rows.items()}, spec["policy"] and spec["policy"]["fairShare"]
+
+
+def live_model(watched):
+    sm = watched.cloud.sm
+    groups = {
+        group["InstanceGroupName"]: (
+            group["TargetCount"],
+            group.get("KubernetesConfig", {}).get("DesiredLabels", {}),
+        )
+        for group in watched.cloud.describe()["InstanceGroups"]
+    }
+    rows = {name: row.get("Accelerators", 0) + EACH * row.get("Count", 0) for name, row in watched.live().items()}
+    policies = [
+        sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=entry["ClusterSchedulerConfigId"])
+        for entry in sm.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"]
+    ]
+    shares = [policy["SchedulerConfig"]["FairShare"] for policy in policies]
+    return groups, rows, shares[0] if shares else None
+
+
+@pytest.mark.parametrize("watched", [8], indirect=True)
+def test_random_programs_one_after_the_other_each_end_as_declared(watched):
+    dice = random.Random(11)  # noqa: S311 - repeatable programs, no secret
+    watched.endpoint.set_faults({"throttle": "0.1", "slow-update": "0.1@quota"})
+    rows = {}
+    for _ in range(6):
+        rows = random_program(dice, rows, 8)
+        shares = dice.choice([None, "Enabled", "Disabled"])
+        policy = shares and {"priorityClasses": [{"name": "training", "weight": 80}], "fairShare": shares}
+        watched.ledger.begin()
+        watched.declare(rows, policy=policy, cluster=random_cluster(dice, watched.project.spec["cluster"]))
+        watched.project.up()
+        watched.endpoint.set_faults({"throttle": None})
+        assert live_model(watched) == model(watched.project.spec)
+        watched.endpoint.set_faults({"throttle": "0.1"})
+        reserved = [live.get(FRACTION, 0) + EACH * live.get(WHOLE, 0) for live in watched.ledger.moments]
+        assert max(reserved, default=0) <= 8 * EACH
+    assert watched.project.preview() == {}
