@@ -33,7 +33,6 @@ _IDLE_SECONDS = 2.0
 _BUSY_SECONDS = 0.1
 _ASK_SECONDS = 0.05
 _END_SECONDS = 3.0
-_ROLE_TURNS = 20
 # What the API server says when what is asked for can never be.
 _INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
 
@@ -53,7 +52,7 @@ class Worker:
         self._outcomes: dict[str, tuple[Document | None, str]] = {}
         self._applied: dict[str, tuple[str, object]] = {}
         self._empty = False
-        self._turns = 0
+        self._roles: dict[str, str] = {}
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="effects", daemon=True)
@@ -132,9 +131,10 @@ class Worker:
 
     def _control(self, api: Api) -> bool:
         """Do what a controller manager would; say whether a namespace is still on its way out."""
-        if self._turns % _ROLE_TURNS == 0:
+        roles = {path: metadata["resourceVersion"] for path, metadata in _present(api, KINDS["ClusterRole"]).items()}
+        if roles != self._roles:
             aggregate_roles(api)
-        self._turns += 1
+            self._roles = roles
         collect_workloads(api)
         return finish_namespaces(api)
 
