@@ -144,13 +144,14 @@ def test_a_fault_with_other_numbers_is_the_same_fault_and_a_second_one_is_new():
 
 
 def test_of_two_faults_at_one_place_the_one_that_is_mended_is_told_by_its_words():
-    both = shares()
-    both["teams"][0]["sharing"] = {"strategy": "Lend", "borrowLimit": 600}
-    half = shares()
-    half["teams"][0]["sharing"] = {"strategy": "Lend", "borrowLimit": 60}
+    # Both environments fire CAP006 at the team's one borrowLimit; in dev, bob then has enough to lend.
+    both = shares(ada=3, bob=1)
+    both["environments"]["prod"] = shares(ada=3, bob=1)["environments"]["dev"]
+    half = shares(ada=2, bob=2)
+    half["environments"]["prod"] = both["environments"]["prod"]
     (file,) = review_of(text_of(both), text_of(half)).files
-    assert {each.rule for each in file.findings.fixed} == {"GOV002"}
-    assert {each.rule for each in file.findings.remaining} == {"GOV001"}
+    assert ["in dev" in each.message for each in file.findings.fixed] == [True]
+    assert ["in prod" in each.message for each in file.findings.remaining] == [True]
 
 
 def test_a_preview_that_fails_blocks_and_one_that_replaces_asks_for_attention():

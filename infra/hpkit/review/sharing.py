@@ -35,7 +35,7 @@ def _borrowing(diff: PlanDiff) -> Iterator[Caution]:
                 if idle.changed
                 else f"unreserved {arrow(quantity(change.unreserved.before), quantity(change.unreserved.after))}"
             )
-        if victims and causes:
+        if victims:
             said = [
                 f"{team.name} {arrow(quantity(share.borrowable.before), quantity(share.borrowable.after))}"
                 for team, share in victims
