@@ -2,18 +2,21 @@
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 
 from local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.policies.builders import LISTED_TAGS
-from tests.provider.test_engine import ROOT, Project
+from tests.provider.project import Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json
+from pathlib import Path
 from pathlib import Path
 
 import pulumi
@@ -108,9 +111,10 @@ def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
 
 def test_a_remedy_changes_what_is_made(project):
     project.spec["cluster"]["node_recovery"] = "None"
-    said, passed = project.police()
+    said, passed = project.police({}, "up", "--yes", "--skip-preview")
     assert not passed
     assert "nodeRecovery None" in said
+    assert project.cloud.sm.list_clusters()["ClusterSummaries"] == [], "the violation came before the cluster"
     project.spec["cluster"]["tags"] = []
     project.spec["quotas"] = {}
     tags = {each["key"]: each["value"] for each in LISTED_TAGS}
