@@ -12,12 +12,11 @@ from provider.values import Props
 __all__ = ["TAGS", "found", "specifications"]
 
 
-def _change(call: Calls, resource_id: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-    target = live.get("securityGroupRuleId") or live.get("allocationId") or resource_id
+def _change(call: Calls, resource_id: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
     if changed:
-        call("CreateTags", Resources=[target], Tags=tag_list(changed))
+        call("CreateTags", Resources=[resource_id], Tags=tag_list(changed))
     if dropped:
-        call("DeleteTags", Resources=[target], Tags=[{"Key": key} for key in dropped])
+        call("DeleteTags", Resources=[resource_id], Tags=[{"Key": key} for key in dropped])
 
 
 TAGS: Final = Tagging(_change, "CreateTags DeleteTags")

@@ -217,6 +217,5 @@ KINDS: Final = (
         outputs=("arn",),
         tagging=Tagging(_tag_provider, "TagOpenIDConnectProvider UntagOpenIDConnectProvider"),
         identity=("url",),
-        note="the local endpoint cannot change `clientIdLists`",
     ),
 )

@@ -75,7 +75,8 @@ def _updating() -> Update:
         new = change.new
         wanted = {
             "IpProtocol": new["ipProtocol"],
-            **_ports(new),
+            # EC2's words for every port, which go with every protocol.
+            **(_ports(new) or {"FromPort": -1, "ToPort": -1}),
             "CidrIpv4": new.get("cidrIpv4"),
             "CidrIpv6": new.get("cidrIpv6"),
             "PrefixListId": new.get("prefixListId"),

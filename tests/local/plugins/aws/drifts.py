@@ -10,7 +10,7 @@ __all__ = ["DRIFTS"]
 
 Drift = Callable[[Callable[[str], Any], dict[str, Any]], Any]
 _OTHER = json.dumps(
-    {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": "*"}]}
+    {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "*"}]}
 )
 
 DRIFTS: dict[str, Drift] = {

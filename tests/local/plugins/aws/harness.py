@@ -103,7 +103,8 @@ class Project:
             command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=300
         )
         assert "Traceback" not in result.stdout + result.stderr, result.stdout + result.stderr
-        assert not check or result.returncode == 0, result.stdout + result.stderr
+        _, _, reason = result.stdout.partition("Diagnostics:")
+        assert not check or result.returncode == 0, (reason or result.stdout) + result.stderr
         return result
 
     def known(self, outputs: dict[str, dict]) -> None:

@@ -260,7 +260,7 @@ ROWS: dict[str, Row] = {
     "oidc": Row(
         "iam.OpenIdConnectProvider",
         {"url": "https://oidc.example.com/id", "client_id_lists": ["sts.amazonaws.com"]},
-        {"thumbprint_lists": ["990f4193972f2becf12ddeda5237f9c952f20d9e"], **TAGGED},
+        {"client_id_lists": ["second", "third"], **TAGGED},
         {"url": "https://oidc.example.com/other"},
     ),
     "key": Row(
@@ -414,7 +414,7 @@ ROWS: dict[str, Row] = {
 }
 
 
-def stack(changed: Callable[[str], dict[str, Any]] = lambda name: {}) -> dict[str, dict[str, Any]]:
+def stack(changed: Callable[[str], dict[str, Any]] = lambda _: {}) -> dict[str, dict[str, Any]]:
     """Return the spec of the stack, each row before those that refer to it; an input of None is left out."""
     spec = {}
     for name in _ordered():

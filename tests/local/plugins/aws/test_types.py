@@ -72,7 +72,7 @@ def test_what_is_changed_by_hand_is_found_by_refresh_and_mended(project):
     for name, drift in DRIFTS.items():
         drift(project.endpoint.client, {"id": state[name]["id"], **state[name]["outputs"]})
     project.run("refresh", "--yes", "--skip-preview")
-    gone = {"inward", "attached"}
+    gone = {"inward", "attached", "private"}
     assert project.preview() == {name: "create" if name in gone else "update" for name in DRIFTS}
     project.up()
     assert project.preview() == {}
@@ -85,7 +85,7 @@ def test_an_edit_of_what_is_fixed_is_shown_as_a_replacement(project, chosen):
     try:
         for name in chosen:
             if ROWS[name].replace:
-                differs = {key for key, each in steps[name]["detailedDiff"].items() if "replace" in each["kind"]}
+                differs = {key for key, each in (steps[name]["detailedDiff"] or {}).items() if "replace" in each["kind"]}
                 wanted = {_camel(key) for key in ROWS[name].replace}
                 assert (name, steps[name]["op"], wanted - differs) == (name, "replace", set())
     finally:
