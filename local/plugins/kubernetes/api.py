@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kubernetes.client import Configuration
+from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from local.plugins.kubernetes.access import Access
@@ -31,7 +32,7 @@ class ApiError(PluginError):
         self.reason = str(status.get("reason", ""))
         self.message = str(status.get("message", "no message"))
         self.causes: list[dict[str, str]] = (status.get("details") or {}).get("causes") or []
-        super().__init__(f"{what} was refused ({self.code} {self.reason}): {self.message}")
+        super().__init__(f"{what} was refused ({self.code} {self.reason}): {self.message}" + _advice(self.code))
 
 
 @dataclass(frozen=True)
@@ -133,10 +134,16 @@ class Api:
             except HTTPError as error:
                 if started - task.left > _PATIENCE_SECONDS:
                     raise PluginError(
-                        f"{method} {path}: the API server {self._access.client.configuration.host} does not answer "
+                        f"{method} {path}: the API server {self.configuration.host} does not answer "
                         f"({error}). What to do: `hpkit local status`, `hpkit local start`."
                     ) from None
                 task.progress("the API server does not answer yet")
+            except ApiException as error:  # what the client makes of a certificate that does not fit
+                reason = " ".join(str(error.reason).split())
+                raise PluginError(
+                    f"{method} {path}: no safe connection to {self.configuration.host}: {reason}. What to do: "
+                    "check certificate-authority-data in kubernetes:kubeconfig."
+                ) from None
             task.pause(next(delays))
 
     def _once(
@@ -166,6 +173,12 @@ def _read(text: bytes, status: int) -> dict[str, Any]:
     if isinstance(answer, dict):
         return answer
     return {"message": text.decode(errors="replace")[:1000], "reason": HTTPStatus(status).phrase}
+
+
+def _advice(code: int) -> str:
+    if code != HTTPStatus.UNAUTHORIZED:
+        return ""
+    return ". What to do: give the caller of `aws sts get-caller-identity` an EKS access entry, or other credentials."
 
 
 def _passes(error: ApiError) -> bool:

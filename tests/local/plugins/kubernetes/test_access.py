@@ -6,11 +6,13 @@ import sys
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from pulumi.runtime.proto import provider_pb2
 
 from local.plugins.kubernetes.access import Settings, connect
 from local.plugins.kubernetes.invokes import invoke
 from local.plugins.kubernetes.token import eks_token
 from provider.errors import PluginError
+from provider.values import from_struct, to_struct
 from tests.local.plugins.kubernetes.harness import FailedError, in_process
 
 AWS = {"command": "aws", "args": ["--region", "eu-west-1", "eks", "get-token", "--cluster-name", "kube"]}
@@ -124,6 +126,28 @@ def test_any_other_credential_command_is_run():
     }
     access = connect(Settings(kubeconfig=kubeconfig(exec=execution)))
     assert access.client.configuration.auth_settings()["BearerToken"]["value"] == "Bearer t"
+
+
+def test_a_setting_that_does_not_exist_is_named():
+    with in_process() as plugin:
+        request = provider_pb2.CheckRequest(news=to_struct({"namespace": "a", "namespaze": "b"}))
+        (failure,) = plugin.call("CheckConfig", request).failures
+        assert failure.reason == "there is no setting 'namespaze'; did you mean 'namespace'?"
+
+
+def test_without_a_kubeconfig_the_plugin_still_decodes_and_says_what_it_lacks(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with in_process() as plugin:
+        request = provider_pb2.InvokeRequest(tok="kubernetes:yaml:decode", args=to_struct({"text": "kind: A"}))
+        answer = plugin.call("Invoke", request)
+        assert from_struct(getattr(answer, "return")) == {"result": [{"kind": "A"}]}
+        with pytest.raises(FailedError, match=r"\.kube/config is not readable.*hpkit local env"):
+            plugin.check("core/v1:ConfigMap", "a", {"kind": "ConfigMap"})
+
+
+def test_a_component_of_the_official_plugin_is_refused():
+    with in_process() as plugin, pytest.raises(FailedError, match=r"helm\.sh/v4:Chart is made inside the official"):
+        plugin.call("Construct", provider_pb2.ConstructRequest(type="kubernetes:helm.sh/v4:Chart"))
 
 
 def test_yaml_is_decoded_as_kubernetes_reads_it():

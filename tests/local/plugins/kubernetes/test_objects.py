@@ -1,11 +1,15 @@
 """Objects of any kind on a real API server, as the plugin makes, changes, reads and deletes them."""
 
+import base64
+import json
+
 import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
 from local.kubernetes.api import RefusedError
-from tests.local.plugins.kubernetes.harness import CRD, FailedError, eventually, in_background
+from local.kubernetes.pki import authority
+from tests.local.plugins.kubernetes.harness import CRD, FailedError, eventually, in_background, in_process
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
@@ -228,6 +232,23 @@ def test_what_cannot_be_changed_takes_a_new_object(plugin, configured):
     assert mutable.diff(CONFIG_MAP, "c", {**old, "immutable": True}, new)[1] == ["data.a", "immutable"]
     auto = {"metadata": {"name": "c-1", "namespace": "default", "annotations": {"pulumi.com/autonamed": "true"}}}
     assert plugin.diff(CONFIG_MAP, "c", old | auto, new | auto)[2] is False, "the new one has a name of its own"
+
+
+@pytest.mark.parametrize(
+    ("which", "says"),
+    [
+        ("user", r"401 Unauthorized.*EKS access entry"),
+        ("authority", r"no safe connection.*certificate-authority-data"),
+    ],
+)
+def test_why_there_is_no_way_in_is_told(kubeconfig, tmp_path, which, says):
+    document = json.loads(kubeconfig)
+    document["users"][0]["user"] = {"token": "nobody"}
+    if which == "authority":
+        other = authority(tmp_path, "other").certificate.read_bytes()
+        document["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(other).decode()
+    with in_process(kubeconfig=json.dumps(document)) as plugin, pytest.raises(FailedError, match=says):
+        plugin.create(CONFIG_MAP, "a", config_map("a"))
 
 
 def test_a_job_is_not_waited_for_and_says_so(plugin):
