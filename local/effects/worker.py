@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import logging
 import threading
+import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ _IDLE_SECONDS = 2.0
 _BUSY_SECONDS = 0.1
 _ASK_SECONDS = 0.05
 _END_SECONDS = 3.0
+_FORGET_SECONDS = 10.0
 # What the API server says when what is asked for can never be.
 _INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
 
@@ -49,6 +51,7 @@ class Worker:
         self._view = view
         self._api: Api | None = None
         self._wishes: dict[str, Document | None] = {}
+        self._asked: dict[str, float] = {}
         self._outcomes: dict[str, tuple[Document | None, str]] = {}
         self._applied: dict[str, tuple[str, object]] = {}
         self._empty = False
@@ -83,6 +86,7 @@ class Worker:
         if key not in self._wishes or self._wishes[key] != document:
             self._wishes[key] = document
             self._wake.set()
+        self._asked[key] = time.monotonic()
         raise NotYet(_ASK_SECONDS)
 
     def _run(self) -> None:
@@ -104,6 +108,7 @@ class Worker:
     def _turn(self) -> float:
         """Do all there is to do once, and return how long to pause."""
         with self._view.held():
+            self._forget()
             wishes = dict(self._wishes)
             before = self._view.picture()
         picture = with_wishes(before, wishes)
@@ -128,6 +133,12 @@ class Worker:
         self._empty = not picture.eks and not left
         self._settle(wishes, refused, late, left=left)
         return _BUSY_SECONDS if late or left or self._wishes else _IDLE_SECONDS
+
+    def _forget(self) -> None:
+        """Drop wishes that nobody asks about any more: what they were for has gone meanwhile."""
+        now = time.monotonic()
+        for key in [key for key in self._wishes if now - self._asked[key] > _FORGET_SECONDS]:
+            del self._wishes[key]
 
     def _control(self, api: Api) -> bool:
         """Do what a controller manager would; say whether a namespace is still on its way out."""

@@ -1,8 +1,5 @@
 """Nodes, autoscaling and the one API server, by the AWS API alone."""
 
-import os
-import signal
-
 import pytest
 from botocore.exceptions import ClientError
 
@@ -151,26 +148,3 @@ def test_a_second_eks_cluster_is_refused_and_told_where_to_go(environment):
     with pytest.raises(ClientError, match="hpkit local start --name") as caught:
         environment.make_eks("second")
     assert caught.value.response["Error"]["Code"] == "ResourceLimitExceededException"
-
-
-@pytest.mark.parametrize("part", ["kube-apiserver", "aws"])
-def test_what_is_asked_for_while_a_part_is_killed_happens_when_it_is_back(instance, environment, cluster, api, part):
-    before = instance.state().parts[part]
-    os.kill(before.pid, signal.SIGKILL)
-    eventually(lambda: instance.state().parts[part].restarts > before.restarts, "the death is seen")
-    if part == "aws":
-        eventually(lambda: instance.state().ready, "the endpoint is back")
-    entry = {"clusterName": "kube", "principalArn": environment.role(f"after-{part}", "ec2.amazonaws.com")}
-    policy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
-    environment.eks.create_access_entry(**entry)
-    environment.eks.associate_access_policy(**entry, policyArn=policy, accessScope={"type": "cluster"})
-    eventually(lambda: instance.state().ready, "all parts are back", seconds=60)
-    eventually(lambda: entry["principalArn"] in _bound(api), "the binding has come")
-    environment.eks.delete_access_entry(**entry)
-    eventually(lambda: entry["principalArn"] not in _bound(api), "the binding is gone")
-
-
-def _bound(api):
-    bindings = api.items("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings")
-    notes = [each["metadata"].get("annotations", {}) for each in bindings]
-    return {note.get("eks.amazonaws.com/principal-arn") for note in notes}

@@ -1,5 +1,7 @@
 """Quotas and policy, made through the AWS API alone, govern the real Kueue."""
 
+import os
+import signal
 import time
 
 import pytest
@@ -11,6 +13,12 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 ROW = {"InstanceType": "ml.c5.2xlarge"}
+PEOPLES = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "peoples"},
+    "value": 7,
+}
 BORROW_ALL = {"Strategy": "LendAndBorrow", "BorrowLimit": 100}
 
 
@@ -187,6 +195,33 @@ def test_fair_share_is_a_switch_of_the_running_kueue(environment, governed, api)
     share(2, "Enabled")
     eventually(lambda: admitted(api, "x", "high"), "with it, the team's own lower priority makes room to borrow")
     assert condition(api, "x", "low", "Preempted")["reason"] == "InClusterQueue"
+
+
+@pytest.mark.parametrize("part", ["kube-apiserver", "aws"])
+def test_a_quota_asked_for_while_a_part_is_killed_is_there_when_it_is_back(instance, environment, governed, api, part):
+    cluster, _ = governed
+    api.apply("/apis/scheduling.k8s.io/v1/priorityclasses/peoples", PEOPLES)
+
+    def kill():
+        before = instance.state().parts[part]
+        os.kill(before.pid, signal.SIGKILL)
+        eventually(lambda: instance.state().parts[part].restarts > before.restarts, "the death is seen")
+
+    target = {"TeamName": "late", "FairShareWeight": 1}
+    if part == "kube-apiserver":
+        kill()
+    quota = environment.quota(cluster, "late", ComputeQuotaConfig=config(2), ComputeQuotaTarget=target)
+    if part == "aws":
+        kill()
+        eventually(lambda: instance.state().ready, "the endpoint is back")
+    else:
+        assert environment.sm.describe_compute_quota(ComputeQuotaId=quota)["Status"] == "Creating"
+    found = environment.quota_settled(quota, seconds=60)
+    assert found["Status"] == "Created", found.get("FailureReason")
+    assert resources(api, "late")["cpu"]["nominalQuota"] == "16"
+    eventually(lambda: instance.state().ready, "all parts are back")
+    assert api.read("/apis/scheduling.k8s.io/v1/priorityclasses/peoples")["value"] == 7, "what people made is untouched"
+    api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/peoples")
 
 
 def test_work_without_a_queue_is_refused_in_a_teams_namespace(environment, governed, api):
