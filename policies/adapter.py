@@ -1,6 +1,7 @@
 """From the pack's policies to those of the Pulumi SDK: values, levels, waivers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pulumi_policy as sdk
@@ -69,9 +70,10 @@ def _resource_validation(policy: Policy, ledger: Ledger) -> Callable[[sdk.Resour
     def validate(args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
         settings = _settings(policy, args.get_config())
         ledger.observe(policy, settings)
+        resource = _resource(args)
+        ledger.inputs[resource.urn] = resource.props
         if policy.judge is None or (policy.types and args.resource_type not in policy.types):
             return
-        resource = _resource(args)
         found = ledger.keep(policy, _until_unknown(policy.judge(resource, settings)), resource)
         _report(found, report)
 
@@ -84,7 +86,7 @@ def _stack_validation(policy: Policy, ledger: Ledger) -> Callable[[sdk.StackVali
         ledger.observe(policy, settings)
         if policy.judge_stack is None:
             return
-        resources = [_resource(each) for each in args.resources]
+        resources = [_made(_resource(each), ledger.inputs.get(each.urn, {})) for each in args.resources]
         _report(ledger.keep(policy, _until_unknown(policy.judge_stack(resources, settings)), None), report)
 
     return validate
@@ -122,6 +124,16 @@ def _resource(args: sdk.ResourceValidationArgs | sdk.PolicyResource) -> Resource
         provider=plain(args.provider.props) if args.provider else {},
         **known,
     )
+
+
+def _made(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
+    """Return a resource with its inputs wherever an output is not known.
+
+    At preview the engine shows no outputs at all of a provider whose own configuration comes from another resource, as
+    that of Kubernetes does from the EKS cluster.
+    """
+    known = {name: value for name, value in resource.props.items() if value is not UNKNOWN}
+    return replace(resource, props={**resource.props, **inputs, **known})
 
 
 def _until_unknown(found: Iterable[Violation | Undecided]) -> Iterable[Violation | Undecided]:

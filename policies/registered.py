@@ -126,12 +126,16 @@ def capacity_of(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
 
 
 def _pools(groups: Sequence[GroupCapacity], resources: Sequence[Resource]) -> list[PoolCapacity]:
-    owners, pools = owners_of(resources), []
+    owners = owners_of(resources)
+    autoscaled = [group for group in groups if group.autoscaled]
+    pools = []
     for pool in of_type(resources, NODE_POOL):
-        node_class = pool.peek("spec.template.spec.nodeClassRef.name")
-        own = [group for group in groups if group.name in owners and _named(owners[group.name]) == node_class]
-        types = matching_types({name for group in own for name in group.instance_types}, _requirements(pool))
+        node_class = pool.peek("spec.template.spec.nodeClassRef.name", UNKNOWN)
+        own = [group for group in autoscaled if group.name in owners and _named(owners[group.name]) == node_class]
         limits = pool.peek("spec.limits", {})
+        if node_class is UNKNOWN:
+            own, limits = autoscaled, UNKNOWN
+        types = matching_types({name for group in own for name in group.instance_types}, _requirements(pool))
         # A limit that is not known bounds nothing: the maximum is then not known either, and nobody is accused.
         known = {} if limits is UNKNOWN else {key: str(value) for key, value in limits.items() if value is not UNKNOWN}
         pools.append(PoolCapacity(pool.name, tuple(sorted(types)), known))

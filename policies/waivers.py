@@ -43,12 +43,14 @@ class _Seen:
 class Ledger:
     """What the policies of one run have said, so that the last of them can judge the waivers.
 
-    The engine calls the resource policies one resource at a time; only here do they come together.
+    The engine calls the resource policies one resource at a time; only here do they come together. inputs: URN → what
+    the resource was registered with.
     """
 
     def __init__(self, today: datetime.date | None = None) -> None:
         self._today = today
         self._seen: dict[str, _Seen] = {}
+        self.inputs: dict[str, Mapping[str, Any]] = {}
 
     @property
     def today(self) -> datetime.date:

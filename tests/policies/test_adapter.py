@@ -135,3 +135,23 @@ def test_a_remedy_keeps_what_it_does_not_touch():
     with pytest.raises(UnknownValueError):
         remedied["cidrBlock"]
     assert policy.remediate(arguments({"tags": {"team": "x"}}, {"values": {"team": "ml"}})) is None
+
+
+def test_stack_policies_see_inputs_where_no_output_is_known():
+    """At preview the engine has no outputs of a provider that waits for another resource."""
+    run = Run()
+    kind = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
+    inputs = {
+        "metadata": {"namespace": "hyperpod-ns-smith"},
+        "roleRef": {"name": "scientist"},
+        "subjects": [{"name": "hyperpod:team:john"}],
+    }
+    for outputs, accused in (({}, True), ({"metadata": {"namespace": "hyperpod-ns-john"}}, False)):
+        run.said.clear()
+        to_pulumi(BY_NAME["nodepool-limits"], run.ledger).validate(arguments(inputs, kind=kind), run.report)
+        registered = sdk.PolicyResource(
+            kind, unknown_checking_proxy(outputs), arguments(inputs, kind=kind).urn, "it", OPTIONS, None, None, [], {}
+        )
+        policy = to_pulumi(BY_NAME["team-bindings-in-namespace"], run.ledger)
+        policy.validate(sdk.StackValidationArgs([registered]), run.report)
+        assert bool(run.said) is accused, "what is known of the outputs counts before the inputs"

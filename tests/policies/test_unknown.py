@@ -138,6 +138,15 @@ def test_elastic_quota_without_a_limit_is_undecided_and_not_passed():
     assert [item.message for item in said] == ["train: no limit of inference bounds ml.g5.8xlarge"]
 
 
+@pytest.mark.parametrize("hidden", [{}, {"spec": UNKNOWN}])
+def test_a_node_pool_of_which_nothing_is_known_may_add_anything(hidden):
+    stack = happy()
+    stack["node_pool"] = dataclasses.replace(stack["node_pool"], props=hidden)
+    stack["serving"] = quota("serving", 99, instanceType="ml.g5.8xlarge")
+    said = judge(FITS, stack, elasticQuotas=[{"team": "serving", "instanceType": "ml.g5.8xlarge"}])
+    assert [type(item) for item in said] == [Undecided]
+
+
 def test_a_group_that_karpenter_owns_guarantees_nothing():
     stack = happy()
     stack["cluster"] = changed(stack["cluster"], "instanceGroups.1.instanceCount", 7)

@@ -1,0 +1,83 @@
+"""The kit's own program under the real engine and the pack: AWS and Kubernetes by the local cloud's stand-ins."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.aws.testing import running_endpoint
+from local.plugins.install import install
+from local.toolchain import tool_path
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = {
+    "name": "hpkit",
+    "main": "infra",
+    "stackConfigDir": "stacks",
+    "runtime": {"name": "python", "options": {"virtualenv": sys.prefix}},
+    "plugins": {"providers": [{"name": "hyperpod", "path": str(ROOT / "infra" / "provider")}]},
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Return a copy of the repository's project, since the engine writes into the files of its stacks."""
+    try:
+        tools = [tool_path(name).parent for name in ("pulumi", "pulumi-language-python")]
+    except ToolError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("program")
+    shutil.copytree(ROOT / "stacks", folder / "stacks")
+    (folder / "infra").symlink_to(ROOT / "infra")
+    (folder / "state").mkdir()
+    (folder / "Pulumi.yaml").write_text(json.dumps(SETTINGS))
+    install(folder / "home")
+    with running_endpoint() as endpoint:
+        environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([*map(str, tools), str(Path(sys.prefix) / "bin"), os.environ["PATH"]]),
+            "PULUMI_HOME": str(folder / "home"),
+            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": "local",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "AWS_ENDPOINT_URL": endpoint.url,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+        }
+        yield folder, environment
+
+
+def pulumi(project, *arguments):
+    folder, environment = project
+    done = subprocess.run(
+        ["pulumi", *arguments, "--non-interactive"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "Traceback" not in done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_an_example_stack_passes_with_its_file_and_not_without(project):
+    assert pulumi(project, "stack", "init", "autoscale-dev")[0] == 0
+    preview = ["preview", "--stack", "autoscale-dev", "--policy-pack", str(ROOT / "policies")]
+    code, said = pulumi(project, *preview, "--policy-pack-config", "stacks/autoscale.policy.json")
+    assert code == 0, said
+    assert re.search(r"\[mandatory\]", said) is None, said
+    assert "[advisory]  eks-addons-pinned" in said, "the pack did run"
+    code, said = pulumi(project, *preview)
+    assert code != 0
+    assert "10 × ml.g5.8xlarge reserved, 2 guaranteed (serving 8, research 2)" in said
+    assert set(re.findall(r"\[mandatory\]  ([a-z-]+)", said)) == {"quota-fits-capacity", "protected-from-replacement"}
