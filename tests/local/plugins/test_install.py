@@ -3,8 +3,11 @@
 import os
 import subprocess
 from importlib.metadata import version
+from pathlib import Path
 
 from local.plugins.install import PACKAGES, install
+from local.supervisor import control
+from local.supervisor.instance import Instance
 
 
 def launchers(home):
@@ -16,6 +19,14 @@ def test_the_launchers_lie_where_the_engine_looks_for_the_versions_of_the_sdks(t
     expected = {f"plugins/resource-{each}-v{version(f'pulumi_{each}')}/pulumi-resource-{each}" for each in PACKAGES}
     assert set(launchers(tmp_path)) == expected
     assert all(os.access(path, os.X_OK) for path in launchers(tmp_path).values())
+
+
+def test_the_environment_of_an_instance_brings_the_plugins_and_downloads_none(tmp_path):
+    instance = Instance.named("one", root=tmp_path)
+    instance.claim_ports()
+    told = control.environment(instance, tools=())
+    assert told["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] == "true"
+    assert len(launchers(Path(told["PULUMI_HOME"]))) == len(PACKAGES)
 
 
 def test_a_launcher_is_written_again_only_when_it_says_something_else(tmp_path):

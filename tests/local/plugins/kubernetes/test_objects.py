@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
 CONFIG_MAP, WIDGET = "core/v1:ConfigMap", "acme.example/v1:Widget"
 DEFINITION, PATCH = "apiextensions.k8s.io/v1:CustomResourceDefinition", "core/v1:ConfigMapPatch"
-RELEASE = "helm.sh/v3:Release"
+RELEASE, RESTART = "helm.sh/v3:Release", "apps/v1:DeploymentPatch"
 
 
 def config_map(name="settings", namespace="default", **data):
@@ -220,6 +220,28 @@ def test_a_patch_gives_its_fields_back(plugin, api):
     assert api.read(path("shared"))["data"] == {"theirs": "1"}
     with pytest.raises(FailedError, match=r"metadata\.name: is required"):
         plugin.create(PATCH, "nameless", {"apiVersion": "v1", "kind": "ConfigMap"})
+
+
+def test_a_patch_states_only_what_it_changes(plugin, api):
+    """The restart of a Deployment that another made, as the program does it."""
+    place, labels = "/apis/apps/v1/namespaces/default/deployments/theirs", {"app": "theirs"}
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "theirs", "namespace": "default"}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+    patch = {**document, "spec": {"template": {"metadata": {"annotations": {"restart": "1"}}}}}
+    plugin.create(RESTART, "theirs", patch, preview=True)  # a Deployment made of it would not be valid
+    api.apply(place, {**document, "spec": {"selector": {"matchLabels": labels}, "template": template}})
+    _, _, foreseen = plugin.create(RESTART, "theirs", patch, preview=True)
+    assert foreseen["spec"]["template"]["spec"]["containers"][0]["image"] == "none"
+    found, inputs, outputs = plugin.create(RESTART, "theirs", patch)
+    assert outputs["spec"]["template"]["metadata"] == {"labels": labels, "annotations": {"restart": "1"}}
+    _, seen, _ = plugin.read(RESTART, "theirs", found, inputs=inputs, outputs=outputs)
+    assert plugin.diff(RESTART, "theirs", seen, inputs)[0] == set()
+    wanted = {**patch, "spec": {"template": {"metadata": {"annotations": {"restart": "2"}}}}}
+    outputs = plugin.update(RESTART, "theirs", inputs, wanted, outputs=outputs)
+    assert outputs["spec"]["template"]["metadata"]["annotations"] == {"restart": "2"}
+    api.delete(place)
+    with pytest.raises(FailedError, match="nothing to patch"):
+        plugin.update(RESTART, "theirs", wanted, inputs, outputs=outputs)
 
 
 def test_what_cannot_be_changed_takes_a_new_object(plugin, configured):
