@@ -56,6 +56,11 @@ class _Cluster:
         self.declared[name] = rows
         self.named = time.monotonic()
 
+    @property
+    def naming(self) -> bool:
+        """Whether the engine is still naming quotas: more may be announced, and those that were may have begun."""
+        return time.monotonic() < self.named + _FORESIGHT
+
 
 @dataclass(frozen=True)
 class _Wait:
@@ -186,7 +191,7 @@ class Room:
             found = _book(cluster, seen, name, old=old, new=new, capacity=capacity)
             if isinstance(found, _Booking):
                 return found
-            due = cluster.shrinks.claim(found.kinds)
+            due = None if cluster.naming else cluster.shrinks.claim(found.kinds)
             if due is not None:
                 self._carry_out(task, cluster, due)
                 continue
@@ -265,9 +270,8 @@ def _book(
 
 
 def _unnamed(cluster: _Cluster, seen: Quotas) -> bool:
-    """Whether the engine is still naming quotas, so that a live one may yet be announced."""
-    naming = time.monotonic() < cluster.named + _FORESIGHT
-    return naming and any(entry["Name"] not in cluster.declared for entry in seen.value)
+    """Whether a live quota may still be announced."""
+    return cluster.naming and any(entry["Name"] not in cluster.declared for entry in seen.value)
 
 
 def _live(seen: Quotas) -> dict[str, Rows]:

@@ -8,16 +8,12 @@ the quota's own step finds it done.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
 from provider.task import Task
 
 __all__ = ["Shrink", "Shrinks"]
-
-_GRACE: Final = 2.0  # the quota's own step comes first if the engine has a place for it
 
 
 @dataclass
@@ -28,7 +24,6 @@ class Shrink:
     kinds: frozenset[str]
     resource: str
     give: Callable[[Task], object]
-    since: float = field(default_factory=time.monotonic)
     begun: bool = False
     failure: str = ""
 
@@ -73,11 +68,10 @@ class Shrinks:
             return [shrink for shrink in self._open.values() if shrink.kinds & kinds]
 
     def claim(self, kinds: Set[str]) -> Shrink | None:
-        """Return a shrink whose own step does not come, for the caller to carry out; each is handed out once."""
-        due = time.monotonic() - _GRACE
+        """Return a shrink whose own step has not begun, for the caller to carry out; each is handed out once."""
         with self._lock:
             for shrink in self._open.values():
-                if shrink.kinds & kinds and not shrink.begun and shrink.since <= due:
+                if shrink.kinds & kinds and not shrink.begun:
                     shrink.begun = True
                     return shrink
         return None

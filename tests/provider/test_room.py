@@ -219,17 +219,18 @@ def test_a_program_that_reserves_too_much_is_told_so_without_fractions_in_the_wa
     assert foreseen(fits, "a", old=rows(row(Count=1)), new=rows(row(Count=2))) is None
 
 
-def test_a_shrink_is_handed_out_once_and_not_before_its_own_step_had_time():
+def test_a_shrink_is_handed_out_once_and_not_when_its_own_step_has_begun():
     shrinks = Shrinks()
-    fresh = Shrink("q-b", frozenset({TYPE}), "arn", lambda task: task)
-    shrinks.announce(fresh)
-    assert shrinks.claim({TYPE}) is None
-    fresh.since -= 60
+    first, second = (Shrink(name, frozenset({TYPE}), f"arn-{name}", lambda task: task) for name in ("a", "b"))
+    shrinks.announce(first)
+    shrinks.announce(second)
+    shrinks.begin("a")
     assert shrinks.claim({OTHER}) is None
-    assert shrinks.claim({TYPE}) is fresh
+    assert shrinks.claim({TYPE}) is second
     assert shrinks.claim({TYPE}) is None
-    assert shrinks.before({TYPE}) == [fresh]
-    shrinks.vanish("arn")
+    assert shrinks.before({TYPE}) == [first, second]
+    shrinks.vanish("arn-a")
+    shrinks.land("b")
     assert shrinks.before({TYPE}) == []
 
 
