@@ -6,12 +6,12 @@ Namespaces that are deleted get emptied and finalized; workloads of deleted jobs
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from local.kubernetes.api import Api, RefusedError
 
-__all__ = ["aggregate_roles", "collect_workloads", "finish_namespaces"]
+__all__ = ["aggregate_roles", "collect_workloads", "empty", "finish_namespaces"]
 
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
@@ -26,20 +26,21 @@ def finish_namespaces(api: Api) -> bool:
             continue
         left = True
         name = namespace["metadata"]["name"]
-        if not _empty(api, name):
+        if not empty(api, name):
             namespace["spec"]["finalizers"] = []
             api.replace(f"/api/v1/namespaces/{name}/finalize", namespace)
     return left
 
 
-def _empty(api: Api, namespace: str) -> bool:
-    """Delete all that is in a namespace; say whether anything still is."""
+def empty(api: Api, namespace: str, *, keep: Collection[str] = ()) -> bool:
+    """Delete all that is in a namespace but what is named; say whether anything else still is there."""
     left = False
     for folder in _namespaced(api):
         path = folder.format(namespace=namespace)
-        for each in api.items(path):
-            left = True
-            _remove(api, f"{path}/{each['metadata']['name']}", each["metadata"])
+        for each in api.items(path, bare=True):
+            if each["metadata"]["name"] not in keep:
+                left = True
+                _remove(api, f"{path}/{each['metadata']['name']}", each["metadata"])
     return left
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from local.effects.controllers import empty
 from local.kubernetes.api import Api
 
 __all__ = ["wipe"]
@@ -33,6 +34,8 @@ _FOLDERS = (
 )
 _KEPT_PREFIXES = ("kube-", "kueue-", "system:", "system-")
 _KEPT = ("default",)
+# A Kueue of people's own; the local cloud's has no Deployment.
+_FOREIGN = "/apis/apps/v1/namespaces/kueue-system/deployments"
 
 
 def wipe(api: Api) -> bool:
@@ -46,20 +49,14 @@ def wipe(api: Api) -> bool:
             left = True
             if "deletionTimestamp" not in metadata:
                 api.delete(f"{folder}/{metadata['name']}")
-    return _empty_default(api) or left
+    for each in api.items(_FOREIGN, bare=True):
+        left = True
+        api.delete(f"{_FOREIGN}/{each['metadata']['name']}")
+    # Namespace default cannot be deleted, and the API server's own Service in it comes back.
+    return empty(api, "default", keep=("kubernetes", "default", "kube-root-ca.crt")) or left
 
 
 def _own(metadata: Mapping[str, Any]) -> bool:
     name = metadata["name"]
     born = "kubernetes.io/bootstrapping" in metadata.get("labels", {})
     return born or name in _KEPT or name.startswith(_KEPT_PREFIXES) or name.endswith(".kueue.x-k8s.io")
-
-
-def _empty_default(api: Api) -> bool:
-    """Namespace default cannot be deleted: what people put there can."""
-    left = False
-    for folder in ("/apis/batch/v1/namespaces/default/jobs", "/apis/apps/v1/namespaces/default/deployments"):
-        for each in api.items(folder, bare=True):
-            left = True
-            api.delete(f"{folder}/{each['metadata']['name']}")
-    return left

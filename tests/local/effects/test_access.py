@@ -95,13 +95,15 @@ def may(holds):
     return tried
 
 
-def test_the_creator_of_the_cluster_is_its_administrator(environment, as_, tmp_path):
+def test_the_creator_of_the_cluster_is_its_administrator(environment, aws, as_, tmp_path):
     creator = "arn:aws:iam::123456789012:user/moto"
     found = environment.eks.list_associated_access_policies(clusterName="kube", principalArn=creator)
     assert [each["policyArn"] for each in found["associatedAccessPolicies"]] == [
         f"{POLICIES}AmazonEKSClusterAdminPolicy"
     ]
-    core = client.CoreV1Api(as_(token("local"), tmp_path))
+    # With AWS_ENDPOINT_URL set, `aws eks get-token` presigns that address.
+    bearer = token("local", url=URL.replace(f"https://sts.{REGION}.amazonaws.com", aws.url))
+    core = client.CoreV1Api(as_(bearer, tmp_path))
     eventually(may(core.list_secret_for_all_namespaces), "the creator may read secrets")
 
 

@@ -44,6 +44,7 @@ def test_deleting_everything_leaves_an_api_server_like_new(environment, cluster,
     }
     for plural in ("clusterqueues", "localqueues", "resourceflavors", "workloadpriorityclasses", "topologies"):
         assert names(api, f"{KUEUE}/{plural}") == set()
+    assert "stray" not in names(api, "/api/v1/namespaces/default/configmaps")
     kinds = names(api, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     assert {name for name in kinds if not name.endswith(".kueue.x-k8s.io")} == set()
     assert not {name for name in names(api, f"{RBAC}/clusterrolebindings") if not name.startswith("system:")} - {
@@ -59,6 +60,8 @@ def _use(api):
     api.apply("/api/v1/namespaces/mine", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
     content = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "b"}}
     api.apply("/api/v1/namespaces/mine/configmaps/kept", content)
+    content["metadata"]["name"] = "stray"
+    api.apply("/api/v1/namespaces/default/configmaps/stray", content)
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "people"}}
     api.apply(f"{RBAC}/clusterroles/people", {**role, "rules": []})
     schema = {"openAPIV3Schema": {"type": "object"}}
