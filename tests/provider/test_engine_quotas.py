@@ -75,6 +75,28 @@ def test_two_hundred_quotas_converge_under_throttles_and_never_pass_the_capacity
         assert max(sums) == CAPACITY == sum(declared.values())
 
 
+@pytest.mark.parametrize("watched", [8], indirect=True)
+def test_room_that_is_named_after_the_growth_is_reported_at_preview(watched):
+    project = watched.project
+    watched.declare({"ada": {"count": 3}, "dee": {"count": 5}})
+    project.up()
+    watched.declare({"ada": {"count": 5}, "dee": {"count": 3}}, after={"dee": ["ada"]})
+    project.write()
+    said = project.run("preview").stdout
+    assert f"The quota 'ada' will find no room (2 × {TYPE} too few): it is held by dee" in said
+    assert "declare it before those that grow, or give `--parallel` more places" in said
+    project.run("config", "set", "hyperpod:roomWaitSeconds", "1")
+    failed = project.run("up", "--yes", "--skip-preview", check=False)
+    assert failed.returncode != 0
+    assert "There is no room for quota 'ada'" in failed.stdout
+    watched.declare({"dee": {"count": 3}, "ada": {"count": 5}}, after={"ada": ["dee"]})
+    project.write()
+    assert "will find no room" not in project.run("preview").stdout
+    project.up()
+    assert watched.counts() == {"ada": 5, "dee": 3}
+    assert max(live[WHOLE] for live in watched.ledger.moments) == 8
+
+
 def random_program(dice, before, capacity):
     """Rows by team: each team keeps its measure, and nobody counts on what only a deletion frees."""
     teams = dice.sample(["ada", "bob", "cyd", "dee", "eve"], dice.randint(2, 5))
