@@ -97,10 +97,18 @@ class Engine:
         """Only the change: its diff was asked for before, as the engine does with many at once."""
         return (self._update if name in self.state else self._create)(token, name, inputs, timeout=timeout)
 
+    @contextmanager
+    def warnings(self):
+        """What the plugin warns of within, in a list."""
+        said, log = [], self.servicer.log
+        self.servicer.log = lambda severity, message, *_: said.append(message) if severity == "warning" else None
+        try:
+            yield said
+        finally:
+            self.servicer.log = log
+
     def foresee(self, token, name, inputs):
         """What a preview warns of."""
-        said = []
-        self.servicer.log = lambda severity, message, *_: said.append(message) if severity == "warning" else None
         self.diff(token, name, inputs)
         entry = self.state[name]
         request = provider_pb2.UpdateRequest(
@@ -111,7 +119,8 @@ class Engine:
             old_inputs=to_struct(entry["inputs"]),
             preview=True,
         )
-        self._call("Update", request)
+        with self.warnings() as said:
+            self._call("Update", request)
         return "\n".join(said)
 
     def _keep(self, name, error):

@@ -1,5 +1,7 @@
 """The plugin under the real Pulumi engine: up, no change, edits, refresh, import, destroy."""
 
+import json
+
 import pytest
 
 from local.aws.testing import running_endpoint
@@ -10,10 +12,14 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
+def endpoint():
     with running_endpoint() as endpoint:
-        cloud = Cloud(endpoint)
-        yield Project(tmp_path_factory.mktemp("project"), endpoint, cloud)
+        yield endpoint
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, endpoint):
+    return Project(tmp_path_factory.mktemp("project"), endpoint, Cloud(endpoint))
 
 
 def test_up_then_no_change(project):
@@ -89,6 +95,30 @@ def test_drift_made_by_hand_is_found_and_mended(project):
     project.up()
     again = project.cloud.sm.describe_compute_quota(ComputeQuotaId=described["ComputeQuotaId"])
     assert again["ComputeQuotaTarget"]["FairShareWeight"] == 10
+
+
+def test_a_creation_that_fails_half_way_is_kept_in_the_state_and_made_anew(project, endpoint):
+    before = project.spec["quotas"]
+    john = before["john"]["compute_quota_config"]["computeQuotaResources"][0]
+    vision = {
+        "compute_quota_config": {"computeQuotaResources": [{**john, "count": 0}]},
+        "compute_quota_target": {"teamName": "vision"},
+    }
+    project.spec["quotas"] = {**before, "vision": vision}
+    endpoint.set_faults({"failed-create": "1@quota"})
+    project.write()
+    assert project.run("up", "--yes", "--skip-preview", check=False).returncode != 0
+    endpoint.set_faults({"failed-create": None})
+    resources = json.loads(project.run("stack", "export").stdout)["deployment"]["resources"]
+    (kept,) = [resource for resource in resources if resource["urn"].endswith("::vision")]
+    assert kept["outputs"]["status"] == "CreateFailed"
+    assert kept["initErrors"]
+    project.up()
+    assert project.preview() == {}
+    live = project.cloud.sm.list_compute_quotas(NameContains="vision")["ComputeQuotaSummaries"]
+    assert [(entry["Status"], entry["ComputeQuotaArn"] != kept["id"]) for entry in live] == [("Created", True)]
+    project.spec["quotas"] = before
+    project.up()
 
 
 def test_what_is_imported_by_its_arn_needs_no_change(project):

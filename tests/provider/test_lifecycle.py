@@ -1,5 +1,7 @@
 """Create, read, update, delete and import of each resource, against the endpoint."""
 
+import threading
+
 import pytest
 
 from tests.provider.harness import TYPE, FailedError, PartlyFailedError, World, in_process, quota
@@ -137,7 +139,7 @@ def test_counts_that_karpenter_moved_stay_where_they_are(world, engine):
     assert live["burst"]["KubernetesConfig"]["DesiredLabels"] == {"pool": "burst"}
 
 
-def test_only_groups_of_the_program_are_removed(world, engine, capsys):
+def test_only_groups_of_the_program_are_removed_and_others_are_reported(world, engine):
     engine.up("Cluster", "c", world.cluster(world.group("a", 1), world.group("b", 1)))
     stray = {
         "InstanceGroupName": "stray",
@@ -146,7 +148,11 @@ def test_only_groups_of_the_program_are_removed(world, engine, capsys):
         "ExecutionRole": world.roles["node"],
     }
     world.sm.update_cluster(ClusterName="train", InstanceGroups=[stray])
-    engine.up("Cluster", "c", world.cluster(world.group("a", 1)))
+    with engine.warnings() as said:
+        engine.up("Cluster", "c", world.cluster(world.group("a", 1)))
+        assert said == ["Instance groups stray are not in the program; they are left alone."]
+        engine.refresh("Cluster", "c")
+        assert len(said) == 2, "a refresh says so too"
     names = [g["InstanceGroupName"] for g in world.sm.describe_cluster(ClusterName="train")["InstanceGroups"]]
     assert sorted(names) == ["a", "stray"]
     assert engine.refresh("Cluster", "c")["inputs"]["instanceGroups"] == [world.group("a", 1)]
@@ -191,13 +197,51 @@ def test_a_fresh_role_is_waited_for(world, engine):
 def test_a_cancelled_creation_keeps_the_true_state(world):
     world.endpoint.set_faults({"slow-create": 3600})
     with in_process(**world.settings) as engine:
-        import threading
-
         threading.Timer(0.8, engine.servicer.Cancel, (None, None)).start()
         with pytest.raises(PartlyFailedError, match="cancelled"):
             engine.up("Cluster", "c", world.cluster())
         assert engine.state["c"]["outputs"]["clusterStatus"] == "Creating"
         assert engine.state["c"]["id"].startswith("arn:aws:sagemaker")
+
+
+def test_a_cancelled_update_keeps_the_true_state_and_the_next_run_goes_on_from_it(world):
+    with in_process(**world.settings) as engine:
+        arn = world.governed(engine)
+        engine.up("ComputeQuota", "q", quota(arn, "nlp", 2))
+        world.endpoint.set_faults({"slow-update": "2@quota"})
+        threading.Timer(0.8, engine.servicer.Cancel, (None, None)).start()
+        with pytest.raises(PartlyFailedError, match="cancelled"):
+            engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))
+        outputs = engine.state["q"]["outputs"]
+        assert (outputs["status"], outputs["computeQuotaVersion"]) == ("Updating", 2)
+        state = engine.state
+    with in_process(**world.settings) as engine:
+        engine.state = state
+        assert engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))["outputs"]["status"] == "Updated"
+        assert world.live_quotas(arn) == {"q-nlp": 3}
+
+
+def test_software_is_never_updated_as_a_side_effect(world, engine):
+    inputs = world.cluster(world.group(imageId="ami-0123456789abcdef0"))
+    engine.up("Cluster", "c", inputs)
+    patched = {
+        "InstanceGroupName": "gpu",
+        "InstanceCount": 4,
+        "InstanceType": TYPE,
+        "ExecutionRole": world.roles["node"],
+        "LifeCycleConfig": {"SourceS3Uri": "s3://sagemaker-x", "OnCreate": "on_create.sh"},
+        "ImageId": "ami-0fedcba9876543210",
+    }
+    world.sm.update_cluster(ClusterName="train", InstanceGroups=[patched])
+    assert list(engine.diff("Cluster", "c", inputs).detailedDiff) == []
+    assert engine.refresh("Cluster", "c")["inputs"] == inputs, "an image that was patched elsewhere is no drift"
+    labelled = world.group(imageId="ami-0123456789abcdef0", kubernetesConfig={"labels": {"team": "nlp"}})
+    engine.up("Cluster", "c", world.cluster(labelled))
+    (live,) = world.sm.describe_cluster(ClusterName="train")["InstanceGroups"]
+    assert live["KubernetesConfig"]["DesiredLabels"] == {"team": "nlp"}
+    assert live["CurrentImageId"] == live["DesiredImageId"] == "ami-0fedcba9876543210"
+    assert sent(world, "sagemaker.UpdateCluster") == 2, "the patch and the label"
+    assert sent(world, "sagemaker.UpdateClusterSoftware") == 0
 
 
 def test_a_custom_timeout_is_honoured(world, engine):
