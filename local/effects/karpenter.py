@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from hpkit.catalog import find_instance_type
@@ -27,24 +28,26 @@ _KEYS = (_TYPE, "topology.kubernetes.io/zone", _ARCH, "karpenter.sh/capacity-typ
 Document = Mapping[str, Any]
 
 
-def kinds(picture: Picture, owners: Iterable[str] = ()) -> Plan:
+def kinds(picture: Picture) -> Plan:
     """Return NodePool, NodeClaim and HyperpodNodeClass, while a cluster has autoscaling."""
-    if not any("AutoScaling" in cluster for cluster in picture.clusters.values()):
-        return Plan()
-    found = [crd for name in files("karpenter", "hyperpod") for crd in documents(*name)]
+    owners = frozenset(f"autoscaling/{name}" for name, cluster in picture.clusters.items() if "AutoScaling" in cluster)
     kind = KINDS["CustomResourceDefinition"]
-    return Plan(
-        tuple(
-            Item(
-                kind,
-                crd["metadata"]["name"],
-                {"spec": crd["spec"]},
-                annotations=crd["metadata"].get("annotations", {}),
-                owners=frozenset(owners),
-            )
-            for crd in found
+    items = [
+        Item(
+            kind,
+            crd["metadata"]["name"],
+            {"spec": crd["spec"]},
+            annotations=crd["metadata"].get("annotations", {}),
+            owners=owners,
         )
-    )
+        for crd in _crds()
+    ]
+    return Plan(tuple(items)) if owners else Plan()
+
+
+@cache
+def _crds() -> tuple[dict[str, Any], ...]:
+    return tuple(crd for name in files("karpenter", "hyperpod") for crd in documents(*name))
 
 
 def judge(api: Api, picture: Picture) -> None:

@@ -215,9 +215,10 @@ def _put(api: Api, item: Item) -> object:
     if item.status is not None:
         api.apply(f"{item.path}/status", {**document, "status": item.status})
     if item.kind.kind == "CustomResourceDefinition":
-        conditions = answer.get("status", {}).get("conditions") or []
-        if not any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
-            raise RefusedError(f"{item.name} is not established yet", status=http.client.SERVICE_UNAVAILABLE)
+        spec = answer["spec"]
+        for version in spec["versions"]:
+            # Being established is not enough: objects are refused until this is answered.
+            api.read(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1")
     return answer["metadata"].get("generation")
 
 

@@ -1,5 +1,6 @@
 """HTTPS to the local API server: read, server-side apply, merge, replace and delete."""
 
+import base64
 import http.client
 import json
 import os
@@ -8,10 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlencode, urlparse
 
+import yaml
+
 from local.kubernetes.pki import Pair
+from local.supervisor.files import write_private
 
 __all__ = ["Api", "RefusedError", "get"]
 
@@ -44,16 +49,25 @@ class Api:
 
     @classmethod
     def of_kubeconfig(cls, path: Path, *, owner: str, keep: bool = False) -> "Api":
-        """Return the server that a kubeconfig's current context names."""
-        # Half a second that only who reads a kubeconfig pays for.
-        from kubernetes import client, config
-
-        told: Any = client.Configuration()
-        config.load_kube_config(str(path), client_configuration=told)  # type: ignore[no-untyped-call]
-        # A kubeconfig holds no authority's key, and nothing is signed here.
-        ca = Pair(Path(told.ssl_ca_cert), Path(os.devnull))
-        pair = Pair(Path(told.cert_file), Path(told.key_file))
-        return cls(port=int(urlparse(told.host).port or 443), authority=ca, client=pair, owner=owner, keep=keep)
+        """Return the server that a kubeconfig of `write_kubeconfig` leads to."""
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+        cluster, user = told["clusters"][0]["cluster"], told["users"][0]["user"]
+        texts = {
+            "ca": cluster["certificate-authority-data"],
+            "certificate": user["client-certificate-data"],
+            "key": user["client-key-data"],
+        }
+        port = int(urlparse(cluster["server"]).port or 443)
+        # Certificates are read from files only: these are there until the context has them.
+        with TemporaryDirectory() as folder:
+            files = {name: Path(folder) / name for name in texts}
+            for name, text in texts.items():
+                write_private(files[name], base64.b64decode(text))
+            # A kubeconfig holds no authority's key, and nothing is signed here.
+            ca, pair = Pair(files["ca"], Path(os.devnull)), Pair(files["certificate"], files["key"])
+            found = cls(port=port, authority=ca, client=pair, owner=owner, keep=keep)
+            _ = found._context
+        return found
 
     def healthy(self) -> bool:
         """Say whether it is ready to serve."""

@@ -203,6 +203,7 @@ def test_hyperpods_policies_let_a_scientist_train_in_the_teams_namespace(environ
         (lambda: token("k", headers={"x-other": "kube"}), "does not sign the header x-k8s-aws-id"),
         (lambda: token("k"), "there is no EKS cluster"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "token",
 )
 def test_a_token_is_refused_with_the_reason(made, message):
     with running_endpoint() as endpoint:
