@@ -49,9 +49,12 @@ def queues(picture: Picture, *, fair: bool, idle: bool) -> Plan:
             _add(reserved.setdefault(kind, {}), found)
         plan += _team(quota, mine, limits, fair=fair)
     free = _free(picture, reserved) if idle else {}
+    owners = frozenset(f"policy/{policy_id}" for policy_id in picture.policies)
     for kind in free:
         used.setdefault(kind, set())
-    return Plan(tuple(_flavor(kind, frozenset(owners)) for kind, owners in used.items())) + plan + _idle_queue(free)
+    return (
+        Plan(tuple(_flavor(kind, frozenset(users)) for kind, users in used.items())) + plan + _idle_queue(free, owners)
+    )
 
 
 def _add(total: Amounts, more: Amounts) -> None:
@@ -163,7 +166,7 @@ def _free(picture: Picture, reserved: dict[str, Amounts]) -> dict[str, Amounts]:
     return free
 
 
-def _idle_queue(free: dict[str, Amounts]) -> Plan:
+def _idle_queue(free: dict[str, Amounts], owners: frozenset[str]) -> Plan:
     if not free:
         return Plan()
     flavors = [
@@ -182,4 +185,4 @@ def _idle_queue(free: dict[str, Amounts]) -> Plan:
         "resourceGroups": [{"coveredResources": list(RESOURCES), "flavors": flavors}],
         "preemption": {"reclaimWithinCohort": "Any"},
     }
-    return Plan((Item(KINDS["ClusterQueue"], _IDLE, {"spec": spec}),))
+    return Plan((Item(KINDS["ClusterQueue"], _IDLE, {"spec": spec}, owners=owners),))
