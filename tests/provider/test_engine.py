@@ -6,7 +6,7 @@ import pytest
 
 from local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
-from tests.provider.project import GOVERNANCE, Project
+from tests.provider.builders import GOVERNANCE, Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 

@@ -7,7 +7,7 @@ import pytest
 from local.aws.testing import running_endpoint
 from provider.rows import Measure
 from tests.local.aws.conftest import Cloud
-from tests.provider.project import GOVERNANCE, TYPE, Ledger, Project
+from tests.provider.builders import GOVERNANCE, TYPE, Ledger, Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
