@@ -3,8 +3,8 @@
 import fcntl
 import os
 import shutil
-import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,8 +22,6 @@ _READY_SECONDS = 120.0
 _STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 _TAIL_LINES = 5
-# A supervisor outlives its starter on purpose; Popen warns when it is forgotten while it still runs.
-_STARTED: list[subprocess.Popen[bytes]] = []
 
 
 def find_root(start: Path) -> Path:
@@ -54,7 +52,8 @@ def start(instance: Instance, *, say: Callable[[str], None]) -> State:
                 folder=package_root,
                 bound=False,
             )
-            _STARTED.append(child)
+            # A supervisor outlives its starter on purpose; if it ends first, this thread leaves no zombie.
+            threading.Thread(target=child.wait, daemon=True).start()
             return _await_ready(instance, say, lambda: child.poll() is None)
         return _await_ready(instance, say, lambda: running(instance) is not None)
 

@@ -1,0 +1,89 @@
+"""Starts and stops leave nothing behind; HPKIT_TEST_CYCLES says how many (100 take a quarter of an hour)."""
+
+import os
+import socket
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+
+from local.supervisor.instance import Instance
+from local.toolchain.cache import cache_root
+from tests.cli.test_validate import hpkit
+
+CYCLES = int(os.environ.get("HPKIT_TEST_CYCLES", "3"))
+MARK = "HPKIT_TEST_MARK"
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120 + 60 * CYCLES)]
+
+
+@pytest.fixture
+def surroundings(tools, tmp_path):
+    """Give the command an empty home, temporary folder and repository, and mark all its processes."""
+    folders = {name: tmp_path / name for name in ("home", "tmp", "repository")}
+    for folder in folders.values():
+        folder.mkdir()
+    (folders["repository"] / "Pulumi.yaml").write_text("name: hpkit\n")
+    environment = {
+        "HOME": str(folders["home"]),
+        "TMPDIR": str(folders["tmp"]),
+        "HPKIT_CACHE": str(cache_root()),
+        MARK: uuid.uuid4().hex,
+    }
+    yield folders["repository"], environment
+    hpkit("local", "reset", "--yes", "--name", "cycles", cwd=folders["repository"], **environment)
+
+
+def marked(mark):
+    """Return the command lines of all processes that carry the mark; it is inherited, so nothing escapes."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark:
+                found.append(process.cmdline())
+        except psutil.Error:
+            continue
+    return found
+
+
+def files(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def listening(ports):
+    taken = []
+    for port in ports:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                taken.append(port)
+    return taken
+
+
+def test_starts_and_stops_leave_no_process_port_or_file_behind(surroundings):
+    repository, environment = surroundings
+    instance = Instance.named("cycles", root=repository)
+    tools_before = files(cache_root() / "tools")
+    kept = None
+    for cycle in range(CYCLES):
+        before = time.monotonic()
+        started = hpkit("local", "start", "--name", "cycles", cwd=repository, **environment)
+        assert started.returncode == 0, started.stderr
+        assert len(marked(environment[MARK])) >= 5, "the supervisor and its four parts carry the mark"
+        serving = {instance.ports()[name] for name in ("aws", "etcd", "kube-apiserver", "kueue-webhook")}
+        assert serving <= set(listening(instance.ports().values())), "the ports written down are the ports that serve"
+        stopped = hpkit("local", "stop", "--name", "cycles", cwd=repository, **environment)
+        assert (stopped.returncode, stopped.stdout) == (0, "cycles is stopped\n"), stopped.stderr
+        assert marked(environment[MARK]) == [], f"cycle {cycle}"
+        assert listening(instance.ports().values()) == [], f"cycle {cycle}"
+        outside = files(repository.parent) - {"home", "tmp", "repository", "repository/Pulumi.yaml"}
+        assert {name for name in outside if not f"{name}/".startswith("repository/.local/")} == set(), f"cycle {cycle}"
+        # What etcd keeps is its own affair: it writes snapshots and prunes them.
+        inside = {name for name in files(instance.folder) if not name.startswith("etcd/")}
+        kept = kept or inside
+        assert inside == kept, f"cycle {cycle} kept something else than the first"
+        print(f"cycle {cycle + 1} of {CYCLES}: {time.monotonic() - before:.1f} s")
+    assert files(cache_root() / "tools") == tools_before
+    hpkit("local", "reset", "--yes", "--name", "cycles", cwd=repository, **environment)
+    assert files(Path(repository)) - {".local"} == {"Pulumi.yaml"}
