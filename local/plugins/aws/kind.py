@@ -113,6 +113,11 @@ class Kind:
         """The operations of the API this type may call."""
         return frozenset(f"{self.calls} {self.tagging.calls if self.tagging else ''}".split())
 
+    @cached_property
+    def untold(self) -> frozenset[str]:
+        """The inputs that AWS never tells."""
+        return frozenset(prop.name for prop in self.props if prop.write_only)
+
     @property
     def computed(self) -> tuple[str, ...]:
         """What is only known once the resource exists."""

@@ -29,7 +29,7 @@ class Live:
 
 def differences(kind: Kind, *, old: Props, new: Props, state: Props, common: Tags) -> list[Difference]:
     """Return what differs; tags are compared with all that are there, those of the configuration included."""
-    found = list(changes(kind, old, new))
+    found = list(changes(kind, _before(kind, old=old, new=new, state=state), new))
     if kind.tagging:
         wanted = _all_tags(new, common)
         if is_unknown(wanted) or wanted != state.get("tagsAll", {}):
@@ -72,8 +72,9 @@ def read(kind: Kind, call: Calls, resource_id: str, *, inputs: Props, state: Pro
 
 def update(kind: Kind, call: Calls, resource_id: str, *, old: Props, new: Props, state: Props, common: Tags) -> Live:
     """Bring what is live to the new inputs."""
-    names = frozenset(change.path for change in changes(kind, old, new))
-    before, wanted = _effective(kind, old), _effective(kind, new)
+    there = _before(kind, old=old, new=new, state=state)
+    names = frozenset(change.path for change in changes(kind, there, new))
+    before, wanted = _effective(kind, there), _effective(kind, new)
     # What the program no longer states must not come back from the state.
     inputs = {name for name, prop in kind.spec.by_name.items() if not prop.computed}
     known = {**{name: value for name, value in state.items() if name not in inputs}, **wanted}
@@ -90,6 +91,17 @@ def update(kind: Kind, call: Calls, resource_id: str, *, old: Props, new: Props,
 def delete(kind: Kind, call: Calls, resource_id: str, state: Props) -> None:
     """Delete it; no error if it is gone."""
     kind.delete(call, resource_id, _effective(kind, state))
+
+
+def _before(kind: Kind, *, old: Props, new: Props, state: Props) -> Props:
+    """Return the old inputs, with what is known of those that the program left out until now.
+
+    After an import nobody knows what AWS never tells: that is no reason to replace anything.
+    """
+    left_out = [prop for prop in kind.spec.members if prop.name not in old and (prop.computed or prop.write_only)]
+    known = {prop.name: state[prop.name] for prop in left_out if prop.name in state}
+    untold = {prop.name: new.get(prop.name) for prop in left_out if prop.write_only and prop.immutable}
+    return {**untold, **known, **old}
 
 
 def _retag(kind: Kind, call: Calls, resource_id: str, *, state: Props, wanted: Tags) -> None:
@@ -115,7 +127,8 @@ def _live(kind: Kind, call: Calls, resource_id: str, live: Props, inputs: Props,
         live["tagsAll"] = tags
         live["tags"] = {k: v for k, v in tags.items() if k in stated or common.get(k) != v}
     found = inputs_of(kind, inputs, live)
-    state = {**_effective(kind, {}), **overlaid(live, _given(found)), "region": call.region}
+    base = {name: value for name, value in _effective(kind, {}).items() if inputs or name not in kind.untold}
+    state = {**base, **overlaid(live, _given(found)), "region": call.region}
     resource_id = str(state.pop("id", resource_id))
     return Live(resource_id, state, found)
 

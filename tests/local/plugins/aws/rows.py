@@ -429,7 +429,7 @@ def _ordered() -> list[str]:
     done: dict[str, None] = {}
 
     def add(name: str) -> None:
-        for other in references(name) - done.keys() - {name}:
+        for other in {*references(name), *ROWS[name].after} - done.keys() - {name}:
             add(other)
         done.setdefault(name)
 
@@ -439,6 +439,6 @@ def _ordered() -> list[str]:
 
 
 def references(name: str) -> set[str]:
-    """Return the rows that a row needs."""
+    """Return the rows whose outputs a row takes."""
     row = ROWS[name]
-    return {*re.findall(r"\$\{(\w+)\.", json.dumps([row.inputs, row.edit])), *row.after}
+    return set(re.findall(r"\$\{(\w+)\.", json.dumps([row.inputs, row.edit])))
