@@ -2,6 +2,7 @@
 
 - ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint cannot be deleted), network
   interfaces of added and removed subnets, private DNS.
+- FSx: the version, status and owner of a file system.
 - AddClientIDToOpenIDConnectProvider and RemoveClientIDFromOpenIDConnectProvider.
 """
 
@@ -13,11 +14,14 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.vpcs import VPCs
 from moto.ec2.utils import random_private_ip
+from moto.fsx.models import FileSystem, FSxBackend
 from moto.iam.responses import IamResponse
 
 __all__ = ["mend"]
 
 _modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
+_create_file_system = FSxBackend.create_file_system
+_describe_file_system = FileSystem.to_dict
 _answer_modify_vpc_endpoint = VPCs.modify_vpc_endpoint
 
 
@@ -26,6 +30,8 @@ def mend() -> None:
     methods = (
         (VPCBackend, "modify_vpc_endpoint", _with_routes_and_interfaces),
         (VPCs, "modify_vpc_endpoint", _with_private_dns),
+        (FSxBackend, "create_file_system", _with_version),
+        (FileSystem, "to_dict", _whole_file_system),
         (IamResponse, "add_client_id_to_open_id_connect_provider", _add_client),
         (IamResponse, "remove_client_id_from_open_id_connect_provider", _remove_client),
     )
@@ -68,6 +74,18 @@ def _with_private_dns(response: Any) -> ActionResult:
         (endpoint,) = response.ec2_backend.describe_vpc_endpoints([response._get_param("VpcEndpointId")])  # noqa: SLF001
         endpoint.private_dns_enabled = enabled
     return answer
+
+
+def _with_version(backend: Any, **request: Any) -> Any:
+    system = _create_file_system(backend, **request)
+    system.version = request.get("file_system_type_version") or "2.10"  # what FSx for Lustre takes by itself
+    return system
+
+
+def _whole_file_system(system: Any) -> dict[str, Any]:
+    told = _describe_file_system(system)
+    state = {"Lifecycle": "AVAILABLE", "OwnerId": system.backend.account_id, "FileSystemTypeVersion": system.version}
+    return {**told, **state}
 
 
 def _clients(response: Any) -> tuple[list[str], str]:

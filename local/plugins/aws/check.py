@@ -19,6 +19,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "json": (str,),
     "policy": (str,),
+    "url": (str,),
     "integer": (int,),
     "number": (int, float),
     "boolean": (bool,),

@@ -53,6 +53,8 @@ def inputs_of(kind: Kind, stated: Props, live: Props) -> Props:
 def _equal(prop: Prop, old: Any, new: Any) -> bool:
     if any(walk_unknown(new)) or any(walk_unknown(old)):
         return False
+    if old is None and prop.write_only and prop.immutable:
+        return True  # nobody knows what it was: no reason to replace anything
     if new is None and (prop.computed or (prop.write_only and prop.default is None)):
         return True
     empty = prop.default if prop.default is not None else {"boolean": False}.get(prop.kind)
@@ -109,6 +111,8 @@ def _plain(prop: Prop, value: Any) -> Any:
         except ValueError:
             return value
         return _unlisted(document) if prop.kind == "policy" else document
+    if prop.kind == "url" and isinstance(value, str):
+        return value.removeprefix("https://")
     if prop.kind == "set" and isinstance(value, list):
         return sorted(json.dumps(item, sort_keys=True) for item in value)
     return value

@@ -29,7 +29,7 @@ class Live:
 
 def differences(kind: Kind, *, old: Props, new: Props, state: Props, common: Tags) -> list[Difference]:
     """Return what differs; tags are compared with all that are there, those of the configuration included."""
-    found = list(changes(kind, _before(kind, old=old, new=new, state=state), new))
+    found = list(changes(kind, _before(kind, old=old, state=state), new))
     if kind.tagging:
         wanted = _all_tags(new, common)
         if is_unknown(wanted) or wanted != state.get("tagsAll", {}):
@@ -72,7 +72,7 @@ def read(kind: Kind, call: Calls, resource_id: str, *, inputs: Props, state: Pro
 
 def update(kind: Kind, call: Calls, resource_id: str, *, old: Props, new: Props, state: Props, common: Tags) -> Live:
     """Bring what is live to the new inputs."""
-    there = _before(kind, old=old, new=new, state=state)
+    there = _before(kind, old=old, state=state)
     names = frozenset(change.path for change in changes(kind, there, new))
     before, wanted = _effective(kind, there), _effective(kind, new)
     # What the program no longer states must not come back from the state.
@@ -93,15 +93,10 @@ def delete(kind: Kind, call: Calls, resource_id: str, state: Props) -> None:
     kind.delete(call, resource_id, _effective(kind, state))
 
 
-def _before(kind: Kind, *, old: Props, new: Props, state: Props) -> Props:
-    """Return the old inputs, with what is known of those that the program left out until now.
-
-    After an import nobody knows what AWS never tells: that is no reason to replace anything.
-    """
-    left_out = [prop for prop in kind.spec.members if prop.name not in old and (prop.computed or prop.write_only)]
-    known = {prop.name: state[prop.name] for prop in left_out if prop.name in state}
-    untold = {prop.name: new.get(prop.name) for prop in left_out if prop.write_only and prop.immutable}
-    return {**untold, **known, **old}
+def _before(kind: Kind, *, old: Props, state: Props) -> Props:
+    """Return the old inputs, with what is known of those that the program left out until now."""
+    left_out = [prop.name for prop in kind.spec.members if prop.computed or prop.write_only]
+    return {**{name: state[name] for name in left_out if name in state}, **old}
 
 
 def _retag(kind: Kind, call: Calls, resource_id: str, *, state: Props, wanted: Tags) -> None:

@@ -71,7 +71,7 @@ def _system(call: Calls, system: str) -> dict[str, Any] | None:
     return found(call, "DescribeFileSystems", "FileSystems", FileSystemIds=[system])
 
 
-def _read(call: Calls, system: str, known: Props) -> Props | None:
+def _read(call: Calls, system: str, _known: Props) -> Props | None:
     entry = _system(call, system)
     if entry is None or entry.get("Lifecycle") == "DELETING":
         return None
@@ -89,7 +89,7 @@ def _read(call: Calls, system: str, known: Props) -> Props | None:
         "storageType": entry.get("StorageType", "SSD"),
         "storageCapacity": entry.get("StorageCapacity"),
         "kmsKeyId": entry.get("KmsKeyId"),
-        "fileSystemTypeVersion": entry.get("FileSystemTypeVersion", known.get("fileSystemTypeVersion")),
+        "fileSystemTypeVersion": entry.get("FileSystemTypeVersion"),
         "tags": tag_map(entry.get("Tags")),
     }
 
@@ -98,7 +98,7 @@ def _await(call: Calls, system: str, _change: Change) -> None:
     until(
         call,
         lambda: _system(call, system),
-        status=lambda entry: str(entry.get("Lifecycle", "AVAILABLE")),  # moto tells none: it is there at once
+        status=lambda entry: str(entry["Lifecycle"]),
         ready={"AVAILABLE"},
         failed={"FAILED", "MISCONFIGURED", "MISCONFIGURED_UNAVAILABLE"},
     )

@@ -113,15 +113,13 @@ def _create_provider(call: Calls, wanted: Props) -> str:
     return str(answer["OpenIDConnectProviderArn"])
 
 
-def _read_provider(call: Calls, arn: str, known: Props) -> Props | None:
+def _read_provider(call: Calls, arn: str, _known: Props) -> Props | None:
     answer = call.find("GetOpenIDConnectProvider", OpenIDConnectProviderArn=arn)
     if answer is None:
         return None
-    url = str(answer["Url"]).removeprefix("https://")
     return {
         "arn": arn,
-        # IAM drops the scheme; a program may write it or not.
-        "url": known["url"] if str(known.get("url", "")).removeprefix("https://") == url else url,
+        "url": answer["Url"],
         "clientIdLists": answer["ClientIDList"],
         "thumbprintLists": answer.get("ThumbprintList", []),
         "tags": tag_map(answer.get("Tags")),
@@ -204,7 +202,7 @@ KINDS: Final = (
         "aws:iam/openIdConnectProvider:OpenIdConnectProvider",
         "iam",
         props=(
-            Prop("url", required=True, immutable=True),
+            Prop("url", "url", required=True, immutable=True),
             Prop("clientIdLists", "set", required=True),
             Prop("thumbprintLists", "list", computed=True),
         ),

@@ -90,7 +90,9 @@ def test_an_edit_of_what_is_fixed_is_shown_as_a_replacement(project, chosen):
     try:
         for name in chosen:
             if ROWS[name].replace:
-                differs = {key for key, each in (steps[name]["detailedDiff"] or {}).items() if "replace" in each["kind"]}
+                differs = {
+                    key for key, each in (steps[name]["detailedDiff"] or {}).items() if "replace" in each["kind"]
+                }
                 wanted = {_camel(key) for key in ROWS[name].replace}
                 assert (name, steps[name]["op"], wanted - differs) == (name, "replace", set())
     finally:
