@@ -77,7 +77,7 @@ def _with_private_dns(response: Any) -> ActionResult:
 
 
 def _with_version(backend: Any, **request: Any) -> Any:
-    system = _create_file_system(backend, **request)
+    system: Any = _create_file_system(backend, **request)
     system.version = request.get("file_system_type_version") or "2.10"  # what FSx for Lustre takes by itself
     return system
 

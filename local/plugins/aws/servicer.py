@@ -186,6 +186,10 @@ class AwsServicer(PluginServicer):
         """Answer a function."""
         function = _function(request.tok)
         args: Props = from_struct(request.args)
+        unknown = sorted(args.keys() - {*function.takes, "region"})
+        if unknown:
+            takes = ", ".join(function.takes) or "nothing"
+            raise PluginError(f"The local cloud's {request.tok} does not take {', '.join(unknown)}; it takes {takes}.")
         region = args.get("region") or self.clients.settings.region
         task = Task(request.tok, _INVOKE_SECONDS, self.cancelled, silent)
         call = Calls(

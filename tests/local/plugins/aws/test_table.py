@@ -1,0 +1,123 @@
+"""The table itself, and check and diff by it: no endpoint, no engine."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+
+import pytest
+
+from local.plugins.aws import VERSION
+from local.plugins.aws.check import check, named
+from local.plugins.aws.config import settings_from
+from local.plugins.aws.diff import changes, clashes
+from local.plugins.aws.lifecycle import differences, foreseen
+from local.plugins.aws.reference import main
+from local.plugins.aws.table import KINDS
+from provider.errors import PluginError
+from provider.values import UNKNOWN
+
+VPC, ROLE, CLUSTER = (KINDS[token] for token in ("aws:ec2/vpc:Vpc", "aws:iam/role:Role", "aws:eks/cluster:Cluster"))
+ENVIRONMENT = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_REGION": "us-west-2"}
+
+
+def _changed(kind, old, new):
+    return {change.path: change.replaces for change in changes(kind, old, new)}
+
+
+def test_the_version_is_that_of_the_installed_package():
+    assert version("pulumi_aws") == VERSION
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_what_cannot_be_updated_is_fixed(kind):
+    loose = [prop.name for prop in kind.props if not prop.immutable and not prop.write_only]
+    assert kind.update is not None or loose == []
+    assert {*kind.later, *kind.identity} <= kind.spec.by_name.keys()
+    assert kind.autoname is None or kind.autoname in kind.spec.by_name
+
+
+def test_a_property_that_is_not_supported_is_named_with_the_nearest():
+    (failure,) = check(ROLE, {"assumeRolePolicy": "{}", "descripton": "x"})
+    assert failure.path == "descripton"
+    assert failure.reason == (
+        "the local cloud's aws:iam/role:Role has no property 'descripton'; did you mean 'description'?"
+    )
+
+
+def test_a_part_of_a_property_is_checked_too():
+    wrong = {"roleArn": "r", "vpcConfig": {"subnetIds": ["s"], "controlPlaneEgressMode": "x"}}
+    assert [failure.path for failure in check(CLUSTER, wrong)] == ["vpcConfig.controlPlaneEgressMode"]
+
+
+def test_a_missing_property_a_wrong_type_and_a_policy_that_is_none_are_said():
+    failures = {failure.path: failure.reason for failure in check(ROLE, {"maxSessionDuration": "long"})}
+    assert failures == {"maxSessionDuration": "'long' is not of type integer", "assumeRolePolicy": "is required"}
+    (failure,) = check(ROLE, {"assumeRolePolicy": "{"})
+    assert failure.reason.startswith("is not a JSON document")
+
+
+def test_a_made_up_name_is_kept_and_a_stated_one_is_taken():
+    first = named(ROLE, "nodes", old={}, new={}, seed=b"a")
+    assert first["name"].startswith("nodes-")
+    assert named(ROLE, "nodes", old=first, new={}, seed=b"b")["name"] == first["name"]
+    assert named(ROLE, "nodes", old=first, new={"name": "mine"}, seed=b"c") == {"name": "mine"}
+
+
+def test_server_defaults_and_the_layout_of_a_policy_are_no_difference():
+    policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["a", "b"], "Resource": ["*"]}]}
+    other = {"Statement": {"Resource": "*", "Action": ["b", "a"], "Effect": "Allow"}, "Version": "2012-10-17"}
+    old = {"assumeRolePolicy": json.dumps(policy), "path": "/", "maxSessionDuration": 3600, "description": ""}
+    assert _changed(ROLE, old, {"assumeRolePolicy": json.dumps(other)}) == {}
+    assert _changed(ROLE, old, {"assumeRolePolicy": json.dumps({**other, "Id": "x"})}) == {"assumeRolePolicy": False}
+
+
+def test_a_part_that_cannot_change_replaces_and_the_rest_does_not():
+    old = {"accessConfig": {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": True}}
+    mode = {"accessConfig": {**old["accessConfig"], "authenticationMode": "API_AND_CONFIG_MAP"}}
+    creator = {"accessConfig": {**old["accessConfig"], "bootstrapClusterCreatorAdminPermissions": False}}
+    assert _changed(CLUSTER, old, mode) == {"accessConfig": False}
+    assert _changed(CLUSTER, old, creator) == {"accessConfig": True}
+
+
+def test_only_a_name_that_stays_must_be_free_before_a_replacement():
+    made_up = named(ROLE, "nodes", old={}, new={}, seed=b"a")
+    assert not clashes(ROLE, made_up, named(ROLE, "nodes", old={}, new={"path": "/x/"}, seed=b"b"))
+    assert clashes(ROLE, {"name": "nodes"}, {"name": "nodes", "path": "/x/"})
+    assert not clashes(VPC, {"cidrBlock": "10.0.0.0/16"}, {"cidrBlock": "10.1.0.0/16"})
+
+
+def test_default_tags_are_part_of_what_is_compared_and_shown():
+    state = {"tagsAll": {"Name": "a"}}
+    same = {"old": {"tags": {"Name": "a"}}, "new": {"tags": {"Name": "a"}}, "state": state}
+    assert differences(VPC, **same, common={}) == []
+    assert [change.path for change in differences(VPC, **same, common={"team": "ml"})] == ["tagsAll"]
+    shown = foreseen(VPC, {"tags": {"Name": "a"}}, {}, {"team": "ml"}, region="us-west-2")
+    assert shown["tagsAll"] == {"Name": "a", "team": "ml"}
+    assert shown["arn"] is UNKNOWN
+
+
+@pytest.mark.parametrize("url", ["", "https://ec2.us-west-2.amazonaws.com", "http://10.0.0.1:4566", "http://[::2]:1"])
+def test_any_endpoint_that_is_not_loopback_is_refused(url):
+    with pytest.raises(PluginError, match="works on a loopback endpoint only"):
+        settings_from({}, {**ENVIRONMENT, "AWS_ENDPOINT_URL": url})
+
+
+def test_an_endpoint_of_one_service_must_be_loopback_too():
+    given = {"endpoints": json.dumps([{"s3": "https://s3.amazonaws.com"}])}
+    with pytest.raises(PluginError, match=r"aws:endpoints\.s3 is 'https://s3\.amazonaws\.com'"):
+        settings_from(given, ENVIRONMENT)
+
+
+def test_configuration_that_travels_as_text_is_read():
+    given = {"region": "eu-west-1", "defaultTags": '{"tags": {"team": "ml"}}', "allowedAccountIds": '["123456789012"]'}
+    settings = settings_from(given, ENVIRONMENT)
+    assert (settings.region, settings.default_tags, settings.allowed_accounts) == (
+        "eu-west-1",
+        {"team": "ml"},
+        ("123456789012",),
+    )
+
+
+def test_the_page_of_stand_ins_is_up_to_date():
+    assert main(["--check", "docs/reference/stand-ins.md"]) == 0

@@ -1,0 +1,129 @@
+"""The stand-in at work on programs of its own: look-ups, default tags, refusals, faults, interrupted creations."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from local.aws.testing import running_endpoint
+from tests.local.plugins.aws.harness import Project
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+TRUST = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+    }
+)
+PROGRAM = f"""
+import json
+
+import pulumi
+import pulumi_aws as aws
+
+config = pulumi.Config()
+vpc = aws.ec2.Vpc("vpc", cidr_block="10.0.0.0/16", tags={{"Name": "mine"}})
+subnets = [
+    aws.ec2.Subnet(f"sub-{{zone}}", vpc_id=vpc.id, cidr_block=f"10.0.{{i}}.0/24", availability_zone=f"us-west-2{{zone}}")
+    for i, zone in enumerate("ab")
+]
+role = aws.iam.Role("role", assume_role_policy={TRUST!r})
+cluster = aws.eks.Cluster("kube", name="kube", role_arn=role.arn, vpc_config={{"subnet_ids": [s.id for s in subnets]}})
+if config.get_bool("wrong"):
+    aws.sqs.Queue("queue")
+    aws.ec2.RouteTable("table", vpc_id=vpc.id, routes=[{{"cidr_block": "0.0.0.0/0"}}])
+statement = {{"actions": ["s3:GetObject"], "resources": ["*"], "principals": [{{"type": "AWS", "identifiers": ["1"]}}]}}
+pulumi.export("account", aws.get_caller_identity().account_id)
+pulumi.export("partition", aws.get_partition().partition)
+pulumi.export("region", aws.get_region().region)
+pulumi.export("zones", aws.get_availability_zones(state="available").names)
+pulumi.export("vpc", aws.ec2.get_vpc_output(id=vpc.id).cidr_block)
+pulumi.export("zone", aws.ec2.get_subnet_output(id=subnets[1].id).availability_zone)
+filters = [{{"name": "vpc-id", "values": [vpc.id]}}]
+pulumi.export("subnets", pulumi.Output.all(*[s.id for s in subnets], aws.ec2.get_subnets_output(filters=filters).ids))
+pulumi.export("tables", aws.ec2.get_route_tables_output(vpc_id=vpc.id).ids)
+found = aws.eks.get_cluster_output(name=cluster.name)
+pulumi.export("same", pulumi.Output.all(found.endpoint, cluster.endpoint).apply(lambda each: each[0] == each[1]))
+pulumi.export("authority", found.certificate_authorities[0].data)
+pulumi.export("group", cluster.vpc_config.cluster_security_group_id)
+addon = aws.eks.get_addon_version(addon_name="vpc-cni", kubernetes_version="1.33", most_recent=True)
+pulumi.export("addon", addon.version)
+pulumi.export("policy", aws.iam.get_policy_document(statements=[statement]).json)
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    with running_endpoint() as endpoint:
+        project = Project(tmp_path_factory.mktemp("project"), endpoint, program=PROGRAM)
+        project.run("config", "set", "--path", "aws:defaultTags.tags.team", "ml")
+        project.run("config", "set", "--path", "aws:allowedAccountIds[0]", "123456789012")
+        yield project
+
+
+def test_what_is_wrong_is_named_at_preview(project):
+    project.run("config", "set", "wrong", "true")
+    said = project.run("preview", check=False)
+    project.run("config", "rm", "wrong")
+    assert said.returncode != 0
+    assert "The local cloud has no stand-in for aws:sqs/queue:Queue; docs/reference/stand-ins.md lists" in said.stdout
+    assert "the local cloud's aws:ec2/routeTable:RouteTable has no property 'routes'" in said.stdout
+
+
+def test_another_account_than_the_allowed_is_refused(project):
+    project.run("config", "set", "--path", "aws:allowedAccountIds[0]", "999999999999")
+    said = project.run("preview", check=False)
+    project.run("config", "set", "--path", "aws:allowedAccountIds[0]", "123456789012")
+    assert said.returncode != 0
+    assert "The account is 123456789012; aws:allowedAccountIds allows 999999999999 only." in said.stdout
+
+
+def test_an_endpoint_elsewhere_is_refused(project):
+    loopback = project.environment["AWS_ENDPOINT_URL"]
+    project.environment["AWS_ENDPOINT_URL"] = "https://ec2.us-west-2.amazonaws.com"
+    said = project.run("preview", check=False)
+    project.environment["AWS_ENDPOINT_URL"] = loopback
+    assert said.returncode != 0
+    assert "works on a loopback endpoint only" in said.stdout
+
+
+def test_a_creation_that_fails_half_way_stays_in_state(project):
+    project.endpoint.set_faults(failed_create="1@eks", throttle=0.2)
+    said = project.run("up", "--yes", "--skip-preview", check=False)
+    assert said.returncode != 0
+    assert "ended in status FAILED: fault injected: failed-create" in said.stdout
+    assert project.resources()["kube"]["id"] == "kube", "what exists is known, so that it is not made twice"
+    project.endpoint.set_faults(failed_create=None, throttle=None)
+    project.run("destroy", "--yes", "--skip-preview")
+    assert project.endpoint.client("eks").list_clusters()["clusters"] == []
+
+
+def test_look_ups_and_default_tags_and_throttles(project):
+    project.endpoint.set_faults(throttle=0.1)
+    project.run("up", "--yes", "--skip-preview")
+    project.endpoint.set_faults(throttle=None)
+    found = json.loads(project.run("stack", "output", "--json").stdout)
+    plain = {name: found[name] for name in ("account", "partition", "region", "vpc", "zone", "same")}
+    assert plain == {
+        "account": "123456789012",
+        "partition": "aws",
+        "region": "us-west-2",
+        "vpc": "10.0.0.0/16",
+        "zone": "us-west-2b",
+        "same": True,
+    }
+    *made, listed = found["subnets"]
+    assert (sorted(made), len(found["tables"]), found["zones"][0]) == (listed, 1, "us-west-2a")
+    assert found["group"].startswith("sg-")
+    assert found["addon"].startswith("v1.")
+    assert found["authority"]
+    (statement,) = json.loads(found["policy"])["Statement"]
+    assert statement == {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*", "Principal": {"AWS": "1"}}
+    vpc = project.resources()["vpc"]
+    assert vpc["outputs"]["tagsAll"] == {"Name": "mine", "team": "ml"}
+    (live,) = project.endpoint.client("ec2").describe_vpcs(VpcIds=[vpc["id"]])["Vpcs"]
+    assert {tag["Key"]: tag["Value"] for tag in live["Tags"]} == {"Name": "mine", "team": "ml"}
+    project.run("refresh", "--yes", "--skip-preview", "--expect-no-changes")
+    project.run("destroy", "--yes", "--skip-preview")
