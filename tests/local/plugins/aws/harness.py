@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 import textwrap
@@ -13,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
-from local.plugins.aws import VERSION
+from local.plugins.install import install
 from local.toolchain import tool_path
 
-ROOT = Path(__file__).parents[4]
 PROGRAM = '''
 import importlib
 import json
@@ -56,16 +54,6 @@ for name, row in spec.items():
     make = getattr(importlib.import_module(f"pulumi_aws.{module}"), cls)
     made[name] = make(name, **resolved(row["inputs"]), opts=pulumi.ResourceOptions(depends_on=after))
 '''
-
-
-def install(home: Path) -> None:
-    """Put the launcher where the engine looks for installed plugins."""
-    folder = home / "plugins" / f"resource-aws-v{VERSION}"
-    folder.mkdir(parents=True)
-    launcher = folder / "pulumi-resource-aws"
-    path = os.pathsep.join([str(ROOT), str(ROOT / "infra")])
-    launcher.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec "{sys.executable}" -m local.plugins.aws "$@"\n')
-    launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
 
 
 class Project:
