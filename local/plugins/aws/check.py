@@ -17,7 +17,6 @@ __all__ = ["DEFAULTS", "check", "named"]
 DEFAULTS = "__defaults"  # where the real provider, too, keeps the names of inputs it made up
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
-    "json": (str,),
     "policy": (str,),
     "url": (str,),
     "integer": (int,),
@@ -75,7 +74,7 @@ def _value(token: str, spec: Prop, value: Any, path: str) -> Iterator[Failure]:
     wanted = _TYPES[spec.kind]
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
         yield Failure(path, f"{value!r} is not of type {spec.kind}")
-    elif spec.kind in ("json", "policy"):
+    elif spec.kind == "policy":
         yield from _document(str(value), path)
     elif spec.members and isinstance(value, list):
         for index, item in enumerate(value):

@@ -105,12 +105,11 @@ def _projected(prop: Prop, stated: Any, live: Any) -> Any:
 
 
 def _plain(prop: Prop, value: Any) -> Any:
-    if prop.kind in ("json", "policy") and isinstance(value, str):
+    if prop.kind == "policy" and isinstance(value, str):
         try:
-            document = json.loads(value)
+            return _unlisted(json.loads(value))
         except ValueError:
             return value
-        return _unlisted(document) if prop.kind == "policy" else document
     if prop.kind == "url" and isinstance(value, str):
         return value.removeprefix("https://")
     if prop.kind == "set" and isinstance(value, list):

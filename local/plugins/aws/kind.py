@@ -19,8 +19,8 @@ __all__ = ["REGION", "Change", "Kind", "Prop", "Tagging", "defaults"]
 class Prop:
     """One input, in the words of the real provider.
 
-    `kind` is string, integer, number, boolean, list, set, map, object, json (a document as text), policy (one of
-    IAM's, where a list of one is its entry and order is nothing), url or asset.
+    `kind` is string, integer, number, boolean, list, set, map, object, policy (IAM's documents as
+    text, where a list of one is its entry and order is nothing), url or asset.
     `computed`: the service fills it in when the program leaves it out, so that leaving it out is no difference.
     `default`: what the real provider takes by itself. `write_only`: AWS never tells it.
     """

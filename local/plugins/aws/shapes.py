@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["camel", "pascal", "policy_text", "present", "tag_list", "tag_map", "unlist"]
+__all__ = ["camel", "pascal", "policy_text", "tag_list", "tag_map"]
 
 Tags = dict[str, str]
 
@@ -37,16 +37,6 @@ def tag_list(tags: Tags) -> list[dict[str, str]] | None:
 def tag_map(tags: Iterable[dict[str, str]] | None) -> Tags:
     """Return tags as the provider tells them."""
     return {tag["Key"]: tag["Value"] for tag in tags or []}
-
-
-def present(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a document without what is None."""
-    return {key: item for key, item in value.items() if item is not None}
-
-
-def unlist(found: list[Any] | None) -> Any | None:
-    """Return the first entry of an answer, None if there is none."""
-    return found[0] if found else None
 
 
 def policy_text(document: Any) -> str:
