@@ -60,7 +60,7 @@ def _from_first_source(tool: Tool, say: Say) -> Path:
             refusals.append(str(refusal))
             continue
         except OSError as error:
-            raise ToolError(f"{tool.name}: {error.filename}: {error.strerror}. Whole log: {steps.log}") from None
+            raise ToolError(f"{tool.name}: {error}. Whole log: {steps.log}") from None
         steps.finish()
         path = installed(tool)
         if path is None:

@@ -79,7 +79,8 @@ def locked(name: str, say: Say) -> Iterator[None]:
         if not _try_lock(file.fileno()):
             file.seek(0)
             holder = file.read().strip() or "unknown"
-            say(f"{name}: another bootstrap (process {holder}) is at it; waiting for it")
+            who = "this bootstrap" if holder == str(os.getpid()) else f"another bootstrap (process {holder})"
+            say(f"{name}: {who} is at it already; waiting for it")
             while not _try_lock(file.fileno()):
                 time.sleep(_LOCK_POLL_SECONDS)
         file.truncate(0)

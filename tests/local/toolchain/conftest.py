@@ -1,16 +1,20 @@
-"""A cache of its own for every test, fake executables, and a Go module proxy made of files."""
+"""A cache of its own for every test, fake executables, a Go module proxy made of files, a release host on loopback."""
 
+import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from local.toolchain.cache import tool_folder
-from local.toolchain.model import GoBuild, Tool
+from local.toolchain.model import GoBuild, Release, Tool
 from local.toolchain.versions import Range
 
 MODULE = "example.com/tiny"
@@ -62,6 +66,18 @@ def put_in_cache(tool: Tool) -> Path:
     return tool_folder(tool) / "bin" / tool.executables[0]
 
 
+def a_recipe(folder: Path) -> Path:
+    """Return a recipe for a Go that looks at nothing; what a real one checks is tested in test_builds."""
+    folder.mkdir(exist_ok=True)
+    (folder / "go.mod").write_text(f"module recipe\n\ngo 1.21\n\nrequire {MODULE} v1.0.0\n")
+    (folder / "go.sum").write_text("")
+    return folder
+
+
+def a_build(recipe: Path, **changes) -> GoBuild:
+    return GoBuild(recipe=recipe, package=f"{MODULE}/cmd/tiny", **changes)
+
+
 class Proxy:
     """A Go module proxy in a folder, holding one module with one command, and its recipe."""
 
@@ -76,7 +92,8 @@ class Proxy:
         (self.versions / "v1.0.0.mod").write_text(mod)
         (self.versions / "v1.0.0.info").write_text('{"Version": "v1.0.0", "Time": "2026-01-01T00:00:00Z"}')
         with zipfile.ZipFile(self.versions / "v1.0.0.zip", "w") as archive:
-            for name, content in (("go.mod", mod), ("cmd/tiny/main.go", main), ("scripts/helper", "#!/bin/sh\n")):
+            files = {"go.mod": mod, "cmd/tiny/main.go": main, "scripts/helper": "#!/bin/sh\n"}
+            for name, content in files.items():
                 archive.writestr(f"{MODULE}@v1.0.0/{name}", content)
 
     def pin(self) -> None:
@@ -96,7 +113,7 @@ class Proxy:
         subprocess.run(["go", "clean", "-modcache"], check=True)
 
     def tool(self, **changes):
-        return a_tool(sources=(GoBuild(recipe=self.recipe, package=f"{MODULE}/cmd/tiny", **changes),))
+        return a_tool(sources=(a_build(self.recipe, **changes),))
 
 
 @pytest.fixture
@@ -106,6 +123,70 @@ def proxy(tmp_path, monkeypatch):
     made = Proxy(tmp_path)
     monkeypatch.setenv("GOPROXY", f"file://{tmp_path / 'proxy'}")
     monkeypatch.setenv("GOMODCACHE", str(tmp_path / "modules"))
+    monkeypatch.setenv("GOFLAGS", "")
     yield made
     # Go makes module folders read-only; only Go's own command deletes them.
     subprocess.run(["go", "clean", "-modcache"], check=True)
+
+
+class ReleaseHost:
+    """Serves files over HTTP on loopback; `breaks_off` names those of which only half is sent."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.breaks_off: set[str] = set()
+        self.holds: dict[str, threading.Event] = {}
+        self.asked: list[str] = []
+        host = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                host.answer(self)
+
+            def log_message(self, *_: object) -> None:
+                """Print nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        name = request.path.removeprefix("/")
+        self.asked.append(name)
+        if name not in self.files:
+            request.send_error(404)
+            return
+        content = self.files[name]
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(content)))
+        request.end_headers()
+        half = len(content) // 2
+        request.wfile.write(content[:half])
+        if name in self.holds:
+            self.holds[name].wait(60)
+        if name not in self.breaks_off:
+            request.wfile.write(content[half:])
+
+    def publish(self, name: str, content: bytes) -> Release:
+        """Serve a file with its checksum, and return the release that stands for it."""
+        self.files[name] = content
+        self.files["sums"] = f"{hashlib.sha256(content).hexdigest()}  {name}\n".encode()
+        return self.release(name)
+
+    def release(self, name: str, **changes) -> Release:
+        here = {f"{platform.system()} {platform.machine()}": "here"}
+        addresses = {"file": f"{self.address}/{name}", "sums": f"{self.address}/sums"}
+        return Release(**{**addresses, "platforms": here, **changes})
+
+
+@pytest.fixture
+def release_host():
+    host = ReleaseHost()
+    thread = threading.Thread(target=host.server.serve_forever)
+    thread.start()
+    yield host
+    for hold in host.holds.values():
+        hold.set()
+    host.server.shutdown()
+    thread.join()
+    host.server.server_close()

@@ -1,0 +1,31 @@
+"""`python bound.py PARENT COMMAND…`: become a command that is interrupted when PARENT dies (on Linux).
+
+So a bootstrap that is killed leaves no build behind that nobody waits for, beside which the next one would start.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+__all__ = ["main"]
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(parent: str, *command: str) -> str:
+    """Replace this process by the command; return only to say why that cannot be."""
+    if sys.platform == "linux":
+        # An interrupt, not a kill: Go and pip then delete their temporary files.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+        if os.getppid() != int(parent):
+            return "the bootstrap that started this has gone"
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - the command of a step
+    except OSError as error:
+        return f"{command[0]}: {error.strerror}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
