@@ -182,7 +182,7 @@ class ReleaseHost:
 @pytest.fixture
 def release_host():
     host = ReleaseHost()
-    thread = threading.Thread(target=host.server.serve_forever)
+    thread = threading.Thread(target=host.server.serve_forever, args=(0.02,))
     thread.start()
     yield host
     for hold in host.holds.values():
