@@ -75,7 +75,7 @@ def a_recipe(folder: Path) -> Path:
 
 
 def a_build(recipe: Path, **changes) -> GoBuild:
-    return GoBuild(recipe=recipe, package=f"{MODULE}/cmd/tiny", **changes)
+    return GoBuild(recipe=recipe, **{"package": f"{MODULE}/cmd/tiny", **changes})
 
 
 class Proxy:

@@ -1,0 +1,114 @@
+"""Builds by a real Go, from a module proxy made of files: pinned, repeatable, and continued after a kill."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.toolchain import get, golang, locate
+from local.toolchain.cache import cache_root
+from local.toolchain.model import Copy
+from local.toolchain.steps import Steps
+from tests.local.toolchain.conftest import MODULE
+
+ROOT = Path(__file__).parent.parent.parent.parent
+MAIN = 'package main\n\nvar version = "none"\n\nfunc main() { println("tiny", version) }\n'
+# fmt brings some fifty packages of the standard library, which an empty build cache does not have either.
+LARGER = 'package main\n\nimport "fmt"\n\nfunc main() { fmt.Println("tiny") }\n'
+ONCE = """
+import sys
+from pathlib import Path
+from local.toolchain import get
+from tests.local.toolchain.conftest import a_build, a_tool
+get(a_tool(sources=(a_build(Path(sys.argv[1])),)), say=print)
+"""
+
+
+def output(path):
+    return subprocess.run([path], capture_output=True, text=True, check=True, timeout=30).stderr
+
+
+def test_a_tool_is_built_from_its_pinned_module_with_its_version_in_it(proxy, said):
+    proxy.publish(MAIN)
+    proxy.pin()
+    path = get(proxy.tool(linker=("-X main.version=v1.0.0",)), say=said.append)
+    assert output(path) == "tiny v1.0.0\n"
+    assert str(cache_root()).encode() not in path.read_bytes(), "-trimpath: the same for everybody"
+
+
+def test_scripts_of_the_module_are_put_beside_the_executable(proxy, said):
+    proxy.publish(MAIN)
+    proxy.pin()
+    copy = Copy(proxy.recipe, MODULE, "scripts/helper")
+    path = get(proxy.tool(copies=(copy,)), say=said.append)
+    assert os.access(path.with_name("helper"), os.X_OK)
+
+
+def test_a_tool_may_be_built_inside_its_own_module(proxy, said):
+    proxy.publish(MAIN)
+    proxy.pin()
+    path = get(proxy.tool(package="./cmd/tiny", inside=MODULE), say=said.append)
+    assert output(path) == "tiny none\n"
+
+
+def test_a_module_that_is_not_what_was_pinned_is_refused(proxy, said):
+    proxy.publish(MAIN)
+    proxy.pin()
+    proxy.publish(MAIN.replace("none", "evil"))
+    with pytest.raises(ToolError, match="not what is pinned; check the module proxy that GOPROXY names"):
+        get(proxy.tool(), say=said.append)
+    assert locate(proxy.tool()).source == "missing"
+
+
+def test_a_user_cannot_switch_the_verification_off_by_accident(proxy, said, monkeypatch):
+    proxy.publish(MAIN)
+    proxy.pin()
+    proxy.publish(MAIN.replace("none", "evil"))
+    for name, value in (("GOFLAGS", "-mod=mod"), ("GOINSECURE", "*"), ("GONOSUMCHECK", "1"), ("GONOSUMDB", "*")):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ToolError, match="not what is pinned"):
+        get(proxy.tool(), say=said.append)
+
+
+def test_a_proxy_out_of_reach_is_said_with_what_to_do(proxy, said, monkeypatch):
+    proxy.publish(MAIN)
+    proxy.pin()
+    monkeypatch.setenv("GOPROXY", "http://127.0.0.1:9")
+    with pytest.raises(ToolError, match="set GOPROXY or PIP_INDEX_URL to one within reach"):
+        get(proxy.tool(), say=said.append)
+
+
+def packages(log):
+    """Return the packages that `go build -v` has named in a log, in order."""
+    built = log.rpartition("\n$ ")[2]
+    return built.splitlines()[1:] if re.match(r"\S+ build ", built) else []
+
+
+@pytest.mark.timeout(180)
+def test_a_killed_build_is_gone_on_with_where_it_was(proxy, said, monkeypatch, tmp_path):
+    monkeypatch.setenv("GOCACHE", str(tmp_path / "go-cache"))
+    proxy.publish(LARGER)
+    proxy.pin()
+    log = cache_root() / "logs" / "tiny.log"
+    at_once = os.cpu_count() or 1
+    killed = subprocess.Popen([sys.executable, "-c", ONCE, str(proxy.recipe)], cwd=ROOT, stdout=subprocess.DEVNULL)
+    before = []
+    deadline = time.monotonic() + 120
+    while len(before) < at_once + 8 and killed.poll() is None:
+        assert time.monotonic() < deadline, "the build did not get going"
+        time.sleep(0.02)
+        before = packages(log.read_text() if log.exists() else "")
+    killed.kill()
+    assert killed.wait(30) == -9, "it was killed before it was done"
+    steps = Steps("tiny", said.append)
+    tool = proxy.tool()
+    into = tmp_path / "out"
+    into.mkdir()
+    golang.build(tool, tool.sources[0], go=Path("go"), into=into, steps=steps)
+    again = set(packages(steps.log.read_text())) & set(before)
+    assert len(again) <= at_once, "only what was being compiled at the kill is compiled again"
