@@ -20,6 +20,7 @@ __all__ = ["environment", "find_root", "reset", "running", "start", "stop"]
 
 _READY_SECONDS = 120.0
 _STOP_SECONDS = 30.0
+_HOPELESS_STARTS = 4
 _POLL_SECONDS = 0.1
 _TAIL_LINES = 5
 
@@ -54,7 +55,12 @@ def start(instance: Instance, *, say: Callable[[str], None]) -> State:
             )
             # A supervisor outlives its starter on purpose; if it ends first, this thread leaves no zombie.
             threading.Thread(target=child.wait, daemon=True).start()
-            return _await_ready(instance, say, lambda: child.poll() is None)
+            try:
+                return _await_ready(instance, say, lambda: child.poll() is None)
+            except ToolError:
+                # Its logs tell why; what cannot become ready is not left running.
+                _clear(instance)
+                raise
         return _await_ready(instance, say, lambda: running(instance) is not None)
 
 
@@ -68,8 +74,16 @@ def stop(instance: Instance) -> bool:
 
 def reset(instance: Instance) -> None:
     """Stop, and delete all that the instance keeps."""
-    stop(instance)
-    shutil.rmtree(instance.folder, ignore_errors=True)
+    if not instance.folder.is_dir():
+        return
+    with _alone(instance):
+        try:
+            _clear(instance)
+        except ToolError:
+            # A record that cannot be read is deleted too, unless there is a supervisor that it may be of.
+            if _supervised(instance):
+                raise
+        shutil.rmtree(instance.folder, ignore_errors=True)
 
 
 def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulumi-language-python")) -> dict[str, str]:
@@ -113,6 +127,16 @@ def _clear(instance: Instance) -> bool:
     return bool(alive)
 
 
+def _supervised(instance: Instance) -> bool:
+    """Say whether a supervisor holds the instance's lock, whatever is written down."""
+    with (instance.folder / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callable[[], bool]) -> State:
     deadline = time.monotonic() + _READY_SECONDS
     told: set[str] = set()
@@ -124,6 +148,8 @@ def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callab
             if part.state == "healthy" and name not in told:
                 told.add(name)
                 say(f"{name}: healthy")
+            elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in told:
+                raise ToolError(f"{name}: {part.problem}, {part.restarts} times. {_tail(instance.log(name))}")
         if state is not None and state.ready:
             return state
         time.sleep(_POLL_SECONDS)

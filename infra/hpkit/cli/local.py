@@ -4,6 +4,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,16 @@ def _instance(name: str, root: Path | None) -> Any:
     from local.supervisor.control import find_root
     from local.supervisor.instance import Instance
 
-    return Instance.named(name, root=root or find_root(Path.cwd()))
+    return Instance.named(name, root=find_root(root or Path.cwd()))
 
 
 @command.command("start")
 @_of_instance
-@click.option("--latency-factor", type=float, help="0: AWS changes are immediate; 1: they take as long as on AWS.")
+@click.option(
+    "--latency-factor",
+    type=click.FloatRange(min=0),
+    help="0: AWS changes are immediate; 1: they take as long as on AWS.",
+)
 @click.option("--effects", metavar="MODULE:FACTORY", help="What follows changes at the AWS endpoint.")
 def start(name: str, root: Path | None, latency_factor: float | None, effects: str | None) -> None:
     """Start an instance, or go on with it; returns when every part is healthy."""
@@ -46,17 +51,24 @@ def start(name: str, root: Path | None, latency_factor: float | None, effects: s
     from local.toolchain import TOOLS, get_all
 
     instance = _instance(name, root)
-    said = _to_stderr
-    get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=said)
+    get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=_to_stderr)
     given = [("--latency-factor", latency_factor), ("--effects", effects)]
     arguments = [text for flag, value in given if value is not None for text in (flag, str(value))]
-    if arguments and control.running(instance) is not None:
-        raise ToolError(f"{name} runs already, with settings of its own. Stop it first: hpkit local stop --name {name}")
+    has = instance.aws_arguments()
+    if arguments and arguments != has and control.running(instance) is not None:
+        settings = f"with {' '.join(has)}" if has else "without options"
+        raise ToolError(f"{name} runs already, {settings}. Stop it first: hpkit local stop{_option(name)}")
     if arguments:
         instance.write_aws_arguments(arguments)
     before = time.monotonic()
-    control.start(instance, say=said)
-    click.echo(f'{name} is up after {time.monotonic() - before:.1f} s; use it with: eval "$(hpkit local env)"')
+    control.start(instance, say=_to_stderr)
+    use = f'eval "$(hpkit local env{_option(name)})"'
+    click.echo(f"{name} is up after {time.monotonic() - before:.1f} s; use it with: {use}")
+
+
+def _option(name: str) -> str:
+    """Return what a command needs in order to mean this instance."""
+    return "" if name == "default" else f" --name {name}"
 
 
 def _to_stderr(line: str) -> None:
@@ -92,7 +104,11 @@ def env(name: str, root: Path | None) -> None:
     """Print shell exports that point AWS, Kubernetes and Pulumi at an instance."""
     from local.supervisor import control
 
-    for key, value in control.environment(_instance(name, root)).items():
+    instance = _instance(name, root)
+    variables = control.environment(instance)
+    if control.running(instance) is None:
+        _to_stderr(f"{name} is not running. Start it: hpkit local start{_option(name)}")
+    for key, value in variables.items():
         click.echo(f"export {key}={shlex.quote(value)}")
 
 
@@ -114,7 +130,7 @@ def status(name: str, root: Path | None, form: str) -> None:
     if form == "json":
         click.echo(json.dumps({"name": name, "running": state is not None, "parts": rows}, indent=2))
     elif not rows:
-        click.echo(f"{name} is not running. Start it: hpkit local start --name {name}")
+        click.echo(f"{name} is not running. Start it: hpkit local start{_option(name)}")
     for row in rows if form == "table" else []:
         line = f"{row['part']:<16}{row['state']:<10}pid {row['pid']:<9}port {row['port']:<7}restarts {row['restarts']}"
         click.echo(f"{line}  {row['problem']}".rstrip())
@@ -134,18 +150,42 @@ def logs(name: str, root: Path | None, part: str | None, follow: bool) -> None:
     """Print the log of PART, or of all parts."""
     folder = _instance(name, root).folder / "logs"
     known = sorted(file.stem for file in folder.glob("*.log"))
+    if not known:
+        raise ToolError(f"{name} was never started, so it has no logs. Start it: hpkit local start{_option(name)}")
     if part is not None and part not in known:
-        raise ToolError(f"no log of {part}; there are: {', '.join(known) or 'none, it was never started'}")
-    files = {each: folder / f"{each}.log" for each in known if part in {None, each}}
-    read = dict.fromkeys(files, 0)
-    while True:
-        for each, file in files.items():
-            with file.open("rb") as log:
-                log.seek(read[each])
+        raise ToolError(f"no log of {part}; there are: {', '.join(known)}")
+    logs = [_Log(folder / f"{each}.log", "" if part else f"{each}: ") for each in known if part in {None, each}]
+    try:
+        while True:
+            for log in logs:
+                log.print_added(whole_lines=follow)
+            if not follow:
+                return
+            time.sleep(_FOLLOW_SECONDS)
+    except KeyboardInterrupt:
+        return
+
+
+@dataclass
+class _Log:
+    """A log file that is printed as it grows."""
+
+    file: Path
+    prefix: str
+    read: int = 0
+
+    def print_added(self, *, whole_lines: bool) -> None:
+        """Print what was added since the last time, up to the last line's end if only whole lines are wanted."""
+        try:
+            # A log that is shorter than before belongs to an instance that was reset and started again.
+            self.read = self.read if self.file.stat().st_size >= self.read else 0
+            with self.file.open("rb") as log:
+                log.seek(self.read)
                 added = log.read()
-            read[each] += len(added)
-            for line in added.decode(errors="replace").splitlines():
-                click.echo(line if part else f"{each}: {line}")
-        if not follow:
+        except FileNotFoundError:
             return
-        time.sleep(_FOLLOW_SECONDS)
+        if whole_lines:
+            added = added[: added.rfind(b"\n") + 1]
+        self.read += len(added)
+        for line in added.decode(errors="replace").splitlines():
+            click.echo(f"{self.prefix}{line}")

@@ -1,0 +1,274 @@
+"""`hpkit local` and `hpkit doctor` as processes: what they print, their exit codes, and misuse."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.supervisor.instance import Instance
+from local.supervisor.parts import TOOL_NAMES
+from local.toolchain import TOOLS, get_all
+from local.toolchain.cache import cache_root
+from tests.cli.test_validate import HPKIT, ROOT, hpkit
+
+PARTS = ["aws", "etcd", "kube-apiserver", "kueue"]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("repository")
+    (folder / "Pulumi.yaml").write_text("name: hpkit\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def up(repository):
+    """Start an instance named cli, through the command."""
+    try:
+        get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    try:
+        yield hpkit("local", "start", "--name", "cli", "--latency-factor", "0", cwd=repository)
+    finally:
+        hpkit("local", "reset", "--yes", "--name", "cli", cwd=repository)
+
+
+def marked(test):
+    return pytest.mark.cluster(pytest.mark.timeout(240)(test))
+
+
+@marked
+def test_start_says_what_is_healthy_and_how_to_use_it(up):
+    assert up.returncode == 0, up.stderr
+    assert sorted(up.stderr.splitlines()) == [f"{part}: healthy" for part in PARTS]
+    assert up.stdout.endswith('use it with: eval "$(hpkit local env --name cli)"\n')
+
+
+@marked
+def test_status_names_every_part_with_process_and_port(up, repository):
+    answer = hpkit("local", "status", "--name", "cli", "--format", "json", cwd=repository)
+    assert answer.returncode == 0
+    told = json.loads(answer.stdout)
+    assert (told["name"], told["running"]) == ("cli", True)
+    assert [(part["part"], part["state"]) for part in told["parts"]] == [(name, "healthy") for name in PARTS]
+    ports = Instance.named("cli", root=repository).ports()
+    assert told["parts"][0]["port"] == ports["aws"]
+    for part in told["parts"]:
+        os.kill(part["pid"], 0)
+    table = hpkit("local", "status", "--name", "cli", cwd=repository).stdout.splitlines()
+    assert [line.split()[:2] for line in table] == [[name, "healthy"] for name in PARTS]
+
+
+@marked
+def test_env_can_be_evaluated_by_a_shell_and_points_at_loopback(up, repository, tmp_path):
+    answer = hpkit("local", "env", "--name", "cli", cwd=repository)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    script = f'{answer.stdout}\necho "$AWS_ENDPOINT_URL $KUBECONFIG"'
+    shell = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, timeout=10)
+    endpoint, kubeconfig = shell.stdout.split()
+    instance = Instance.named("cli", root=repository)
+    assert endpoint == f"http://127.0.0.1:{instance.ports()['aws']}"
+    assert kubeconfig == str(instance.kubeconfig)
+
+
+@marked
+def test_starting_again_with_the_same_settings_or_none_is_no_error(up, repository):
+    before = Instance.named("cli", root=repository).state().supervisor
+    for settings in ((), ("--latency-factor", "0")):
+        answer = hpkit("local", "start", "--name", "cli", *settings, cwd=repository)
+        assert answer.returncode == 0, answer.stderr
+    assert Instance.named("cli", root=repository).state().supervisor == before
+
+
+@marked
+def test_starting_again_with_other_settings_is_refused_and_says_which_it_has(up, repository):
+    answer = hpkit("local", "start", "--name", "cli", "--latency-factor", "1", cwd=repository)
+    assert answer.returncode == 1
+    remedy = "Stop it first: hpkit local stop --name cli"
+    assert answer.stderr == f"error: cli runs already, with --latency-factor 0.0. {remedy}\n"
+    assert Instance.named("cli", root=repository).aws_arguments() == ["--latency-factor", "0.0"]
+
+
+@marked
+def test_logs_print_one_part_or_all_with_their_names(up, repository):
+    one = hpkit("local", "logs", "--name", "cli", "aws", cwd=repository).stdout
+    assert one.startswith('{"endpoint"')
+    every = hpkit("local", "logs", "--name", "cli", cwd=repository).stdout
+    assert f"aws: {one.splitlines()[0]}" in every.splitlines()
+    assert {line.partition(":")[0] for line in every.splitlines()} >= set(PARTS) - {"kueue"}
+
+
+@contextlib.contextmanager
+def following(repository, *arguments):
+    command = [HPKIT, "local", "logs", "-f", *arguments]
+    process = subprocess.Popen(command, cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    watchdog = threading.Timer(60, process.kill)
+    watchdog.start()
+    try:
+        yield process
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.communicate(timeout=10)
+
+
+def test_following_logs_prints_whole_lines_as_they_come_until_ctrl_c(repository):
+    log = Instance.named("follow", root=repository).log("aws")
+    log.parent.mkdir(parents=True)
+    log.write_text("first\nsecond, so ")
+    with following(repository, "--name", "follow", "aws") as process:
+        assert process.stdout.readline() == "first\n"
+        with log.open("a") as file:
+            file.write("far\nthird\n")
+        assert process.stdout.readline() == "second, so far\n"
+        assert process.stdout.readline() == "third\n"
+        log.write_text("anew\n")
+        assert process.stdout.readline() == "anew\n", "a log that was begun anew is read from its start"
+        shutil.rmtree(log.parent.parent)
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(20), process.stderr.read()) == (0, "")
+
+
+def test_status_of_what_was_never_started_says_how_to_start_it_and_exits_1(repository):
+    answer = hpkit("local", "status", "--name", "never", cwd=repository)
+    assert (answer.returncode, answer.stderr) == (1, "")
+    assert answer.stdout == "never is not running. Start it: hpkit local start --name never\n"
+    told = json.loads(hpkit("local", "status", "--name", "never", "--format", "json", cwd=repository).stdout)
+    assert told == {"name": "never", "running": False, "parts": []}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("env", "--name", "never"), "instance never was never started. Start it: hpkit local start --name never"),
+        (("logs", "--name", "never"), "never was never started, so it has no logs. Start it: hpkit local start"),
+        (("status", "--name", "Never_!"), "instance name 'Never_!': use up to 40 lower-case letters, digits and"),
+        (("start", "--name", "../up"), "instance name '../up': use up to 40 lower-case letters, digits and"),
+        (("reset", "--yes", "--name", "."), "instance name '.': use up to 40 lower-case letters, digits and"),
+    ],
+)
+def test_misuse_is_said_in_one_line_with_the_remedy(repository, arguments, said):
+    answer = hpkit("local", *arguments, cwd=repository)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.startswith(f"error: {said}")
+    assert answer.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["start", "stop", "status", "logs", "reset", "env"])
+def test_outside_a_repository_every_command_says_how_to_name_one(tmp_path, command):
+    answer = hpkit("local", command, cwd=tmp_path)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"error: no Pulumi.yaml in {tmp_path} or above: go into the repository, or name it")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("start", "--latency-factor", "-1"),
+        ("start", "--latency-factor", "fast"),
+        ("status", "--format", "xml"),
+        ("status", "--dir", "/no/such/folder"),
+        ("pause",),
+        ("logs", "aws", "etcd"),
+    ],
+)
+def test_wrong_options_exit_2_and_start_nothing(repository, arguments):
+    answer = hpkit("local", *arguments, cwd=repository)
+    assert answer.returncode == 2
+    assert "Usage: hpkit local" in answer.stderr
+    assert not (repository / ".local" / "default").exists()
+
+
+def test_an_unknown_part_is_answered_with_the_parts_that_there_are(repository):
+    logs = Instance.named("some", root=repository).folder / "logs"
+    logs.mkdir(parents=True)
+    for part in ("etcd", "aws"):
+        (logs / f"{part}.log").touch()
+    answer = hpkit("local", "logs", "--name", "some", "kubelet", cwd=repository)
+    assert (answer.returncode, answer.stderr) == (1, "error: no log of kubelet; there are: aws, etcd\n")
+
+
+def test_stop_and_reset_of_what_does_not_run_are_no_errors_and_make_nothing(repository):
+    assert hpkit("local", "stop", "--name", "never", cwd=repository).stdout == "never was not running\n"
+    assert hpkit("local", "reset", "--yes", "--name", "never", cwd=repository).stdout == "never is deleted\n"
+    assert not (repository / ".local" / "never").exists()
+
+
+def test_reset_deletes_only_after_a_yes_and_only_that_instance(repository):
+    folders = [Instance.named(name, root=repository).folder for name in ("doomed", "dear")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "aws.json").write_text("{}")
+    asked = hpkit("local", "reset", "--name", "doomed", cwd=repository)
+    assert asked.returncode == 1
+    assert f"Delete {folders[0]} with everything in it?" in asked.stdout
+    assert all(folder.exists() for folder in folders)
+    assert hpkit("local", "reset", "--yes", "--name", "doomed", cwd=repository).returncode == 0
+    assert [folder.exists() for folder in folders] == [False, True]
+
+
+def test_a_damaged_record_is_said_with_the_way_out_which_works(repository):
+    instance = Instance.named("damaged", root=repository)
+    instance.folder.mkdir(parents=True)
+    (instance.folder / "run.json").write_text('{"supervisor": ')
+    answer = hpkit("local", "status", "--name", "damaged", cwd=repository)
+    assert answer.returncode == 1
+    assert answer.stderr.endswith("Begin anew: hpkit local reset --name damaged\n")
+    assert hpkit("local", "reset", "--yes", "--name", "damaged", cwd=repository).returncode == 0
+    assert not instance.folder.exists()
+
+
+@marked
+def test_a_damaged_record_of_what_still_runs_is_not_deleted(up, repository):
+    record = Instance.named("cli", root=repository).folder / "run.json"
+    whole = record.read_bytes()
+    try:
+        record.write_bytes(whole[:20])
+        answer = hpkit("local", "reset", "--yes", "--name", "cli", cwd=repository)
+        assert (answer.returncode, record.exists()) == (1, True)
+    finally:
+        record.write_bytes(whole)
+    assert hpkit("local", "status", "--name", "cli", cwd=repository).returncode == 0
+
+
+@marked
+def test_a_part_that_cannot_start_ends_the_start_soon_with_its_log_and_nothing_running(up, repository):
+    answer = hpkit("local", "start", "--name", "broken", "--effects", "no.such:factory", cwd=repository)
+    try:
+        assert answer.returncode == 1
+        assert "error: aws: ended with 2, 4 times. " in answer.stderr
+        assert "no.such" in answer.stderr
+        assert hpkit("local", "status", "--name", "broken", cwd=repository).returncode == 1
+        assert "was not running" in hpkit("local", "stop", "--name", "broken", cwd=repository).stdout
+    finally:
+        hpkit("local", "reset", "--yes", "--name", "broken", cwd=repository)
+
+
+def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path):
+    empty = {"HPKIT_CACHE": str(tmp_path), "PATH": str(tmp_path)}
+    answer = hpkit("doctor", "--format", "json", cwd=ROOT, **empty)
+    assert answer.returncode == 1
+    rows = {row["tool"]: row for row in json.loads(answer.stdout)}
+    assert list(rows) == ["python", "go", *(tool.name for tool in TOOLS)]
+    for tool in ("go", *(tool.name for tool in TOOLS)):
+        assert (rows[tool]["from"], rows[tool]["get"]) == ("missing", "hpkit doctor --fix")
+    text = hpkit("doctor", cwd=ROOT, **empty).stdout
+    assert "5 of 7 missing: pulumi, pulumi-language-python, etcd, kube-apiserver, kueue." in " ".join(text.split())
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_doctor_with_everything_there_says_so_and_from_where(up):
+    cached = {tool.name for tool in TOOLS if (cache_root() / "tools" / tool.name / tool.version).is_dir()}
+    rows = {row["tool"]: row for row in json.loads(hpkit("doctor", "--format", "json", cwd=ROOT).stdout)}
+    for name in TOOL_NAMES:
+        assert rows[name]["from"] in {"PATH", "cache"}
+        assert (rows[name]["from"] == "PATH") or (name in cached)
+        assert os.access(rows[name]["path"], os.X_OK)
