@@ -17,7 +17,7 @@ __all__ = ["install"]
 
 def install() -> None:
     """Make every bucket of this process judge so."""
-    FakeBucket.get_permission = _get_permission
+    setattr(FakeBucket, "get_permission", _get_permission)  # noqa: B010 - a plain assignment is no typed one
 
 
 def _get_permission(bucket: Any, action: str, resource: str) -> Any:

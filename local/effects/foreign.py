@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from local.effects.objects import MANAGED
 from local.kubernetes.api import Api
 
 __all__ = ["foreign_kueue"]
@@ -10,10 +11,11 @@ _HOOKS = "/apis/admissionregistration.k8s.io/v1"
 
 
 def foreign_kueue(api: Api) -> str:
-    """Return why the add-on cannot be installed, or nothing. The own Kueue has no Deployment and no Service."""
+    """Return why the add-on cannot be installed, or nothing."""
     found = [
         f"Deployment {each['metadata']['namespace']}/{each['metadata']['name']}"
         for each in api.items("/apis/apps/v1/deployments")
+        if not each["metadata"].get("labels", {}).items() >= MANAGED.items()
         if "kueue" in (each["metadata"]["name"], each["metadata"].get("labels", {}).get("app.kubernetes.io/name"))
         or each["metadata"]["name"].endswith("kueue-controller-manager")
     ]

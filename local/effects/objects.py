@@ -38,6 +38,7 @@ KINDS = {
         Kind("Node", "/api/v1", "nodes"),
         Kind("Namespace", "/api/v1", "namespaces"),
         Kind("ConfigMap", "/api/v1", "configmaps", namespaced=True),
+        Kind("Deployment", "/apis/apps/v1", "deployments", namespaced=True),
         Kind("ClusterRole", _RBAC, "clusterroles"),
         Kind("ClusterRoleBinding", _RBAC, "clusterrolebindings"),
         Kind("RoleBinding", _RBAC, "rolebindings", namespaced=True),

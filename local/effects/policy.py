@@ -29,7 +29,9 @@ def governance(picture: Picture) -> Plan:
     if addons:
         owners = frozenset(f"addon/{key}" for key in addons)
         policies = frozenset(f"policy/{key}" for key in picture.policies)
-        installed = Plan((*_installed(owners), _settings(owners | policies, fair=is_fair(picture))))
+        installed = Plan(
+            (*_installed(owners), _deployment(owners), _settings(owners | policies, fair=is_fair(picture)))
+        )
     sharing = any(each["SchedulerConfig"].get("IdleResourceSharing") == "Enabled" for each in picture.policies.values())
     governed = queues(picture, fair=is_fair(picture), idle=sharing)
     # Kueue lets go of a topology only when no flavor has it: it outlives the add-on, if need be.
@@ -67,6 +69,23 @@ def _installed(owners: frozenset[str]) -> tuple[Item, ...]:
             {"spec": {"policyName": _ADMISSION, "validationActions": ["Deny"]}},
             owners=owners,
         ),
+    )
+
+
+def _deployment(owners: frozenset[str]) -> Item:
+    """Return the Deployment that the add-on brings, for what is done to it, such as `kubectl rollout restart`.
+
+    No kubelet runs here, so it starts nothing: Kueue runs beside the API server, and heeds its settings by itself.
+    """
+    namespace, _, _ = CONFIG_MAP.split("/")[-3:]
+    labels = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
+    pod = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "manager", "image": "kueue"}]},
+    }
+    content = {"spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}}
+    return Item(
+        KINDS["Deployment"], "kueue-controller-manager", content, namespace=namespace, labels=labels, owners=owners
     )
 
 

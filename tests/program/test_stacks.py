@@ -105,6 +105,15 @@ def test_everything_that_can_be_protected_is_when_asked():
     assert recorded("handson-dev").one("ec2/vpc:Vpc").protect is False
 
 
+def test_kueues_own_file_is_set_after_the_policy_that_may_write_it_anew():
+    program = recorded("autoscale-dev")
+    patch = program.one("v1:ConfigMapPatch")
+    assert program.waits(patch, program.one("hyperpod:index:ClusterSchedulerConfig"))
+    assert "TopologyAwareScheduling: false" in patch.inputs["data"]["controller_manager_config.yaml"]
+    restart = program.one("v1:DeploymentPatch")
+    assert program.waits(restart, patch)
+
+
 def test_groups_are_pinned_to_their_zones_subnet_and_run_the_kits_script():
     program = recorded("handson-dev")
     cluster = program.one("hyperpod:index:Cluster").inputs

@@ -23,6 +23,7 @@ __all__ = ["Governance"]
 class Governance(Component):
     """Policy and quotas; quotas by team, for what must wait until a team's namespace is there."""
 
+    policy: ClusterSchedulerConfig
     quotas: Mapping[str, ComputeQuota]
 
     def __init__(
@@ -37,7 +38,7 @@ class Governance(Component):
     ) -> None:
         super().__init__(name, opts=opts)
         tags = tags_of(plan)
-        ClusterSchedulerConfig(
+        self.policy = ClusterSchedulerConfig(
             "policy",
             name=plan.stack,
             cluster_arn=cluster.cluster_arn,

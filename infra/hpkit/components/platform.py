@@ -76,8 +76,10 @@ def build(plan: Plan) -> dict[str, Any]:
     quotas = {}
     if plan.policy is not None:
         kueue = addons.task_governance
-        settled = [] if kueue is None else Scheduling("scheduling", plan, eks=eks, addon=kueue, opts=opts).settled
-        governance = Governance("governance", plan, plan.policy, cluster=platform.cluster, after=settled, opts=opts)
+        after = [] if kueue is None else [kueue]
+        governance = Governance("governance", plan, plan.policy, cluster=platform.cluster, after=after, opts=opts)
+        if kueue is not None:
+            Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, opts=opts)
         quotas = dict(governance.quotas)
     Access("access", plan, site, eks=eks, quotas=quotas, opts=opts)
     return _outputs(plan, eks, platform)

@@ -1,14 +1,13 @@
 """Topology-aware scheduling of the task-governance add-on, switched as the plan says and kept so.
 
 Nodes that do not exist yet have no topology: with managed Karpenter the feature must be off, or every workload waits.
-It is a feature gate in the add-on's own ConfigMap, which an update of the add-on may write anew; so it is read and
-set again after every change of the add-on (SageMaker HyperPod developer guide, topology-aware scheduling).
+It is a feature gate in the add-on's own ConfigMap, which an update of the add-on or of the policy may write anew; so it
+is read and set again after every change of them (SageMaker HyperPod developer guide, topology-aware scheduling).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
@@ -18,6 +17,7 @@ from hpkit.components.base import Component
 from hpkit.components.eks import Eks
 from hpkit.plan.kueue import with_feature_gate
 from hpkit.plan.model import Plan
+from hpkit.resources import ClusterSchedulerConfig
 
 __all__ = ["Scheduling"]
 
@@ -30,17 +30,26 @@ _FORCE = {"pulumi.com/patchForce": "true"}
 
 
 class Scheduling(Component):
-    """The feature gate, and a restart of Kueue whenever its configuration became another; settled says when."""
+    """The feature gate, and a restart of Kueue whenever its configuration became another."""
 
-    settled: Sequence[pulumi.Resource]
-
-    def __init__(self, name: str, plan: Plan, *, eks: Eks, addon: aws.eks.Addon, opts: pulumi.ResourceOptions) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        *,
+        eks: Eks,
+        addon: aws.eks.Addon,
+        policy: ClusterSchedulerConfig,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
         super().__init__(name, opts=opts)
         # What the add-on wrote is left behind as it is: the add-on takes it along when it goes.
-        inside = pulumi.ResourceOptions(parent=self, provider=eks.kubernetes, depends_on=[addon], retain_on_delete=True)
-        # The id is known only when the add-on is there, so that a first preview does not look for the file.
+        inside = pulumi.ResourceOptions(
+            parent=self, provider=eks.kubernetes, depends_on=[addon, policy], retain_on_delete=True
+        )
+        # The id is known only when the policy is there, so that a first preview does not look for the file.
         there = k8s.core.v1.ConfigMap.get(
-            "kueue-config", addon.arn.apply(lambda _: f"{_NAMESPACE}/{_CONFIG}"), opts=inside
+            "kueue-config", policy.cluster_scheduler_config_arn.apply(lambda _: f"{_NAMESPACE}/{_CONFIG}"), opts=inside
         )
         text = there.data.apply(
             lambda data: with_feature_gate((data or {}).get(_FILE, ""), _GATE, enabled=plan.topology_aware_scheduling)
@@ -52,11 +61,10 @@ class Scheduling(Component):
             opts=inside,
         )
         digest = text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest()[:16])
-        restart = k8s.apps.v1.DeploymentPatch(
+        k8s.apps.v1.DeploymentPatch(
             "kueue",
             metadata={"name": _DEPLOYMENT, "namespace": _NAMESPACE, "annotations": _FORCE},
             spec={"template": {"metadata": {"annotations": {"hpkit/kueue-config": digest}}}},
             opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[config])),
         )
-        self.settled = [restart]
         self.register_outputs({})
