@@ -16,6 +16,7 @@ from hpkit.errors import ToolError
 from local.supervisor.control import environment
 from local.supervisor.instance import Instance
 from local.supervisor.process import identify
+from local.toolchain import tool_path
 
 __all__ = ["VERBS", "Stack"]
 
@@ -64,6 +65,7 @@ class Stack:
         """Make the stack where it is not, carry the user's settings over, and let go of a dead run's lock."""
         self._write_project()
         self._release()
+        _stand_together(tool_path("pulumi"), tool_path("pulumi-language-python"))
         salt = self._salt()
         if salt is None:
             self._carry("")
@@ -113,6 +115,17 @@ class Stack:
         # The program runs on this Python, whatever the shell has active.
         own = str(Path(sys.executable).parent)
         return {**given, "PATH": os.pathsep.join([own, given["PATH"]])}
+
+
+def _stand_together(pulumi: Path, language_host: Path) -> None:
+    """Link the language host beside a Pulumi of the kit's own: the engine warns of one that it finds elsewhere."""
+    if pulumi.parent == language_host.parent or pulumi.parents[3] != language_host.parents[3]:
+        return
+    for file in language_host.parent.iterdir():
+        beside = pulumi.parent / file.name
+        if not beside.exists():
+            beside.unlink(missing_ok=True)
+            beside.symlink_to(file)
 
 
 def _runs(pid: int) -> bool:

@@ -13,12 +13,16 @@ __all__ = ["main"]
 # because printing the list must not import what all commands need.
 _COMMANDS: dict[str, str] = {
     "adopt": "Write the organization file of a live cluster, and the import commands.",
+    "chart-hash": "Print the hash of a chart in the repository.",
+    "deployer-policy": "Print the IAM policy that deploying a stack needs.",
     "doctor": "Say which tools are here, from where, and how to get the rest.",
     "generate": "Write the generated files of this repository, or check them.",
     "instances": "List instance types with what the catalog knows of them.",
-    "local": "Start, stop and look at the local cloud.",
+    "local": "Run the local cloud, and `pulumi up` on it.",
     "plan": "Show what will be created for an organization.",
+    "preflight": "Say whether an AWS account has what a stack needs.",
     "quota": "Show capacity and every team's share of it.",
+    "review": "Say what a change does to the stacks it touches.",
     "rules": "List the validator's rules, or explain one.",
     "schema": "Write the JSON Schema that editors read.",
     "validate": "Check organization files; every finding in one run.",
@@ -32,7 +36,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"hpkit.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"hpkit.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from hpkit.cli.local_stack import COMMANDS
 from hpkit.errors import ToolError
 
 __all__ = ["command"]
@@ -20,6 +21,10 @@ _FOLLOW_SECONDS = 0.3
 @click.group("local")
 def command() -> None:
     """Start, stop and look at the local cloud: AWS endpoint, kube-apiserver, Kueue; all on loopback, without root."""
+
+
+for _each in COMMANDS:
+    command.add_command(_each)
 
 
 def _of_instance(function: Callable[..., None]) -> Callable[..., None]:
@@ -41,7 +46,7 @@ def _instance(name: str, root: Path | None) -> Any:
 @click.option(
     "--latency-factor",
     type=click.FloatRange(min=0),
-    help="0: AWS changes are immediate; 1: they take as long as on AWS.",
+    help="0: AWS changes are immediate; 1: they take as long as on AWS. Without it, 0.01.",
 )
 @click.option("--effects", metavar="MODULE:FACTORY", help="What follows changes at the AWS endpoint.")
 def start(name: str, root: Path | None, latency_factor: float | None, effects: str | None) -> None:
