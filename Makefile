@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install lint types tools unit test generate lock audit bench clean
+.PHONY: install up down lint types tools unit pages test generate lock audit bench clean
 
 install: $(VENV)/.installed
 
@@ -14,6 +14,14 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
+
+# The whole platform on this machine: engine, local cloud, `pulumi up`. STACK=autoscale-dev takes another example.
+up: install
+	$(BIN)/hpkit local up --stack $(STACK)
+
+# Take it down again, and stop the local cloud.
+down: install
+	$(BIN)/hpkit local down --stack $(STACK)
 
 lint: install
 	$(BIN)/ruff format --check .
@@ -29,8 +37,15 @@ tools: install
 unit: install tools
 	$(BIN)/pytest -n auto
 
+# Written pages and policy files are as their sources say.
+pages: install
+	$(BIN)/hpkit generate --check
+	$(BIN)/python -m local.plugins.aws.reference --check docs/reference/stand-ins.md
+	$(BIN)/python -m policies.reference --check
+	$(BIN)/python -m policies.configuration stacks/*.policy.json
+
 # Everything that decides whether a change may land; CI runs this and nothing else.
-test: lint types unit audit
+test: lint types pages unit audit
 
 lock:
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \

@@ -143,8 +143,9 @@ def _resource(name: str, body: dict[str, Any], types: dict[str, Any]) -> str:
     head += "from __future__ import annotations\n\n"
     containers = [each for each in ("Mapping", "Sequence") if f"{each}[" in text]
     head += f"from collections.abc import {', '.join(containers)}\n" if containers else ""
-    literal = "Literal, cast" if "Literal[" in text else "cast"
-    head += f"from typing import {literal}\n\nimport pulumi\n"
+    typing = [name for name, sign in (("Literal", "Literal["), ("cast", "cast(")) if sign in text]
+    head += f"from typing import {', '.join(typing)}\n\n" if typing else "\n"
+    head += "import pulumi\n"
     used = sorted({token.rpartition(":")[2] for token in types if re.search(rf"\b{token.rpartition(':')[2]}\b", text)})
     used = [each for each in used if "enum" not in types[f"hyperpod:index:{each}"]]
     if used:
