@@ -272,3 +272,34 @@ def test_doctor_with_everything_there_says_so_and_from_where(up):
         assert rows[name]["from"] in {"PATH", "cache"}
         assert (rows[name]["from"] == "PATH") or (name in cached)
         assert os.access(rows[name]["path"], os.X_OK)
+
+
+def test_doctor_that_can_get_nothing_names_every_tool_with_its_reason_and_log(tmp_path):
+    unreachable = {
+        "HPKIT_CACHE": str(tmp_path / "cache"),
+        "PATH": str(tmp_path),
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "GOPROXY": "off",
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": "",
+    }
+    answer = hpkit("doctor", "--fix", cwd=ROOT, **unreachable)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert "pulumi: no release: https://github.com/pulumi/pulumi/releases/" in answer.stderr
+    assert "error: 5 of 5 tools could not be had:" in answer.stderr
+    assert f"Whole log: {tmp_path}/cache/logs/etcd.log" in answer.stderr
+    assert "The registry does not hold that package for this platform" in answer.stderr
+
+
+def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_path):
+    for name, version in (("etcd", "3.5.21"), ("kube-apiserver", "1.20.0")):
+        script = tmp_path / name
+        script.write_text(f"#!/bin/sh\necho {version}\n")
+        script.chmod(0o755)
+    found = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)}
+    rows = {row["tool"]: row for row in json.loads(hpkit("doctor", "--format", "json", cwd=ROOT, **found).stdout)}
+    etcd = rows["etcd"]
+    assert (etcd["from"], etcd["version"], etcd["path"]) == ("PATH", "3.5.21", str(tmp_path / "etcd"))
+    passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.33 or newer, below 1.36"
+    assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
+    assert "passed over" in hpkit("doctor", cwd=ROOT, **found).stdout

@@ -1,12 +1,17 @@
 """Start, stop, kill and start again, with the real parts."""
 
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
 
+from local.aws.testing import client
+from local.kubernetes.api import Api
 from local.supervisor import control
 from local.supervisor.instance import Instance
 from local.supervisor.process import Identity
@@ -54,6 +59,79 @@ def test_stop_leaves_no_process_port_or_record_even_after_the_supervisor_was_kil
     assert not [port for port in other.ports().values() if taken(port)]
     assert other.state() is None
     assert control.stop(other) is False, "stopping twice is no error"
+
+
+NAMESPACES = "/api/v1/namespaces"
+
+
+def boot_again(instance, stranger):
+    """Make the record of what ran look as after a reboot: another boot, and its numbers are a stranger's now."""
+    record = instance.folder / "run.json"
+    told = json.loads(record.read_text())
+    for each in (told["supervisor"], *told["parts"].values()):
+        each["started"] = f"11111111-2222-3333-4444-555555555555/{each['started'].rpartition('/')[2]}"
+        each["pid"] = stranger
+    record.write_text(json.dumps(told))
+
+
+def test_after_a_reboot_a_start_goes_on_with_everything_and_touches_no_stranger(tools, tmp_path):
+    instance = Instance.named("reboot", root=tmp_path)
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
+    try:
+        first = control.start(instance, say=print)
+        before = instance.ports()
+        admin = Api.of_kubeconfig(instance.kubeconfig, owner="tests")
+        admin.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}})
+        admin.close()
+        client(f"http://127.0.0.1:{before['aws']}", "iam").create_role(RoleName="kept", AssumeRolePolicyDocument="{}")
+        for each in first.processes():
+            os.kill(each.pid, signal.SIGKILL)
+        eventually(lambda: not [each for each in first.processes() if each.alive()], "all are dead at once")
+        boot_again(instance, stranger.pid)
+        assert control.running(instance) is None
+        # Another program was quicker after the boot.
+        with socket.create_server(("127.0.0.1", before["aws"])):
+            control.start(instance, say=print)
+            after = instance.ports()
+        assert {name for name in before if before[name] != after[name]} == {"aws"}, "clients keep what can be kept"
+        assert stranger.poll() is None, "a number from another boot is nobody we know"
+        admin = Api.of_kubeconfig(instance.kubeconfig, owner="tests")
+        assert admin.read(f"{NAMESPACES}/kept")["metadata"]["name"] == "kept"
+        admin.close()
+        roles = client(f"http://127.0.0.1:{after['aws']}", "iam").list_roles()["Roles"]
+        assert "kept" in {role["RoleName"] for role in roles}
+    finally:
+        stranger.kill()
+        stranger.wait()
+        control.reset(instance)
+
+
+def test_starting_and_stopping_from_one_process_leaves_no_zombie_and_no_warning(tools, tmp_path):
+    code = """
+import sys
+import time
+from pathlib import Path
+from local.supervisor import control
+from local.supervisor.instance import Instance
+ended, left = (Instance.named(name, root=Path(sys.argv[1])) for name in ("ended", "left"))
+state = control.start(ended, say=print)
+control.stop(ended)
+zombie = Path(f"/proc/{state.supervisor.pid}")
+deadline = time.monotonic() + 10
+while zombie.exists() and time.monotonic() < deadline:
+    time.sleep(0.02)
+print("zombie" if zombie.exists() else "reaped")
+control.start(left, say=print)
+"""
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-W", "always", "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=200
+        )
+        assert (answer.returncode, answer.stderr) == (0, "")
+        assert "reaped" in answer.stdout
+        assert control.running(Instance.named("left", root=tmp_path)).ready, "it goes on without its starter"
+    finally:
+        control.reset(Instance.named("left", root=tmp_path))
 
 
 def test_a_process_number_used_again_is_not_taken_for_the_process_that_had_it():
