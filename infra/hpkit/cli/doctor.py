@@ -91,8 +91,14 @@ def _table(rows: list[dict[str, str]], missing: list[str]) -> str:
         console.print(table)
     lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
     lines += [folded(f"{row['tool']}: passed over: {row['note']}", "    ", "") for row in rows if row["note"]]
-    lines += ["", _summary(rows, missing)]
+    lines += ["", *_where_kept(rows), _summary(rows, missing)]
     return "\n".join(lines)
+
+
+def _where_kept(rows: list[dict[str, str]]) -> list[str]:
+    from local.toolchain.cache import cache_root
+
+    return [f"cache: {cache_root()}"] if any(row["from"] == "cache" for row in rows) else []
 
 
 def _summary(rows: list[dict[str, str]], missing: list[str]) -> str:
