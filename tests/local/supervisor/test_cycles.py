@@ -1,7 +1,9 @@
 """Starts and stops leave nothing behind; HPKIT_TEST_CYCLES says how many (100 take a quarter of an hour)."""
 
 import os
+import signal
 import socket
+import subprocess
 import time
 import uuid
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from local.supervisor.instance import Instance
 from local.toolchain.cache import cache_root
-from tests.cli.test_validate import hpkit
+from tests.cli.test_validate import HPKIT, hpkit
 
 CYCLES = int(os.environ.get("HPKIT_TEST_CYCLES", "3"))
 MARK = "HPKIT_TEST_MARK"
@@ -87,3 +89,40 @@ def test_starts_and_stops_leave_no_process_port_or_file_behind(surroundings):
     assert files(cache_root() / "tools") == tools_before
     hpkit("local", "reset", "--yes", "--name", "cycles", cwd=repository, **environment)
     assert files(Path(repository)) - {".local"} == {"Pulumi.yaml"}
+
+
+@pytest.mark.parametrize("when", ["it is up", "it is starting"])
+def test_stop_after_kill_9_of_the_supervisor_leaves_no_process_behind(surroundings, when):
+    repository, environment = surroundings
+    instance = Instance.named("cycles", root=repository)
+    command = [HPKIT, "local", "start", "--name", "cycles"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=repository, env={**os.environ, **environment}, stdout=pipe, stderr=pipe, text=True
+    ) as starter:
+        deadline = time.monotonic() + 60
+        while not ((state := instance.state()) and (state.ready or when == "it is starting")):
+            assert time.monotonic() < deadline, "it did not start"
+            time.sleep(0.01)
+        os.kill(state.supervisor.pid, signal.SIGKILL)
+        _, said = starter.communicate(timeout=60)
+    if when == "it is starting":
+        assert starter.returncode == 1
+        assert said.splitlines()[-1].startswith("error: the supervisor ended: ")
+    hpkit("local", "stop", "--name", "cycles", cwd=repository, **environment)
+    assert marked(environment[MARK]) == []
+    assert listening(instance.ports().values()) == []
+    status = hpkit("local", "status", "--name", "cycles", cwd=repository, **environment)
+    assert (status.returncode, "is not running" in status.stdout) == (1, True)
+
+
+def test_two_starts_at_once_make_one_supervisor(surroundings):
+    repository, environment = surroundings
+    command = [HPKIT, "local", "start", "--name", "cycles"]
+    both = [
+        subprocess.Popen(command, cwd=repository, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    assert [each.wait(120) for each in both] == [0, 0]
+    supervisors = [line for line in marked(environment[MARK]) if "local.supervisor" in line]
+    assert len(supervisors) == 1
