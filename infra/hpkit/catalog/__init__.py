@@ -19,6 +19,7 @@ from hpkit.catalog.services import (
     kubernetes_versions,
     limit,
     regions,
+    topology_gates,
 )
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "kubernetes_versions",
     "limit",
     "regions",
+    "topology_gates",
 ]

@@ -16,6 +16,7 @@ __all__ = [
     "kubernetes_versions",
     "limit",
     "regions",
+    "topology_gates",
 ]
 
 
@@ -97,6 +98,16 @@ def find_region(name: str) -> Region | None:
 def kubernetes_versions() -> tuple[str, ...]:
     """Return the Kubernetes versions that HyperPod on EKS offers, oldest first."""
     return tuple(_services()["kubernetesVersions"]["versions"])
+
+
+def topology_gates(kueue: str | None) -> tuple[str, ...]:
+    """Return the feature gates of a Kueue version that go on and off with topology-aware scheduling.
+
+    Kueue 0.19 refuses to start with TopologyAwareScheduling off and the gates that need it on. An older Kueue does not
+    know those, and refuses what it does not know; of a version that is not listed, the one gate is taken.
+    """
+    gates: dict[str, list[str]] = _services()["topologyGates"]["byKueue"]
+    return tuple(gates.get(kueue or "", ("TopologyAwareScheduling",)))
 
 
 @cache

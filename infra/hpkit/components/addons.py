@@ -14,12 +14,11 @@ from hpkit.catalog import addons as known_addons
 from hpkit.components.base import Component, Site, document
 from hpkit.components.eks import Eks
 from hpkit.plan.iam import managed_policy, pod_trust
+from hpkit.plan.kueue import TASK_GOVERNANCE
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.plan.names import role_name
 
 __all__ = ["Addons", "PodRole"]
-
-_TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Addons(Component):
     @property
     def task_governance(self) -> aws.eks.Addon | None:
         """The add-on that brings Kueue, if the plan has it."""
-        return self.installed.get(_TASK_GOVERNANCE)
+        return self.installed.get(TASK_GOVERNANCE)
 
     def _install(self, addon: AddonPlan, after: Sequence[pulumi.Resource]) -> aws.eks.Addon:
         role = self._roles.get(addon.name)

@@ -15,7 +15,7 @@ import pulumi_kubernetes as k8s
 
 from hpkit.components.base import Component
 from hpkit.components.eks import Eks
-from hpkit.plan.kueue import with_feature_gate
+from hpkit.plan.kueue import gates_of, with_feature_gates
 from hpkit.plan.model import Plan
 from hpkit.resources import ClusterSchedulerConfig
 
@@ -25,7 +25,6 @@ _NAMESPACE = "kueue-system"
 _CONFIG = "kueue-manager-config"
 _DEPLOYMENT = "kueue-controller-manager"
 _FILE = "controller_manager_config.yaml"
-_GATE = "TopologyAwareScheduling"
 _FORCE = {"pulumi.com/patchForce": "true"}
 
 
@@ -51,9 +50,8 @@ class Scheduling(Component):
         there = k8s.core.v1.ConfigMap.get(
             "kueue-config", policy.cluster_scheduler_config_arn.apply(lambda _: f"{_NAMESPACE}/{_CONFIG}"), opts=inside
         )
-        text = there.data.apply(
-            lambda data: with_feature_gate((data or {}).get(_FILE, ""), _GATE, enabled=plan.topology_aware_scheduling)
-        )
+        gates = gates_of(plan)
+        text = there.data.apply(lambda data: with_feature_gates((data or {}).get(_FILE, ""), gates))
         config = k8s.core.v1.ConfigMapPatch(
             "kueue-config",
             metadata={"name": _CONFIG, "namespace": _NAMESPACE, "annotations": _FORCE},
