@@ -35,6 +35,7 @@ __all__ = ["OPTIONS", "PluginServicer", "announce", "readable", "run", "serve", 
 
 _THREADS = 256
 _GRACE_SECONDS = 4  # for answers under way
+_PARENT_SECONDS = 1.0
 _MESSAGE = 400 * 1024 * 1024
 _SEVERITY = {"info": engine_pb2.INFO, "warning": engine_pb2.WARNING}
 OPTIONS = [("grpc.max_receive_message_length", _MESSAGE), ("grpc.max_send_message_length", _MESSAGE)]
@@ -156,6 +157,9 @@ def run(servicer: Callable[[str], PluginServicer], arguments: list[str]) -> int:
         signal.signal(ending, lambda *_: stop.set())
     server, port = serve(servicer(addresses[0] if addresses else ""))
     announce(port)
-    stop.wait()
+    # An engine that is killed asks for nothing: a process that has lost its parent has no engine any more.
+    engine = os.getppid()
+    while not stop.wait(_PARENT_SECONDS) and os.getppid() == engine:
+        pass
     server.stop(grace=_GRACE_SECONDS).wait()
     return 0

@@ -4,6 +4,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from hpkit.catalog import limit
+from hpkit.config import parse, read_text
 from hpkit.config.parse import fields_at
 from hpkit.config.reference import json_schema
 from tests.builders import findings, organization, team
@@ -128,3 +129,12 @@ def test_every_key_of_the_schema_has_a_description():
     for name, model in {"Organization": schema, **schema["$defs"]}.items():
         for key, value in model.get("properties", {}).items():
             assert value.get("description"), f"{name}.{key}"
+
+
+def test_an_unknown_key_that_is_called_like_a_mark_of_pydantic_is_a_finding():
+    text = "organization: a\nclusterPolicy: {'[key]': null, '': null}\nenvironments: {}\n"
+    problems = parse(read_text(text.encode())).problems
+    assert {problem.path for problem in problems if problem.rule == "CFG001"} == {
+        ("clusterPolicy", "[key]"),
+        ("clusterPolicy", ""),
+    }

@@ -75,8 +75,7 @@ def _validate(document: Document, data: dict[str, Any]) -> tuple[Organization | 
             details = error.errors(include_url=False, include_context=True, include_input=True)
             left_out: set[str] = set()
             for detail in _without_consequences(details):
-                # Key errors end in "[key]"; the path that people know has no such step.
-                path = tuple(step for step in detail["loc"] if step != "[key]")
+                path = _people_path(detail)
                 problems.append(_problem(document, detail, path))
                 if detail["type"] == "extra_forbidden":
                     data = _without(data, path)
@@ -92,6 +91,12 @@ def _validate(document: Document, data: dict[str, Any]) -> tuple[Organization | 
             if not kept:
                 return None, problems, tuple(unread)
             data = {**data, "environments": kept}
+
+
+def _people_path(detail: ErrorDetails) -> Path:
+    """Return the path that people know: an error of a key ends in "[key]", unless an unknown key is called so."""
+    loc = detail["loc"]
+    return loc[:-1] if loc[-1:] == ("[key]",) and detail["type"] != "extra_forbidden" else loc
 
 
 def _without_consequences(details: list[ErrorDetails]) -> list[ErrorDetails]:
