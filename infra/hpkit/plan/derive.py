@@ -168,13 +168,16 @@ def _topology(spec: Environment) -> bool:
 
 
 def _addons(spec: Environment) -> tuple[AddonPlan, ...]:
-    wanted = set(_BASE_ADDONS) | set(spec.addons)
+    # A cluster that is there has its own; what the file names is installed or taken to that version all the same.
+    wanted = set(spec.addons) | (set(_BASE_ADDONS) if spec.eks.existing is None else set())
     if spec.governance is not None:
         wanted.add(_TASK_GOVERNANCE)
     if spec.observability is not None and spec.observability.cloudwatch:
         wanted.add("amazon-cloudwatch-observability")
     if spec.observability is not None and spec.observability.prometheus:
         wanted.add("amazon-sagemaker-hyperpod-observability")
+    if spec.storage is not None and spec.storage.lustre is not None:
+        wanted.add("aws-fsx-csi-driver")
     pins = {addon.name: addon.default for addon in addons()}
     return tuple(AddonPlan(name, spec.addons.get(name) or pins.get(name)) for name in sorted(wanted))
 

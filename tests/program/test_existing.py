@@ -1,0 +1,136 @@
+"""A VPC or an EKS cluster that is there already is used, and nothing of it is made."""
+
+from tests.builders import organization
+from tests.program.recorder import recorded_from
+
+NETWORK = {
+    "existing": {
+        "vpcId": "vpc-0a1b2c3d4e5f60718",
+        "subnets": {"us-west-2a": "subnet-0a1b2c3d4e5f60718", "us-west-2b": "subnet-0a1b2c3d4e5f60719"},
+        "securityGroupIds": ["sg-0a1b2c3d4e5f60718"],
+    }
+}
+EKS = {"version": "1.33", "existing": {"name": "found"}}
+
+
+def test_an_existing_network_is_used_as_it_is():
+    program = recorded_from(organization(environment={"network": NETWORK}))
+    assert not [each.type for each in program.resources.values() if ":ec2/" in each.type]
+    eks = program.one("eks/cluster:Cluster").inputs["vpcConfig"]
+    assert eks["subnetIds"] == ["subnet-0a1b2c3d4e5f60718", "subnet-0a1b2c3d4e5f60719"]
+    cluster = program.one("hyperpod:index:Cluster").inputs
+    assert cluster["instanceGroups"][0]["overrideVpcConfig"] == {
+        "subnets": ["subnet-0a1b2c3d4e5f60718"],
+        "securityGroupIds": ["sg-0a1b2c3d4e5f60718"],
+    }
+
+
+def test_an_existing_eks_cluster_is_used_with_its_own_addons():
+    program = recorded_from(organization(environment={"network": NETWORK, "eks": EKS}))
+    assert program.all("eks/cluster:Cluster") == []
+    assert program.all("kms/key:Key") == []
+    assert set(program.named("eks/addon:Addon")) == {"amazon-sagemaker-hyperpod-taskgovernance"}
+    assert program.one("hyperpod:index:Cluster").inputs["orchestrator"]["eks"]["clusterArn"].endswith("cluster/found")
+    assert "found" in program.outputs["kubeconfigCommand"]
+
+
+def test_what_is_not_in_the_file_is_not_made():
+    plain = organization()
+    plain["environments"]["dev"].pop("governance")
+    kinds = {each.type for each in recorded_from(plain).resources.values()}
+    absent = (
+        "ComputeQuota",
+        "ClusterSchedulerConfig",
+        "fsx/",
+        "amp/",
+        "grafana/",
+        "NodePool",
+        "helm.sh",
+        "RoleBinding",
+    )
+    assert [kind for kind in kinds if any(word in kind for word in absent)] == []
+
+
+def test_storage_and_observability_come_with_their_sections():
+    program = recorded_from(
+        organization(
+            environment={
+                "storage": {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200}},
+                "observability": {"cloudwatch": True, "prometheus": True, "grafana": True},
+            }
+        )
+    )
+    addons = program.named("eks/addon:Addon")
+    assert {"aws-fsx-csi-driver", "amazon-sagemaker-hyperpod-observability", "amazon-cloudwatch-observability"} <= set(
+        addons
+    )
+    assert "kueue_container_insights" in addons["amazon-cloudwatch-observability"].inputs["configurationValues"]
+    identities = program.named("eks/podIdentityAssociation:PodIdentityAssociation")
+    assert {"aws-fsx-csi-driver", "amazon-sagemaker-hyperpod-observability"} <= set(identities)
+    assert program.waits(addons["aws-fsx-csi-driver"], identities["aws-fsx-csi-driver"])
+    assert len(program.all("amp/ruleGroupNamespace:RuleGroupNamespace")) == 1
+
+
+def test_a_closed_network_has_endpoints_and_no_way_to_the_internet():
+    network = {
+        "vpcCidr": "10.192.0.0/16",
+        "zones": [{"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"}],
+        "natGateways": "None",
+        "closed": True,
+    }
+    program = recorded_from(organization(environment={"network": network}))
+    services = {
+        each.inputs["serviceName"].partition("us-west-2.")[2] for each in program.all("ec2/vpcEndpoint:VpcEndpoint")
+    }
+    assert {
+        "eks",
+        "eks-auth",
+        "sagemaker.api",
+        "ecr.api",
+        "ecr.dkr",
+        "sts",
+        "logs",
+        "s3",
+        "kms",
+        "aps-workspaces",
+    } <= services
+    assert program.all("ec2/internetGateway:InternetGateway") == []
+    assert program.all("ec2/natGateway:NatGateway") == []
+
+
+def test_a_group_of_every_kind_says_what_the_api_takes():
+    groups = [
+        {
+            "name": "gpu",
+            "instanceType": "ml.g5.12xlarge",
+            "instanceCount": 2,
+            "availabilityZone": "us-west-2a",
+            "ebsVolumeGiB": 500,
+            "threadsPerCore": 1,
+            "minInstanceCount": 1,
+            "labels": {"team": "a"},
+            "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
+            "lifecycleScript": "s3://sagemaker-mine/folder/run.sh",
+            "autoPatch": {
+                "patchingStrategy": "DrainFirst",
+                "deploymentConfig": {"maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1}},
+            },
+        },
+        {
+            "name": "any",
+            "instanceTypes": ["ml.m5.4xlarge", "ml.c5.4xlarge"],
+            "instanceCount": 1,
+            "capacityType": "Spot",
+        },
+    ]
+    program = recorded_from(organization(groups=groups))
+    found = {each["instanceGroupName"]: each for each in program.one("hyperpod:index:Cluster").inputs["instanceGroups"]}
+    assert found["gpu"]["instanceStorageConfigs"] == [{"ebsVolumeConfig": {"volumeSizeInGB": 500}}]
+    assert found["gpu"]["lifeCycleConfig"] == {"sourceS3Uri": "s3://sagemaker-mine/folder", "onCreate": "run.sh"}
+    assert found["gpu"]["kubernetesConfig"]["taints"] == [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
+    assert found["gpu"]["autoPatchConfig"]["deploymentConfig"] == {
+        "rollingUpdatePolicy": {"maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1}}
+    }
+    assert found["any"]["instanceRequirements"] == {"instanceTypes": ["ml.m5.4xlarge", "ml.c5.4xlarge"]}
+    assert found["any"]["capacityRequirements"] == {"spot": {}}
+    assert found["any"]["overrideVpcConfig"]["subnets"] == ["nodes-us-west-2a-id", "nodes-us-west-2b-id"]
