@@ -69,24 +69,23 @@ def _replacements(before: Plan, after: Plan) -> Iterator[Caution]:
 
 
 def _subnets(before: Plan, after: Plan) -> list[str]:
-    """Return what differs in the VpcConfig that the cluster was created with, beyond the VPC itself."""
-    old, new = ({zone.availability_zone: zone for zone in plan.network.zones} for plan in (before, after))
+    """Return what differs in the VpcConfig that the cluster was created with, beyond the VPC itself.
+
+    In a network that the kit makes it is the control plane's subnets, which do not follow the zones of nodes.
+    """
+    existing = [plan.spec.network.existing for plan in (before, after)]
+    if existing[0] is None or existing[1] is None:
+        return []
+    old, new = (network.subnets for network in existing if network is not None)
     found = [
-        f"subnet of {zone} {_place(old.get(zone))} → {_place(new.get(zone))}"
+        f"subnet of {zone} {old.get(zone, 'none')} → {new.get(zone, 'none')}"
         for zone in sorted(old.keys() | new.keys())
         if old.get(zone) != new.get(zone)
     ]
-    groups = [
-        set(plan.spec.network.existing.security_group_ids) if plan.spec.network.existing else set[str]()
-        for plan in (before, after)
-    ]
-    if all(groups) and groups[0] != groups[1]:
-        found.append(f"security groups {', '.join(sorted(groups[0]))} → {', '.join(sorted(groups[1]))}")
+    groups = [", ".join(sorted(network.security_group_ids)) for network in existing if network is not None]
+    if groups[0] != groups[1]:
+        found.append(f"security groups {groups[0]} → {groups[1]}")
     return found
-
-
-def _place(zone: object) -> str:
-    return str(getattr(zone, "node_cidr", None) or getattr(zone, "subnet_id", None) or "none")
 
 
 def _replacement(what: str, causes: list[str], *, allowed: bool) -> Caution:
@@ -107,6 +106,7 @@ def _replacement(what: str, causes: list[str], *, allowed: bool) -> Caution:
 
 def _refusals(before: Plan, after: Plan) -> Iterator[Caution]:
     old = {group.spec.name: group for group in before.groups}
+    yield from _moved_subnets(before, after)
     for group in after.groups:
         was = old.get(group.spec.name)
         if was is None:
@@ -126,6 +126,24 @@ def _refusals(before: Plan, after: Plan) -> Iterator[Caution]:
                     f"{key} of instance group {group.spec.name} {then or 'unset'} → {now or 'unset'}: the service "
                     "refuses this on a group that exists; give the group a new name and remove the old one",
                 )
+
+
+def _moved_subnets(before: Plan, after: Plan) -> Iterator[Caution]:
+    """Yield groups that stand in a subnet which the change replaces: their OverrideVpcConfig cannot follow."""
+    old, new = ({zone.availability_zone: zone.node_cidr for zone in plan.network.zones} for plan in (before, after))
+    moved = {zone for zone, cidr in old.items() if cidr is not None and cidr != new.get(zone)}
+    staying = {group.spec.name for group in after.groups}
+    for group in before.groups:
+        lost = sorted(moved & set(group.zones))
+        if lost and group.spec.name in staying:
+            change = ", ".join(f"{zone} {old[zone]} → {new.get(zone) or 'none'}" for zone in lost)
+            yield Caution(
+                "refused",
+                "blocked",
+                group.spec.name,
+                f"the subnet of instance group {group.spec.name} is replaced ({change}): a group that exists cannot "
+                "change its subnets; move its nodes to a group with a new name first",
+            )
 
 
 def _versions(before: Plan, after: Plan) -> Iterator[Caution]:
