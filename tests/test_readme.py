@@ -38,7 +38,10 @@ def test_every_make_target_that_the_readme_names_exists():
     named = {word for words in re.findall(r"`?make ([a-z ]+?)[`\s]{1,}", text) for word in words.split()}
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert {"up", "test"} <= named
-    assert named & {"install", "test", "lint", "types", "unit", "generate", "bench", "lock", "up", "down", "pages"} <= targets
+    assert (
+        named & {"install", "test", "lint", "types", "unit", "generate", "bench", "lock", "up", "down", "pages"}
+        <= targets
+    )
 
 
 def test_links_of_the_readme_lead_somewhere():
