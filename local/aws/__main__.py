@@ -15,6 +15,7 @@ from pathlib import Path
 from local.aws.effects import Effects, NoEffects
 from local.aws.errors import EndpointError
 from local.aws.faults import FAULTS
+from local.aws.record import Record
 from local.aws.server import Endpoint
 from local.aws.world import Settings, World
 
@@ -26,7 +27,8 @@ def main(argv: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(name)s: %(message)s")
     try:
         arguments = _arguments(argv)
-        endpoint = Endpoint(World(_settings(arguments)), port=arguments.port)
+        record = Record(arguments.record) if arguments.record else None
+        endpoint = Endpoint(World(_settings(arguments)), port=arguments.port, record=record)
     except (EndpointError, OSError) as error:
         print(f"local.aws: {error}", file=sys.stderr)
         return 2
@@ -54,6 +56,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=VALUE[@PATTERN]", help=known)
     parser.add_argument("--region", default="us-west-2", help="region of requests that name none")
     parser.add_argument("--seed", type=int, help="makes ids and faults repeatable")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="append to it what is called, and on what")
     parser.add_argument(
         "--effects",
         metavar="MODULE:FACTORY",

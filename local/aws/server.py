@@ -18,6 +18,7 @@ from local.aws import api
 from local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
 from local.aws.motohost import SERVICES
 from local.aws.protocol import Call, read_call, render, service_model
+from local.aws.record import Record
 from local.aws.view import View
 from local.aws.world import World
 
@@ -38,9 +39,10 @@ class _QuietHandler(MotoRequestHandler):
 class Endpoint:
     """A running AWS endpoint on loopback; `start` and `stop` it, or use `local.aws.testing`."""
 
-    def __init__(self, world: World, *, port: int = 0) -> None:
+    def __init__(self, world: World, *, port: int = 0, record: Record | None = None) -> None:
         api.load()
         self.world = world
+        self._record = record
         self._calls: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._delayed = 0.0
@@ -73,6 +75,8 @@ class Endpoint:
         self._server.server_close()
         self.world.settings.effects.stopped()
         self.world.close()
+        if self._record:
+            self._record.close()
 
     def begin_again(self, world: World) -> None:
         """Forget everything and serve `world` at the same address: clients need not be made anew."""
@@ -135,6 +139,8 @@ class Endpoint:
             self._hold_back(call)
             with self.world.entered():
                 self._calls[name] += 1
+                if self._record:
+                    self._record.add(call)
                 reply = self._guarded(call, environ, request_id)
         except ServiceError as error:
             reply = render_error(error, call.protocol, request_id=request_id)

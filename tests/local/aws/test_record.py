@@ -1,0 +1,87 @@
+"""The record of calls: what was asked, on what, each kind once, and nothing that is a secret or a document."""
+
+import json
+from functools import partial
+
+import boto3
+import pytest
+
+from local.aws.__main__ import main
+from local.aws.errors import EndpointError
+from local.aws.record import Record, read_record
+from local.aws.server import Endpoint
+from local.aws.world import Settings, World
+
+CONTENT = "not-for-the-record"
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Return what makes a client of a recording endpoint, and the record's file."""
+    file = tmp_path / "deep" / "calls.jsonl"
+    endpoint = Endpoint(World(Settings(latency_factor=0)), record=Record(file))
+    endpoint.start()
+
+    yield partial(client_of, endpoint), file
+    endpoint.stop()
+
+
+def client_of(endpoint, service):
+    keys = {"aws_access_key_id": "local", "aws_secret_access_key": CONTENT}
+    return boto3.client(service, region_name="us-west-2", endpoint_url=endpoint.url, **keys)
+
+
+def names_of(file, operation):
+    (only,) = [each["names"] for each in read_record(file) if each["operation"] == operation]
+    return only
+
+
+def test_a_call_is_recorded_with_what_it_names_in_every_protocol(recorded):
+    client, file = recorded
+    client("ec2").create_vpc(
+        CidrBlock="10.0.0.0/16",
+        TagSpecifications=[{"ResourceType": "vpc", "Tags": [{"Key": "hpkit:organization", "Value": "acme"}]}],
+    )
+    client("iam").create_role(RoleName="acme-dev", AssumeRolePolicyDocument=json.dumps({"Statement": []}))
+    client("sagemaker").list_compute_quotas()
+    client("s3").create_bucket(Bucket="acme", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    client("s3").put_object(Bucket="acme", Key="a/b", Body=CONTENT.encode())
+    client("s3").delete_object(Bucket="acme", Key="a/b")
+    assert names_of(file, "CreateVpc") == {
+        "TagSpecification.1.ResourceType": "vpc",
+        "TagSpecification.1.Tag.1.Key": "hpkit:organization",
+        "TagSpecification.1.Tag.1.Value": "acme",
+    }
+    assert names_of(file, "CreateRole") == {"RoleName": "acme-dev"}
+    assert names_of(file, "PutObject") == {"Bucket": "acme", "Key": "a/b"}
+    assert names_of(file, "DeleteObject") == {"Bucket": "acme", "Key": "a/b"}
+    assert names_of(file, "ListComputeQuotas") == {}
+
+
+def test_neither_documents_nor_contents_nor_secrets_are_recorded(recorded):
+    client, file = recorded
+    client("iam").create_role(RoleName="acme-dev", AssumeRolePolicyDocument=json.dumps({"Statement": [CONTENT]}))
+    client("s3").create_bucket(Bucket="acme", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    client("s3").put_object(Bucket="acme", Key="script", Body=CONTENT.encode())
+    assert CONTENT not in file.read_text(encoding="utf-8")
+
+
+def test_the_same_call_is_recorded_once_over_restarts(tmp_path):
+    file = tmp_path / "calls.jsonl"
+    for _ in range(2):
+        endpoint = Endpoint(World(Settings(latency_factor=0)), record=Record(file))
+        endpoint.start()
+        client = client_of(endpoint, "sts")
+        client.get_caller_identity()
+        client.get_caller_identity()
+        endpoint.stop()
+    assert [(each["service"], each["operation"]) for each in read_record(file)] == [("sts", "GetCallerIdentity")]
+
+
+def test_a_record_that_cannot_be_written_is_refused_by_name(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "calls.jsonl"
+    with pytest.raises(EndpointError, match=f"--record {path}: "):
+        Record(path)
+    assert main(["--record", str(path)]) == 2
+    assert str(path) in capsys.readouterr().err
