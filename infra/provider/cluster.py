@@ -5,28 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from provider.cluster_plan import nodes, plan_update, refusals, settled, unknown_groups
-from provider.cluster_words import group_names, live_inputs, told, without_counts
+from provider.cluster_live import MOST, Document, LiveCluster, broken, line
+from provider.cluster_plan import handed_over, nodes, plan_update, refusals, unknown_groups
+from provider.cluster_words import GROUPS, group_names, keep_subnets, live_inputs, told, widened, without_counts
 from provider.diff import same
-from provider.errors import ChangeFailedError, PartlyDoneError, PluginError, RefusedError, classify, refused
+from provider.errors import ChangeFailedError, PartlyDoneError, PluginError, RefusedError
 from provider.fields import to_api
-from provider.handler import CONFLICT_TRIES, Diff, Handler, Live, status_change
+from provider.handler import Diff, Handler, Live, status_change
 from provider.tags import live_tags, set_tags
 from provider.task import Task
-from provider.values import Props
+from provider.values import Props, walk_unknown
 from provider.waiter import kind_of, wait
 
 __all__ = ["Cluster"]
 
-Document = dict[str, Any]
-_MOST = 20.0
 _ROUNDS = 40
-_EVENTS = 3
-_RETRY = {"conflict", "unsure", "role", "checking"}
 
 
 class Cluster(Handler):
@@ -37,6 +32,8 @@ class Cluster(Handler):
 
     def diff(self, old: Props, new: Props, state: Props) -> Diff:
         """Compare; Karpenter's counts are no difference, what the API refuses is an error at preview."""
+        self._declare(str(state.get("clusterArn", "")), new)
+        old, new = keep_subnets(old, state), keep_subnets(new, state)
         found = super().diff(without_counts(old, new), without_counts(new, new), state)
         if found.changes and state.get("clusterArn"):
             self.cloud.room.resize(state["clusterArn"])
@@ -47,22 +44,30 @@ class Cluster(Handler):
             raise RefusedError("HyperPod cannot make these changes in place:\n  " + "\n  ".join(refused_changes))
         return found
 
+    def remarks(self, old: Props, new: Props, state: Props) -> list[str]:
+        """Say which groups stay out of subnets that were added to them."""
+        return [
+            f"Instance group {name} keeps its subnets: the API cannot add to them. New zones are used by new groups."
+            for name in widened(old, new, state)
+        ]
+
     def create(self, task: Task, inputs: Props) -> Live:
         """Create without autoscaling, then enable it; a cluster that a killed run made is taken over."""
         arn = self._begin(task, inputs)
         managed = group_names(inputs)
 
         def work() -> Live:
-            first = self._settle(task, arn)
+            live = LiveCluster(self.api, task, arn)
+            first = live.settle()
             if first is not None and kind_of(first["ClusterStatus"]) == "failed":
-                raise self._failure(task, first)
+                raise live.failure(first)
             return self._converge(task, arn, old={}, new=inputs, managed=managed)
 
         return self._keeping(task, arn, inputs, work, managed=managed, creating=True)
 
     def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> Live | None:
         """Return it as it is; groups nobody declared are reported, at import they are taken over."""
-        document = self._describe(task, resource_id)
+        document = LiveCluster(self.api, task, resource_id).describe()
         if document is None:
             return None
         arn = str(document["ClusterArn"])
@@ -78,7 +83,9 @@ class Cluster(Handler):
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> Live:
         """Send what differs from what is live, and see it through."""
-        managed = sorted({*state.get("managedInstanceGroups", group_names(old)), *group_names(new)})
+        self._declare(resource_id, new)
+        known = {*state.get("managedInstanceGroups", group_names(old)), *group_names(new)}
+        managed = sorted(known.difference(handed_over(old, new)))
 
         def work() -> Live:
             live = self._converge(task, resource_id, old=old, new=new, managed=managed)
@@ -89,44 +96,43 @@ class Cluster(Handler):
 
     def delete(self, task: Task, resource_id: str) -> None:
         """Delete and wait until it is gone: roles and network must outlive it."""
-        tries = 0
-        for delay in task.delays(0.2, _MOST):
-            document = self._settle(task, resource_id)
-            if document is None:
+        live = LiveCluster(self.api, task, resource_id)
+        for tries, delay in enumerate(task.delays(0.2, MOST)):
+            if live.settle() is None:
                 return
-            try:
-                self.api.raw(task, "delete_cluster", ClusterName=resource_id)
-            except (ClientError, BotoCoreError) as error:
-                tries += 1
-                if classify(error) not in _RETRY | {"gone"} or tries > CONFLICT_TRIES:
-                    raise refused("DeleteCluster", error) from None
+            asked = live.ask("delete_cluster", {"ClusterName": resource_id}, tries=tries, fine=frozenset({"gone"}))
+            if asked is None:
                 task.pause(delay)
                 continue
-            document = self._settle(task, resource_id)
+            document = live.settle()
             if document is None:
                 return
-            raise self._failure(task, document)
+            raise live.failure(document)
+
+    def _declare(self, arn: str, new: Props) -> None:
+        """Tell those who delete groups which ones the program has; a preview may not know, and deletes none."""
+        if arn and not any(walk_unknown([new.get(member) for member in GROUPS])):
+            self.cloud.groups.declare(arn, group_names(new))
 
     def _begin(self, task: Task, inputs: Props) -> str:
         """Return the ARN of the cluster that was made or found."""
         wanted = {name: value for name, value in inputs.items() if name != "autoScaling"}
-        for tries, delay in enumerate(task.delays(0.3, _MOST)):
+        live = LiveCluster(self.api, task, inputs["clusterName"])
+        for tries, delay in enumerate(task.delays(0.3, MOST)):
             found = self._existing(task, inputs)
             if found is not None:
                 return str(found["ClusterArn"])
-            try:
-                return str(self.api.raw(task, "create_cluster", **to_api(self.spec, wanted))["ClusterArn"])
-            except (ClientError, BotoCoreError) as error:
-                if classify(error) not in _RETRY or tries >= CONFLICT_TRIES:
-                    raise refused("CreateCluster", error) from None
+            made = live.ask("create_cluster", to_api(self.spec, wanted), tries=tries)
+            if made is not None:
+                return str(made["ClusterArn"])
             task.pause(delay)
         raise AssertionError  # pragma: no cover - delays never end
 
     def _existing(self, task: Task, inputs: Props) -> Document | None:
         """Return a cluster of that name if it is the one meant; else say what is in the way."""
-        document = self._describe(task, inputs["clusterName"])
+        document = LiveCluster(self.api, task, inputs["clusterName"]).describe()
         if document is not None and document["ClusterStatus"] == "Deleting":
-            document = self._settle(task, str(document["ClusterArn"]))
+            document = LiveCluster(self.api, task, str(document["ClusterArn"])).settle()
         if document is None:
             return None
         live = live_inputs(self.spec, document)
@@ -146,40 +152,38 @@ class Cluster(Handler):
         return document
 
     def _converge(self, task: Task, arn: str, *, old: Props, new: Props, managed: list[str]) -> Live:
-        delays = task.delays(0.2, _MOST)
-        tries = 0
+        cluster = LiveCluster(self.api, task, arn)
+        delays, tries = task.delays(0.2, MOST), 0
+        leaving = handed_over(old, new)
         for _ in range(_ROUNDS):
-            document = self._settle(task, arn)
+            document = cluster.settle()
             if document is None:
                 raise RefusedError(f"Cluster {arn} is gone. What to do: run `pulumi refresh`, then `pulumi up`.")
             live = live_inputs(self.spec, document)
             plan = plan_update(self.spec, old=old, new=new, live=live, document=document, managed=managed)
             if not plan.request and not plan.waits_for:
                 if kind_of(document["ClusterStatus"]) == "failed":
-                    raise self._failure(task, document)
-                return self._arrived(task, arn, new, managed)
+                    raise cluster.failure(document)
+                return self._arrived(cluster, new, managed=managed, leaving=leaving)
             if not plan.request:
                 raise RefusedError(f"{plan.waits_for} cannot change while autoScaling is enabled: disable that first.")
-            try:
-                self.api.raw(task, "update_cluster", ClusterName=arn, **plan.request)
-            except (ClientError, BotoCoreError) as error:
+            if not cluster.update(plan.request, tries=tries):
                 tries += 1
-                if classify(error) not in _RETRY or (tries > CONFLICT_TRIES and classify(error) != "checking"):
-                    raise refused("UpdateCluster", error) from None
                 task.pause(next(delays))
                 continue
-            after = self._settle(task, arn)
-            if after is not None and _broken(after):
-                raise self._failure(task, after)
+            after = cluster.settle()
+            if after is not None and broken(after):
+                raise cluster.failure(after)
             if not plan.waits_for:
                 old = new  # what is newly stated was sent; from here on only live differences count
         raise ChangeFailedError(
             f"Cluster {arn} does not take over: {sorted(plan.request)} still differ after every update."
         )
 
-    def _arrived(self, task: Task, arn: str, inputs: Props, managed: list[str]) -> Live:
+    def _arrived(self, cluster: LiveCluster, inputs: Props, *, managed: list[str], leaving: list[str]) -> Live:
         """Wait for nodes within reason: continuous provisioning accepts part of the capacity and goes on asking."""
-        autoscaled = inputs.get("autoscaledInstanceGroups", [])
+        task = cluster.task
+        autoscaled = [*inputs.get("autoscaledInstanceGroups", []), *leaving]
         deadline = time.monotonic() + self.cloud.node_wait
 
         def enough(document: Document | None) -> bool:
@@ -188,53 +192,21 @@ class Cluster(Handler):
 
         document = wait(
             task,
-            lambda: self._describe(task, arn),
+            cluster.describe,
             settled=enough,
-            progress=lambda seen: _line(seen, autoscaled),
-            most=_MOST,
+            progress=lambda seen: line(seen, autoscaled),
+            most=MOST,
         )
         there, wanted = nodes(document, autoscaled=autoscaled)
         if there < wanted:
             task.warn(f"{there} of {wanted} nodes are there; HyperPod keeps asking for the rest.")
         live = live_inputs(self.spec, document)
-        stray = unknown_groups(inputs, live, managed)
+        stray = unknown_groups(inputs, live, [*managed, *leaving])
         if stray:
             task.warn(f"Instance groups {', '.join(stray)} are not in the program; they are left alone.")
         if "tags" in inputs:
             live["tags"] = inputs["tags"]
         return told(self.spec, document, live, inputs, managed=group_names(inputs), failed=False)
-
-    def _describe(self, task: Task, name_or_arn: str) -> Document | None:
-        found: Document | None = self.api.find(task, "describe_cluster", ClusterName=name_or_arn)
-        return found
-
-    def _settle(self, task: Task, arn: str) -> Document | None:
-        found: Document | None = wait(
-            task,
-            lambda: self._describe(task, arn),
-            settled=settled,
-            progress=lambda seen: _line(seen, []),
-            most=_MOST,
-        )
-        return found
-
-    def _failure(self, task: Task, document: Document) -> ChangeFailedError:
-        """Say why it failed: the service's reason, and the last events of the cluster."""
-        reason = document.get("FailureMessage") or document.get("AutoScaling", {}).get("FailureMessage")
-        text = f"Cluster {document['ClusterName']!r} is {document['ClusterStatus']}: {reason or 'no reason given'}"
-        try:
-            answer = self.api.call(
-                task,
-                "list_cluster_events",
-                ClusterName=document["ClusterArn"],
-                SortBy="EventTime",
-                SortOrder="Descending",
-                MaxResults=_EVENTS,
-            )
-        except PluginError:
-            return ChangeFailedError(text)
-        events = [f"  {event['EventTime']:%H:%M:%S} {event['Description']}" for event in answer.get("Events", [])]
-        return ChangeFailedError("\n".join([text, "Last events:", *events]) if events else text)
 
     def _keeping(
         self, task: Task, arn: str, inputs: Props, work: Callable[[], Live], *, managed: list[str], creating: bool
@@ -246,22 +218,12 @@ class Cluster(Handler):
             state: Props = {**inputs, "clusterArn": arn, "clusterStatus": "Unknown", "managedInstanceGroups": managed}
             try:
                 # The time is up or the run is cancelled: one last look needs a moment of its own.
-                document = self._describe(Task(task.urn, 20.0, threading.Event(), task.log), arn)
+                document = LiveCluster(self.api, Task(task.urn, 20.0, threading.Event(), task.log), arn).describe()
             except PluginError:
                 document = None
             if document is not None:
                 failed = creating and kind_of(document["ClusterStatus"]) == "failed"
                 live = live_inputs(self.spec, document)
-                state = {**told(self.spec, document, live, inputs, managed=managed, failed=failed).state, **inputs}
+                seen = told(self.spec, document, live, inputs, managed=managed, failed=failed).state
+                state = {**seen, **keep_subnets(inputs, live)}
             raise PartlyDoneError(str(error), resource_id=arn, state=state, inputs=inputs) from None
-
-
-def _broken(document: Document) -> bool:
-    return kind_of(document["ClusterStatus"]) == "failed" or document.get("AutoScaling", {}).get("Status") == "Failed"
-
-
-def _line(document: Document | None, autoscaled: list[str]) -> str:
-    if document is None:
-        return "gone"
-    there, wanted = nodes(document, autoscaled=autoscaled)
-    return f"{document['ClusterStatus']} {there}/{wanted} nodes"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from provider.cluster_words import GROUPS
+from provider.cluster_words import GROUPS, group_names, keep_subnets
 from provider.diff import same
 from provider.fields import GROUP_FROZEN, Field, to_api
 from provider.projection import SERVICE_OWNED, project
 from provider.values import Props, walk_unknown
 from provider.waiter import kind_of
 
-__all__ = ["Plan", "nodes", "plan_update", "refusals", "settled", "unknown_groups"]
+__all__ = ["Plan", "handed_over", "nodes", "plan_update", "refusals", "settled", "unknown_groups"]
 
 # What a member that is no longer stated goes back to; the API keeps whatever is left out of a call.
 _RESETS: Final[dict[str, Any]] = {
@@ -104,11 +104,17 @@ def unknown_groups(inputs: Props, live: Props, managed: list[str]) -> list[str]:
     return sorted(name for member in GROUPS for name in _by_name(live, member) if name not in known)
 
 
+def handed_over(old: Props, new: Props) -> list[str]:
+    """Return the groups that were Karpenter's and leave: their AutoscaledGroup deletes them later, not the cluster."""
+    return sorted(set(old.get("autoscaledInstanceGroups", [])).difference(group_names(new)))
+
+
 def plan_update(
     spec: Field, *, old: Props, new: Props, live: Props, document: dict[str, Any], managed: list[str]
 ) -> Plan:
     """Work out the next UpdateCluster call: only what differs from what is live."""
     request: dict[str, Any] = {}
+    old, new = keep_subnets(old, live), keep_subnets(new, live)
     scaling, mode = _autoscaling(new, document)
     if mode == "Enable" and document.get("AutoScaling", {}).get("Status") == "Failed":
         # Asking for a mode that is set already changes nothing: let go of what failed, then enable it anew.

@@ -9,7 +9,7 @@ from provider.handler import Live
 from provider.projection import project
 from provider.values import Props
 
-__all__ = ["GROUPS", "group_names", "live_inputs", "told", "without_counts"]
+__all__ = ["GROUPS", "group_names", "keep_subnets", "live_inputs", "told", "widened", "without_counts"]
 
 GROUPS: Final = ("instanceGroups", "restrictedInstanceGroups")
 
@@ -67,7 +67,8 @@ def told(
         "creationFailed": True if failed else None,
     }
     state = {**words, **{name: value for name, value in extra.items() if value is not None}}
-    return Live(str(document["ClusterArn"]), state, words)
+    # The program may have given a group more subnets than it can take: state says what is, inputs what was asked for.
+    return Live(str(document["ClusterArn"]), state, _taking(words, _overrides(inputs), _added(inputs, words)))
 
 
 def group_names(inputs: Props) -> list[str]:
@@ -88,6 +89,60 @@ def without_counts(inputs: Props, new: Props) -> Props:
         for group in groups
     ]
     return {**inputs, "instanceGroups": shown}
+
+
+def keep_subnets(inputs: Props, live: Props) -> Props:
+    """Leave out the subnets that were only added to groups that live: the API takes them on new groups alone."""
+    return _taking(inputs, _overrides(live), _added(inputs, live))
+
+
+def widened(old: Props, new: Props, live: Props) -> list[str]:
+    """Return the groups that live and are now given more subnets than before."""
+    before, after = _overrides(old), _overrides(new)
+    return sorted(
+        name
+        for name in _added(new, live)
+        if any(subnet not in before.get(name, {}).get("subnets", ()) for subnet in after[name]["subnets"])
+    )
+
+
+def _added(inputs: Props, live: Props) -> set[str]:
+    """Return the groups that have all their live subnets and more; some of the more may not be known yet."""
+    there = _overrides(live)
+    return {
+        name
+        for name, override in _overrides(inputs).items()
+        if name in there
+        and len(override["subnets"]) > len(there[name]["subnets"])
+        and all(subnet in override["subnets"] for subnet in there[name]["subnets"])
+    }
+
+
+def _overrides(inputs: Props) -> dict[str, Props]:
+    """Return the network of each group that has one of its own; what is not known yet is left out."""
+    return {
+        group["instanceGroupName"]: override
+        for groups in _lists(inputs).values()
+        for group in groups
+        if isinstance(group, dict) and isinstance(group.get("instanceGroupName"), str)
+        if isinstance(override := group.get("overrideVpcConfig"), dict) and isinstance(override.get("subnets"), list)
+    }
+
+
+def _taking(inputs: Props, overrides: dict[str, Props], names: set[str]) -> Props:
+    """Return the inputs, in which the named groups take their subnets from elsewhere."""
+
+    def taken(group: Any) -> Any:
+        name = group.get("instanceGroupName") if isinstance(group, dict) else None
+        if name not in names:
+            return group
+        return {**group, "overrideVpcConfig": {**group["overrideVpcConfig"], "subnets": overrides[name]["subnets"]}}
+
+    return {**inputs, **{member: [taken(group) for group in groups] for member, groups in _lists(inputs).items()}}
+
+
+def _lists(inputs: Props) -> dict[str, list[Any]]:
+    return {member: groups for member in GROUPS if isinstance(groups := inputs.get(member), list)}
 
 
 def _known(live: Props, inputs: Props) -> Props:

@@ -95,23 +95,15 @@ _AUTOSCALED = Field(
 _VERSION = r"[0-9]+\.[0-9]+"
 _GUARDED = (
     Field("subject", "", "string", required=True, text="What is guarded, as messages call it."),
-    Field(
-        "identity",
-        "",
-        "map",
-        item=_NAMES,
-        key=_NAMES,
-        text="What the subject cannot change in place: name of a setting → its value.",
-    ),
-    Field(
-        "version",
-        "",
-        "string",
-        pattern=_VERSION,
-        text="Kubernetes minor version of the subject: it goes up one at a time, and never down.",
-    ),
+    Field("identity", "", "map", item=_NAMES, key=_NAMES, text="What cannot change in place: setting → its value."),
+    Field("version", "", "string", pattern=_VERSION, text="Kubernetes minor version: one up at a time, never down."),
     Field("allowReplace", "", "boolean", text="Whether the subject may be replaced; then only a warning is shown."),
     Field("remedy", "", "string", required=True, text="How a user allows the replacement."),
+)
+
+_AUTOSCALED_GROUP = (
+    Field("clusterArn", "", "string", required=True, text="ARN of the cluster that has the group."),
+    Field("instanceGroupName", "", "string", required=True, text="Name of the group, as the Cluster declares it."),
 )
 
 RESOURCES: Final = {
@@ -148,6 +140,14 @@ RESOURCES: Final = {
                 ),
                 _output("creationFailed", "The cluster never came to be: the next update replaces it.", "boolean"),
             ),
+        ),
+        ResourceTable(
+            name="AutoscaledGroup",
+            operation="",
+            text="An instance group that managed Karpenter fills: what names it lets go of it before it goes.",
+            replacing=frozenset({"clusterArn", "instanceGroupName"}),
+            extra=_AUTOSCALED_GROUP,
+            outputs=(),
         ),
         ResourceTable(
             name="ComputeQuota",
@@ -207,7 +207,8 @@ def table(name: str) -> Field:
     """Return the inputs of a resource as one object field."""
     resource = RESOURCES[name]
     if not resource.operation:
-        return Field("", "", "object", members=resource.extra)
+        members = (replace(member, immutable=member.name in resource.replacing) for member in resource.extra)
+        return Field("", "", "object", members=tuple(members))
     root = _field(resource, service_model().operation_model(resource.operation).input_shape, "", path="")
     return replace(root, members=(*root.members, *resource.extra))
 

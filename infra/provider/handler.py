@@ -10,6 +10,7 @@ from provider.client import Api
 from provider.diff import Change, changes
 from provider.fields import RESOURCES, Field, ResourceTable, table
 from provider.room import Room
+from provider.run_groups import RunGroups
 from provider.task import Task
 from provider.values import Props
 
@@ -25,6 +26,7 @@ class Cloud:
     api: Api
     room: Room
     node_wait: float = 1200.0
+    groups: RunGroups = field(default_factory=RunGroups)
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,11 @@ class Handler(ABC):
         """Compare the inputs of then and now."""
         del state
         return Diff(list(changes(self.spec, old, new)))
+
+    def remarks(self, old: Props, new: Props, state: Props) -> list[str]:
+        """Return what the user must know of a comparison even if it comes to no change."""
+        del old, new, state
+        return []
 
     @abstractmethod
     def create(self, task: Task, inputs: Props) -> Live:

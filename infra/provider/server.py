@@ -10,6 +10,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
 from provider import VERSION
+from provider.autoscaled_group import AutoscaledGroup
 from provider.change_guard import ChangeGuard
 from provider.check import check
 from provider.client import Api, settings_from
@@ -28,7 +29,13 @@ from provider.values import UNKNOWN, Props, from_struct, is_unknown, to_struct
 
 __all__ = ["HyperpodServicer"]
 
-_HANDLERS: tuple[type[Handler], ...] = (Cluster, ComputeQuota, ClusterSchedulerConfig, ChangeGuard)
+_HANDLERS: tuple[type[Handler], ...] = (
+    Cluster,
+    AutoscaledGroup,
+    ComputeQuota,
+    ClusterSchedulerConfig,
+    ChangeGuard,
+)
 _KINDS = {"add": "ADD", "delete": "DELETE", "update": "UPDATE"}
 
 
@@ -93,7 +100,10 @@ class HyperpodServicer(PluginServicer):
         """Compare inputs of then and now."""
         handler = self._handler(request.urn)
         state = from_struct(request.olds)
-        found = handler.diff(_old_inputs(handler, request, state), from_struct(request.news), state)
+        old, new = _old_inputs(handler, request, state), from_struct(request.news)
+        found = handler.diff(old, new, state)
+        for remark in handler.remarks(old, new, state):
+            self.log("warning", remark, False, request.urn)
         some = provider_pb2.DiffResponse.DIFF_SOME if found.changes else provider_pb2.DiffResponse.DIFF_NONE
         return provider_pb2.DiffResponse(
             changes=some,

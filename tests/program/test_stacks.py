@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from pulumi.runtime import mocks
 
-from tests.program.recorder import STACKS, recorded
+from tests.program.recorder import STACKS, record, recorded
 
 NAMES = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in STACKS.glob("Pulumi.*.yaml"))
 
@@ -139,6 +140,33 @@ def test_karpenter_gets_role_groups_class_and_pool():
     role = program.one("iam/role:Role", "karpenter")
     trust = json.loads(role.inputs["assumeRolePolicy"])["Statement"][0]
     assert trust["Principal"] == {"Service": "hyperpod.sagemaker.amazonaws.com"}
+
+
+def test_a_node_class_lets_go_of_a_group_before_the_group_goes():
+    program = recorded("autoscale-dev")
+    cluster, node_class = program.one("hyperpod:index:Cluster"), program.one(":HyperpodNodeClass")
+    groups = program.all("hyperpod:index:AutoscaledGroup")
+    assert sorted(each.inputs["instanceGroupName"] for each in groups) == ["burst-a", "burst-b"]
+    for each in groups:
+        assert each.urn in node_class.after, "deletion goes the other way round: the NodeClass first"
+        assert program.waits(each, cluster)
+        assert each.provider == cluster.provider, "one process knows which groups the cluster has in this run"
+    assert not recorded("handson-dev").all("hyperpod:index:AutoscaledGroup")
+
+
+def test_a_cluster_takes_its_autoscaled_groups_along_when_it_is_deleted(monkeypatch):
+    requests = []
+    register = mocks.MockMonitor.RegisterResource
+
+    def listening(monitor, request):
+        requests.append(request)
+        return register(monitor, request)
+
+    monkeypatch.setattr(mocks.MockMonitor, "RegisterResource", listening)
+    program = record(recorded("autoscale-dev").plan)
+    deleted_with = {each.name: each.deletedWith for each in requests if each.deletedWith}
+    cluster = program.one("hyperpod:index:Cluster").urn
+    assert deleted_with == {"autoscaled-burst-a": cluster, "autoscaled-burst-b": cluster}
 
 
 def test_outputs_say_who_has_what_and_how_to_get_in():

@@ -15,7 +15,7 @@ from hpkit.components.network import Network
 from hpkit.components.storage import ON_CREATE, Storage
 from hpkit.config.cluster import AutoPatch, DeploymentConfig, InstanceGroup, ScheduledUpdate
 from hpkit.plan.model import GroupPlan, Plan
-from hpkit.resources import Cluster
+from hpkit.resources import AutoscaledGroup, Cluster
 from hpkit.resources.types import ClusterInstanceGroupSpecification, Tag
 
 __all__ = ["Dependencies", "HyperPod", "tags_of"]
@@ -51,9 +51,14 @@ class Dependencies(Component):
 
 
 class HyperPod(Component):
-    """The cluster; in_service waits until it is, with managed Karpenter on where the plan wants it."""
+    """The cluster; in_service waits until it is, with managed Karpenter on where the plan wants it.
+
+    autoscaled: what stands for each group that Karpenter fills, by name; a NodeClass that names the group waits for it,
+    and so lets go of the group before that is deleted.
+    """
 
     cluster: Cluster
+    autoscaled: Mapping[str, AutoscaledGroup]
 
     def __init__(
         self,
@@ -94,6 +99,16 @@ class HyperPod(Component):
                 protect=plan.spec.protect or None,
             ),
         )
+        alive = pulumi.ResourceOptions(deleted_with=self.cluster)
+        self.autoscaled = {
+            group: AutoscaledGroup(
+                f"autoscaled-{group}",
+                cluster_arn=self.cluster.cluster_arn,
+                instance_group_name=group,
+                opts=pulumi.ResourceOptions.merge(self.child(after=[self.cluster]), alive),
+            )
+            for group in autoscaled
+        }
         self.register_outputs({"clusterArn": self.cluster.cluster_arn})
 
     def _group(self, group: GroupPlan) -> ClusterInstanceGroupSpecification:

@@ -72,7 +72,15 @@ def build(plan: Plan) -> dict[str, Any]:
     )
     addons = _node_addons(plan, site, eks, storage, after=[platform.cluster], opts=opts)
     if plan.spec.autoscaling is not None:
-        Autoscaling("autoscaling", plan, plan.spec.autoscaling, eks=eks, after=[platform.cluster], groups={}, opts=opts)
+        Autoscaling(
+            "autoscaling",
+            plan,
+            plan.spec.autoscaling,
+            eks=eks,
+            after=[platform.cluster],
+            groups=platform.autoscaled,
+            opts=opts,
+        )
     quotas = {}
     if plan.policy is not None:
         kueue = addons.task_governance

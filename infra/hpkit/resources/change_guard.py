@@ -32,8 +32,8 @@ class ChangeGuard(pulumi.CustomResource):
             remedy: How a user allows the replacement.
             subject: What is guarded, as messages call it.
             allow_replace: Whether the subject may be replaced; then only a warning is shown.
-            identity: What the subject cannot change in place: name of a setting → its value.
-            version: Kubernetes minor version of the subject: it goes up one at a time, and never down.
+            identity: What cannot change in place: setting → its value.
+            version: Kubernetes minor version: one up at a time, never down.
             opts: Options of the engine.
         """
         super().__init__(
