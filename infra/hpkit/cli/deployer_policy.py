@@ -1,0 +1,39 @@
+"""`hpkit deployer-policy`: the IAM policies of who deploys a stack."""
+
+import json
+import re
+
+import click
+
+from hpkit.cli.inputs import resolve
+from hpkit.cli.plan import plans_of
+from hpkit.plan.deployer import NO_ACCOUNT, deployer_policies
+from hpkit.plan.iam import Place
+
+__all__ = ["command", "policies_text"]
+
+
+def policies_text(stack: str, account: str) -> str:
+    """Return the policies of one stack as JSON: a list of `name` and `document`."""
+    (plan,) = plans_of(resolve((), (stack,)))
+    policies = deployer_policies(plan, Place("aws", plan.spec.region, account))
+    return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
+
+
+@click.command("deployer-policy")
+@click.option("--stack", required=True, metavar="S", help="The stack that is to be deployed.")
+@click.option("--account", metavar="ID", help=f"The account's 12 digits; without it {NO_ACCOUNT}, which is nobody's.")
+def command(stack: str, account: str | None) -> None:
+    """Print the IAM policies that `pulumi up`, `refresh` and `destroy` of a stack need.
+
+    A JSON list of named documents: IAM limits a managed policy to 6,144 characters, so that one is not enough. Attach
+    all of them to the role that deploys.
+    """
+    if account is not None and not re.fullmatch(r"\d{12}", account):
+        raise click.BadParameter(f"`{account}` is not an account; write its 12 digits", param_hint="--account")
+    text = policies_text(stack, account or NO_ACCOUNT)
+    click.echo(text, nl=False)
+    count = len(json.loads(text))
+    click.echo(f"{count} policies; attach all of them to the role that deploys {stack}", err=True)
+    if account is None:
+        click.echo(f"they allow nothing yet: put your account in place of {NO_ACCOUNT}, or give --account", err=True)

@@ -1,0 +1,262 @@
+"""The least that who runs `pulumi up`, `refresh` and `destroy` of a stack must be allowed, as IAM policies.
+
+Does not: cover the backend of Pulumi's state, nor the Kubernetes API, where the cluster's creator is administrator.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Final
+
+from hpkit.plan.access import groups_of
+from hpkit.plan.deployer_calls import ALWAYS, KINDS
+from hpkit.plan.deployer_rules import ACTION_OF, API_PREFIX, NO_RIGHT_NEEDED, RULES, Rule
+from hpkit.plan.iam import Place, managed_policy
+from hpkit.plan.model import Plan
+from hpkit.plan.names import bucket_name, role_name
+
+__all__ = ["NO_ACCOUNT", "SIZE_LIMIT", "NamedDocument", "actions_of", "deployer_policies", "kinds_of"]
+
+# Well-formed, so that IAM takes the policy, and nobody's, so that it then allows nothing.
+NO_ACCOUNT: Final = "000000000000"
+# IAM user guide, quotas: characters of a managed policy, white space not counted.
+SIZE_LIMIT: Final = 6144
+_SERVICE_ROLES: Final = {
+    "aws:eks/cluster:Cluster": "eks.amazonaws.com",
+    "aws:fsx/lustreFileSystem:LustreFileSystem": "fsx.amazonaws.com",
+    "aws:grafana/workspace:Workspace": "grafana.amazonaws.com",
+    "hyperpod:index:Cluster": "hyperpod.sagemaker.amazonaws.com",
+}
+# Roles by purpose, and to which services they are passed.
+_PASSED: Final = {
+    "control-plane": ("aws:eks/cluster:Cluster", ("eks.amazonaws.com",)),
+    "grafana": ("aws:grafana/workspace:Workspace", ("grafana.amazonaws.com",)),
+    "karpenter": ("hyperpod:index:Cluster", ("hyperpod.sagemaker.amazonaws.com", "sagemaker.amazonaws.com")),
+    "nodes": ("hyperpod:index:Cluster", ("sagemaker.amazonaws.com",)),
+}
+_ADDON_POLICIES: Final = {
+    "amazon-cloudwatch-observability": "CloudWatchAgentServerPolicy",
+    "amazon-sagemaker-hyperpod-training-operator": "AmazonSageMakerHyperPodTrainingOperatorAccess",
+    "aws-ebs-csi-driver": "service-role/AmazonEBSCSIDriverPolicy",
+}
+_CUSTOM_IMAGE: Final = "DescribeImages DescribeSnapshots ModifyImageAttribute ModifySnapshotAttribute"
+_STORAGE_KEY: Final = "CreateGrant Decrypt DescribeKey GenerateDataKey"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """One managed policy: its name, and the document that IAM takes."""
+
+    name: str
+    document: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as it is printed."""
+        return {"name": self.name, "document": self.document}
+
+
+def deployer_policies(plan: Plan, place: Place) -> tuple[NamedDocument, ...]:
+    """Return the policies to attach, all of them, to who deploys the stack; as few as IAM's size limit allows."""
+    statements = _statements(plan, place)
+    return tuple(
+        NamedDocument(f"{plan.stack}-{plan.spec.region}-deployer-{number}", _document(packed))
+        for number, packed in enumerate(_pack(statements), 1)
+    )
+
+
+def kinds_of(plan: Plan) -> frozenset[str]:
+    """Return the types of resources that the plan comes to, of those that make AWS calls."""
+    network, made = _network_kinds(plan), plan.spec.eks.existing is None
+    groups, administrators = groups_of(plan), plan.spec.eks.administrators
+    observability, storage = plan.spec.observability, plan.spec.storage
+    wanted = {
+        "aws:eks/cluster:Cluster": made,
+        "aws:kms/key:Key": made,
+        "aws:cloudwatch/logGroup:LogGroup": made,
+        "aws:eks/addon:Addon": bool(plan.addons),
+        "aws:eks/podIdentityAssociation:PodIdentityAssociation": _has_pod_roles(plan),
+        "aws:eks/accessEntry:AccessEntry": bool(groups or administrators),
+        "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": bool(administrators),
+        "aws:amp/workspace:Workspace": observability is not None and observability.prometheus,
+        "aws:amp/ruleGroupNamespace:RuleGroupNamespace": observability is not None and observability.prometheus,
+        "aws:grafana/workspace:Workspace": observability is not None and observability.grafana,
+        "aws:fsx/lustreFileSystem:LustreFileSystem": storage is not None and storage.lustre is not None,
+        "hyperpod:index:ClusterSchedulerConfig": plan.policy is not None,
+        "hyperpod:index:ComputeQuota": plan.policy is not None and bool(plan.teams),
+    }
+    always = {name for name in KINDS if name not in wanted and not name.startswith(("aws:ec2/", "aws:vpc/"))}
+    always -= {"aws:fsx/lustreFileSystem:LustreFileSystem"}
+    return frozenset({*always, *network, *(name for name, there in wanted.items() if there)})
+
+
+def actions_of(plan: Plan) -> frozenset[str]:
+    """Return every IAM action that the stack's types, and services on their behalf, need."""
+    kinds = [KINDS[name] for name in kinds_of(plan)]
+    calls = {*ALWAYS, *(call for kind in kinds for call in kind.operations())} - NO_RIGHT_NEEDED
+    actions = {action for call in calls for action in _actions_of_call(call)}
+    actions |= {action for kind in kinds for action in kind.actions()}
+    if any(group.spec.image_id not in (None, "default") for group in plan.groups):
+        actions |= {f"ec2:{action}" for action in _CUSTOM_IMAGE.split()}
+    if plan.spec.storage is not None and plan.spec.storage.kms_key_arn:
+        actions |= {f"kms:{action}" for action in _STORAGE_KEY.split()}
+    return frozenset(actions)
+
+
+def _network_kinds(plan: Plan) -> set[str]:
+    if plan.spec.network.existing is not None:
+        return set()
+    left_out = set()
+    if all(zone.inside_vpc for zone in plan.network.zones):
+        left_out |= {"VpcIpv4CidrBlockAssociation"}
+    if not plan.network.nat_gateways:
+        left_out |= {"InternetGateway", "Eip", "NatGateway", "Route"}
+    if not plan.network.endpoints:
+        left_out |= {"VpcEndpoint"}
+    there = (name for name in KINDS if name.startswith(("aws:ec2/", "aws:vpc/")))
+    return {name for name in there if name.rpartition(":")[2] not in left_out}
+
+
+def _has_pod_roles(plan: Plan) -> bool:
+    addons = {addon.name for addon in plan.addons}
+    observability, storage = plan.spec.observability, plan.spec.storage
+    metrics = observability is not None and observability.prometheus
+    files = storage is not None and storage.lustre is not None
+    return (
+        not addons.isdisjoint(_ADDON_POLICIES)
+        or (metrics and "amazon-sagemaker-hyperpod-observability" in addons)
+        or (files and "aws-fsx-csi-driver" in addons)
+    )
+
+
+def _actions_of_call(call: str) -> list[str]:
+    api, _, operation = call.partition(":")
+    return ACTION_OF.get(call, f"{API_PREFIX.get(api, api)}:{operation}").split()
+
+
+def _statements(plan: Plan, place: Place) -> list[dict[str, Any]]:
+    actions, values = actions_of(plan), _values(plan, place)
+    conditions = _conditions(plan, place, actions)
+    statements = []
+    for rule in RULES:
+        kept, resources = sorted(rule.names() & actions), _resources(rule, values)
+        if kept and resources:
+            statements.append(_statement(rule.sid, kept, resources, [conditions[name] for name in rule.conditions]))
+    return [*statements, *_passed(plan, place), *_service_roles(plan, place)]
+
+
+def _values(plan: Plan, place: Place) -> dict[str, tuple[str, ...]]:
+    """Return what stands in the rules' resources; one that has no value leaves its resource out."""
+    existing, storage = plan.spec.eks.existing, plan.spec.storage
+    plans = sorted({arn for group in plan.groups if (arn := group.spec.training_plan_arn)})
+    return {
+        "partition": (place.partition,),
+        "region": (place.region,),
+        "account": (place.account,),
+        "bucket": (bucket_name(plan, place.account),),
+        "eks": (existing.name if existing else plan.stack,),
+        "log_group": (f"/aws/eks/{plan.stack}/cluster",),
+        "roles": (_role_arn(place, f"{_role_prefix(plan)}*"),),
+        "storage_key": (storage.kms_key_arn,) if storage is not None and storage.kms_key_arn else (),
+        "training_plans": tuple(plans),
+        "reserved_capacity": (place.arn("sagemaker", "reserved-capacity/*"),) if plans else (),
+    }
+
+
+def _resources(rule: Rule, values: Mapping[str, tuple[str, ...]]) -> list[str]:
+    single = {name: each[0] for name, each in values.items() if len(each) == 1}
+    found: list[str] = []
+    for template in rule.resources:
+        whole = template.removeprefix("{").removesuffix("}")
+        found += values[whole] if whole in values else [template.format_map(single)]
+    return found
+
+
+def _conditions(plan: Plan, place: Place, actions: Iterable[str]) -> dict[str, dict[str, Any]]:
+    tags = {key: plan.tags[key] for key in ("hpkit:organization", "hpkit:environment")}
+    own = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
+    tagged = {name for rule in RULES if rule.conditions == ("NEW",) and rule.service == "ec2" for name in rule.names()}
+    creates = sorted(name.removeprefix("ec2:") for name in tagged.intersection(actions))
+    return {
+        "NEW": {"StringEquals": {f"aws:RequestTag/{key}": value for key, value in tags.items()}},
+        "OWN": {"StringEquals": own},
+        "NOT_ANOTHERS": {"StringEqualsIfExists": own},
+        "UNCLAIMED": {"Null": dict.fromkeys(own, "true")},
+        "EC2_CREATES": {"StringEquals": {"ec2:CreateAction": creates}},
+        "FOR_SERVICES": {"Bool": {"kms:GrantIsForAWSResource": "true"}},
+        "MANAGED_POLICIES": {"ArnEquals": {"iam:PolicyARN": _managed(plan, place)}},
+    }
+
+
+def _managed(plan: Plan, place: Place) -> list[str]:
+    """Return the policies that the stack's roles get, and no others: whoever attaches any could give himself all."""
+    names = ["AmazonSageMakerClusterInstanceRolePolicy"]
+    if plan.spec.eks.existing is None:
+        names.append("AmazonEKSClusterPolicy")
+    names += [_ADDON_POLICIES[addon.name] for addon in plan.addons if addon.name in _ADDON_POLICIES]
+    return sorted(managed_policy(place, name) for name in names)
+
+
+def _passed(plan: Plan, place: Place) -> list[dict[str, Any]]:
+    kinds = kinds_of(plan)
+    passed = {
+        purpose: (_role_arn(place, role_name(plan, purpose)), services)
+        for purpose, (kind, services) in _PASSED.items()
+        if kind in kinds and (purpose != "karpenter" or plan.spec.autoscaling is not None)
+    }
+    if "aws:eks/podIdentityAssociation:PodIdentityAssociation" in kinds:
+        passed["pods"] = (_role_arn(place, f"{_role_prefix(plan)}*"), ("pods.eks.amazonaws.com",))
+    return [
+        _statement(
+            "Pass" + "".join(word.capitalize() for word in purpose.split("-")),
+            ["iam:PassRole"],
+            [arn],
+            [{"StringEquals": {"iam:PassedToService": list(services)}}],
+        )
+        for purpose, (arn, services) in passed.items()
+    ]
+
+
+def _service_roles(plan: Plan, place: Place) -> list[dict[str, Any]]:
+    services = sorted(service for kind, service in _SERVICE_ROLES.items() if kind in kinds_of(plan))
+    resources = [_role_arn(place, f"aws-service-role/{service}/*") for service in services]
+    condition = {"StringEquals": {"iam:AWSServiceName": services}}
+    return [_statement("ServiceLinkedRoles", ["iam:CreateServiceLinkedRole"], resources, [condition])]
+
+
+def _role_prefix(plan: Plan) -> str:
+    """Return what the names of all the stack's roles begin with, also of those that are cut to IAM's limit."""
+    names = (role_name(plan, purpose) for purpose in ("control-plane", "nodes", "x" * 64))
+    return "".join(
+        letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    )
+
+
+def _role_arn(place: Place, name: str) -> str:
+    return f"arn:{place.partition}:iam::{place.account}:role/{name}"
+
+
+def _statement(sid: str, actions: list[str], resources: list[str], conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    statement: dict[str, Any] = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources}
+    merged: dict[str, Any] = {}
+    for condition in conditions:
+        for operator, keys in condition.items():
+            merged[operator] = {**merged.get(operator, {}), **keys}
+    return {**statement, "Condition": merged} if merged else statement
+
+
+def _pack(statements: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    packed: list[list[dict[str, Any]]] = [[]]
+    for statement in statements:
+        if packed[-1] and _size(_document([*packed[-1], statement])) > SIZE_LIMIT:
+            packed.append([])
+        packed[-1].append(statement)
+    return packed
+
+
+def _size(document: dict[str, Any]) -> int:
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def _document(statements: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": statements}
