@@ -149,17 +149,20 @@ def announce(port: int) -> None:
 
 def run(servicer: Callable[[str], PluginServicer], arguments: list[str]) -> int:
     """Serve until the engine ends the process; `servicer` is given the engine's address, if any is known."""
+    # An engine that is killed asks for nothing: a process that has lost its parent has no engine any more.
+    engine = os.getppid()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     stop = threading.Event()
     # The engine ends a plugin by SIGINT, and waits five seconds for one that ignores it. A person's Ctrl-C does not
     # come here: the engine answers it with Cancel.
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda *_: stop.set())
-    server, port = serve(servicer(addresses[0] if addresses else ""))
+    plugin = servicer(addresses[0] if addresses else "")
+    server, port = serve(plugin)
     announce(port)
-    # An engine that is killed asks for nothing: a process that has lost its parent has no engine any more.
-    engine = os.getppid()
     while not stop.wait(_PARENT_SECONDS) and os.getppid() == engine:
         pass
+    # Python ends when the last thread does: whoever waits for AWS has to hear of it.
+    plugin.cancelled.set()
     server.stop(grace=_GRACE_SECONDS).wait()
     return 0

@@ -3,12 +3,17 @@
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager, suppress
 
+import grpc
 import psutil
 import pytest
+from pulumi.runtime.proto import provider_pb2_grpc
 
-from tests.provider.harness import FOLDER
+from provider.frame import OPTIONS
+from tests.provider.harness import FOLDER, Engine, FailedError
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
@@ -21,19 +26,51 @@ def test_the_plugin_ends_by_itself_when_the_engine_asks(ending):
         assert plugin.wait(timeout=30) == 0, "ended by itself, and was not killed"
 
 
-def test_the_plugin_ends_when_the_engine_is_killed(tmp_path):
-    told = tmp_path / "pid"
-    engine = (
-        f"import subprocess, time; p = subprocess.Popen([{str(FOLDER / 'pulumi-resource-hyperpod')!r}, '127.0.0.1:1']"
-    )
-    engine += (
-        f", stdout=subprocess.PIPE); p.stdout.readline(); open({str(told)!r}, 'w').write(str(p.pid)); time.sleep(60)"
-    )
-    with subprocess.Popen([sys.executable, "-c", engine]) as parent:
-        wait_until(told.exists)
+@contextmanager
+def engine():
+    """Yield the process of an engine that started a plugin and then waits, with the plugin's process and port."""
+    start = f"plugin = subprocess.Popen([{str(FOLDER / 'pulumi-resource-hyperpod')!r}], stdout=subprocess.PIPE)"
+    tell = "print(plugin.pid, int(plugin.stdout.readline()), flush=True)"
+    program = f"import subprocess, time; {start}; {tell}; time.sleep(120)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        pid, port = map(int, parent.stdout.readline().split())
+        plugin = psutil.Process(pid)
+        try:
+            yield parent, plugin, port
+        finally:
+            parent.kill()
+            with suppress(psutil.NoSuchProcess):
+                plugin.kill()
+
+
+def test_the_plugin_ends_when_the_engine_is_killed():
+    with engine() as (parent, plugin, _):
         parent.kill()
-    plugin = psutil.Process(int(told.read_text())) if psutil.pid_exists(int(told.read_text())) else None
-    wait_until(lambda: plugin is None or not plugin.is_running() or plugin.status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda: ended(plugin))
+
+
+def test_the_plugin_ends_when_the_engine_is_killed_while_a_cluster_is_being_made(world):
+    world.endpoint.set_faults({"slow-create": 3600})
+    with engine() as (parent, plugin, port), grpc.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
+        client = Engine(provider_pb2_grpc.ResourceProviderStub(channel)).configure(**world.settings)
+        creation = threading.Thread(target=suppressed, args=(lambda: client.up("Cluster", "c", world.cluster()),))
+        creation.start()
+        wait_until(lambda: world.sm.list_clusters()["ClusterSummaries"])
+        parent.kill()
+        wait_until(lambda: ended(plugin))
+        creation.join(timeout=20)
+
+
+def suppressed(call):
+    with suppress(FailedError):
+        call()
+
+
+def ended(process):
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def wait_until(condition):
