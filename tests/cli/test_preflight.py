@@ -277,7 +277,10 @@ def test_an_add_on_that_is_installed_already_is_in_the_way_unless_it_is_the_stac
     cloud.eks.create_addon(clusterName="kube", addonName="vpc-cni")
     owner = {"hpkit:organization": "acme", "hpkit:environment": "dev"}
     cloud.eks.create_addon(clusterName="kube", addonName="kube-proxy", tags=owner)
-    rows = checked(project, **on_eks(cloud))
+    names = ("vpc-cni", "kube-proxy")
+    described = {name: cloud.eks.describe_addon(clusterName="kube", addonName=name)["addon"] for name in names}
+    pins = {name: addon["addonVersion"] for name, addon in described.items()}
+    rows = checked(project, addons=pins, **on_eks(cloud))
     assert missing(rows) == {"add-on vpc-cni to be installed on kube"}
     assert "--preserve" in rows["add-on vpc-cni to be installed on kube"]["command"]
     assert rows["add-on kube-proxy to be installed on kube"]["found"] == "this stack's own"
