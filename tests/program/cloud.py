@@ -1,0 +1,239 @@
+"""The program under the real engine: a repository to edit, a running instance, and what is live on it."""
+
+import copy
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import boto3
+import yaml
+from botocore.config import Config
+
+from local.kubernetes.api import Api
+from local.supervisor.engine import Stack
+from local.supervisor.instance import Instance
+from tests.local.plugins.aws.inventory import inventory
+
+__all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository", "eventually"]
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 120
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
+NODE_CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
+FOLDERS = (
+    "/api/v1/namespaces",
+    "/api/v1/nodes",
+    f"{RBAC}/clusterroles",
+    f"{RBAC}/clusterrolebindings",
+    f"{RBAC}/roles",
+    f"{RBAC}/rolebindings",
+    f"{KUEUE}/clusterqueues",
+    f"{KUEUE}/localqueues",
+    f"{KUEUE}/resourceflavors",
+    f"{KUEUE}/cohorts",
+    f"{KUEUE}/topologies",
+    f"{KUEUE}/workloadpriorityclasses",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    NODE_POOLS,
+    NODE_CLASSES,
+)
+# Names that AWS gives out: equal things made twice differ in them, as in clock times and addresses.
+GIVEN = re.compile(
+    r"arn:aws:sagemaker:[a-z0-9-]+:\d+:[a-z-]+/[a-z0-9]{12}|\b(?:vpc|subnet|sg|sgr|rtb|igw|nat|eipalloc|vpce)-[0-9a-f]+"
+    r"|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\bi-[0-9a-f]{17}\b|https://[a-z0-9.:/-]+"
+)
+
+
+class Repository:
+    """The program in a folder of its own, with organization files that tests may edit."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        shutil.copy(ROOT / "Pulumi.yaml", folder)
+        shutil.copytree(ROOT / "stacks", folder / "stacks")
+        (folder / ".venv").symlink_to(sys.prefix)
+        # Not a link itself: the program looks for its project from the folder where it really is.
+        (folder / "infra").mkdir()
+        shutil.copy(ROOT / "infra" / "__main__.py", folder / "infra")
+        for name in ("hpkit", "provider"):
+            (folder / "infra" / name).symlink_to(ROOT / "infra" / name)
+
+    def read(self, organization):
+        """Return an organization as the real repository has it, to be changed and written here."""
+        return yaml.safe_load((ROOT / "stacks" / f"{organization}.yaml").read_text(encoding="utf-8"))
+
+    def write(self, organization, data):
+        text = yaml.safe_dump(copy.deepcopy(data), sort_keys=False)
+        (self.folder / "stacks" / f"{organization}.yaml").write_text(text, encoding="utf-8")
+
+
+class Program(Stack):
+    """One stack of a repository on one instance; what Pulumi says is kept."""
+
+    def command(self, verb, *options):
+        """Return what starts Pulumi, made ready to run."""
+        self._prepare()
+        return ["pulumi", verb, *self._which(), "--non-interactive", "--color", "never", *options]
+
+    def start(self, verb, *options, log):
+        """Start Pulumi alone in its session, as a terminal's job would be."""
+        command = self.command(verb, *options)
+        return subprocess.Popen(
+            command, cwd=self._root, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+    def run(self, verb, *options, check=True):
+        done = subprocess.run(
+            self.command(verb, *options),
+            cwd=self._root,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said, said
+        assert not check or done.returncode == 0, said
+        return done
+
+    def up(self, *options, **more):
+        return self.run("up", "--yes", "--skip-preview", *options, **more)
+
+    def refresh(self):
+        return self.run("refresh", "--yes", "--skip-preview")
+
+    def destroy(self, **more):
+        return self.run("destroy", "--yes", "--skip-preview", **more)
+
+    def preview(self, *options):
+        """Return operation by `<type>:<name>` of what would change."""
+        said = json.loads(self.run("preview", "--json", *options).stdout)
+        named = {_short(step["urn"]): step["op"] for step in said["steps"]}
+        return {name: op for name, op in named.items() if op not in ("same", "refresh", "read")}
+
+    def outputs(self):
+        return json.loads(self.read("stack", "output", "--json"))
+
+    def resources(self):
+        """Return type and name of everything in the state."""
+        state = json.loads(self.read("stack", "export"))["deployment"]
+        return sorted(_short(each["urn"]) for each in state.get("resources", []))
+
+
+class Live:
+    """What a running instance holds, seen by boto3 and at the API server."""
+
+    def __init__(self, instance: Instance, region: str = "us-west-2") -> None:
+        self.instance, self.region = instance, region
+        self.url = f"http://127.0.0.1:{instance.ports()['aws']}"
+        self.api = Api.of_kubeconfig(instance.kubeconfig, owner="somebody")
+        self._clients = {}
+
+    def client(self, service, *, session=("local", "local", None)):
+        """Return a client, by default of the account's own user; session is what assuming a role gave."""
+        key, secret, token = session
+        name = (service, key)
+        if name not in self._clients:
+            self._clients[name] = boto3.client(
+                service,
+                region_name=self.region,
+                endpoint_url=self.url,
+                aws_access_key_id=key,
+                aws_secret_access_key=secret,
+                aws_session_token=token,
+                config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
+            )
+        return self._clients[name]
+
+    @property
+    def sm(self):
+        return self.client("sagemaker")
+
+    def quotas(self):
+        """Return the description of each quota by its team."""
+        found = self.sm.list_compute_quotas(MaxResults=100)["ComputeQuotaSummaries"]
+        all_of_them = [self.sm.describe_compute_quota(ComputeQuotaId=each["ComputeQuotaId"]) for each in found]
+        return {each["Name"]: each for each in all_of_them}
+
+    def policies(self):
+        found = self.sm.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"]
+        ids = [each["ClusterSchedulerConfigId"] for each in found]
+        return [self.sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=each) for each in ids]
+
+    def cluster(self):
+        (only,) = self.sm.list_clusters()["ClusterSummaries"]
+        return self.sm.describe_cluster(ClusterName=only["ClusterArn"])
+
+    def everything(self):
+        """Return what there is, by kind: ids at AWS, names at the API server."""
+        aws = {kind: ids for kind, ids in inventory(self).items() if ids}
+        aws["clusters"] = [each["ClusterName"] for each in self.sm.list_clusters()["ClusterSummaries"]]
+        aws["quotas"] = [each["Name"] for each in self.sm.list_compute_quotas()["ComputeQuotaSummaries"]]
+        aws["policies of clusters"] = [each["Name"] for each in self.policies()]
+        return {**aws, **self.objects()}
+
+    def objects(self):
+        return {folder: sorted(map(_name, self.api.items(folder, bare=True))) for folder in FOLDERS}
+
+    def settled(self):
+        """Return all that the stack is about, without the names and times that AWS gives out."""
+        cluster = {k: v for k, v in self.cluster().items() if k not in ("CreationTime", "ResponseMetadata")}
+        groups = [_plain(group) for group in cluster.pop("InstanceGroups")]
+        described = {
+            "cluster": _plain(cluster),
+            "policies": [_plain(each) for each in self.policies()],
+            "groups": sorted(groups, key=lambda group: group["InstanceGroupName"]),
+            "quotas": {team: _plain(quota) for team, quota in self.quotas().items()},
+            "counts": {kind: len(ids) for kind, ids in inventory(self).items()},
+        }
+        queues = {
+            _name(each): each["spec"]
+            for kind in ("clusterqueues", "localqueues")
+            for each in self.api.items(f"{KUEUE}/{kind}")
+        }
+        names = self.objects()
+        nodes = len(names.pop("/api/v1/nodes"))
+        return {**described, "queues": queues, "objects": names, "nodes": nodes}
+
+
+def eventually(holds, what, seconds=30):
+    """Wait until it holds; `what` is said if it does not, or returns what is said."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what() if callable(what) else what}"
+        time.sleep(0.2)
+
+
+def _short(urn):
+    """Return `<type>:<name>` of a URN, the type without its parents and module."""
+    kind, _, name = urn.rpartition("::")
+    return f"{kind.rpartition('$')[2].rpartition('::')[2].rpartition(':')[2]}:{name}"
+
+
+def _name(found):
+    metadata = found["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+
+
+_TIMES = (
+    "CreationTime",
+    "LastModifiedTime",
+    "ComputeQuotaVersion",
+    "ComputeQuotaId",
+    "ClusterSchedulerConfigId",
+    "ClusterSchedulerConfigVersion",
+    "ResponseMetadata",
+    "CreatedBy",
+    "LastModifiedBy",
+)
+
+
+def _plain(value):
+    text = json.dumps({k: v for k, v in value.items() if k not in _TIMES}, default=str, sort_keys=True)
+    return json.loads(GIVEN.sub("<given>", text))
