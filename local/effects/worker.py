@@ -167,6 +167,8 @@ class Worker:
         """Apply what differs; returns who has to wait, and adds to `refused` whose object cannot be."""
         late: set[str] = set()
         for item in items:
+            if item.owners and item.owners <= refused.keys():
+                continue
             found = there[item.kind.kind].get(item.path, {})
             if "deletionTimestamp" in found:
                 late |= item.owners or {""}

@@ -9,7 +9,7 @@ import pytest
 from local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.policies.builders import LISTED_TAGS
-from tests.provider.project import Project
+from tests.provider.builders import Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
