@@ -19,7 +19,7 @@ from local.aws.protocol import Call, parameters
 __all__ = ["Record", "identifiers", "read_record"]
 
 _NAMES = re.compile(
-    r"(?:Id|ARN|Arn|Name|name|Bucket|Key|keyId|ResourceId|resource|resourceIdentifier|resourceArns?|alias"
+    r"(?:Id|ARN|Arn|Name|name|Role|Bucket|Key|keyId|ResourceId|resource|resourceIdentifier|resourceArns?|alias"
     r"|InstanceProfile|PathPrefix|logGroupNamePrefix|Prefix|Scope)(?:\.\d+|\.member\.\d+)*$|Tag(?:s\.member)?\.\d+\."
     r"|TagSpecification"
 )

@@ -82,6 +82,7 @@ def kinds_of(plan: Plan) -> frozenset[str]:
         "aws:amp/ruleGroupNamespace:RuleGroupNamespace": observability is not None and observability.prometheus,
         "aws:grafana/workspace:Workspace": observability is not None and observability.grafana,
         "aws:fsx/lustreFileSystem:LustreFileSystem": storage is not None and storage.lustre is not None,
+        "hyperpod:index:AutoscaledGroup": any(group.autoscaled for group in plan.groups),
         "hyperpod:index:ClusterSchedulerConfig": plan.policy is not None,
         "hyperpod:index:ComputeQuota": plan.policy is not None and bool(plan.teams),
     }

@@ -253,6 +253,13 @@ KINDS: dict[str, Kind] = {
         "sagemaker:BatchDeleteClusterNodes",
         source="this repository's plugin `hyperpod`",
     ),
+    "hyperpod:index:AutoscaledGroup": Kind(
+        "sagemaker",
+        "DescribeCluster ListClusterEvents UpdateCluster",
+        service="eks:DescribeCluster eks:CreateAccessEntry eks:DescribeAccessEntry eks:DeleteAccessEntry "
+        "eks:AssociateAccessPolicy iam:PassRole sagemaker:BatchDeleteClusterNodes",
+        source="this repository's plugin `hyperpod`",
+    ),
     "hyperpod:index:ComputeQuota": Kind(
         "sagemaker",
         "CreateComputeQuota DescribeComputeQuota ListComputeQuotas UpdateComputeQuota DeleteComputeQuota "

@@ -1,0 +1,268 @@
+"""The deployer's policy against the calls that deployments really make: enough for each, and nothing besides."""
+
+import json
+import re
+from fnmatch import fnmatchcase
+
+import pytest
+
+from hpkit.cli.inputs import load
+from hpkit.plan.deployer import SIZE_LIMIT, actions_of, deployer_policies, kinds_of
+from hpkit.plan.deployer_calls import ALWAYS, KINDS
+from hpkit.plan.deployer_rules import ACTION_OF, API_PREFIX, NO_RIGHT_NEEDED
+from hpkit.plan.derive import derive
+from hpkit.plan.iam import Place
+from local.aws.record import read_record
+from local.plugins.aws.table import KINDS as STAND_INS
+from local.supervisor import control
+from local.supervisor.instance import Instance
+from tests.program.cloud import ROOT, Program, Repository
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+ACCOUNT = "123456789012"
+# What the plugin calls only when the service could not make or change a cluster.
+ON_FAILURE = {"sagemaker:ListClusterEvents"}
+EC2_TYPES = {
+    "eipalloc": "elastic-ip",
+    "igw": "internet-gateway",
+    "nat": "natgateway",
+    "rtb": "route-table",
+    "sg": "security-group",
+    "sgr": "security-group-rule",
+    "subnet": "subnet",
+    "vpc": "vpc",
+    "vpce": "vpc-endpoint",
+}
+NO_ARN = {"eks:CreateCluster", "kms:CreateKey", "logs:DescribeLogGroups", "aps:CreateWorkspace"} | {
+    *("grafana:CreateWorkspace", "sagemaker:ListComputeQuotas", "sagemaker:ListClusterSchedulerConfigs")
+}
+
+
+@pytest.fixture(scope="module", params=["handson-dev", "autoscale-dev", "enterprise-prod"])
+def deployed(request, tmp_path_factory):
+    """Deploy a stack, change it, look for drift and take it away; return its plans, types and recorded calls."""
+    stack, file = request.param, tmp_path_factory.mktemp("record") / "calls.jsonl"
+    instance = Instance.named("recording", root=tmp_path_factory.mktemp("cloud"))
+    instance.write_aws_arguments(["--latency-factor", "0", "--record", str(file)])
+    control.start(instance, say=print)
+    try:
+        yield _deploy(stack, instance, Repository(tmp_path_factory.mktemp("repository")), file)
+    finally:
+        control.reset(instance)
+
+
+def _deploy(stack, instance, repository, file):
+    organization, _, environment = stack.rpartition("-")
+    program = Program(instance, stack, root=repository.folder)
+    program.up()
+    types = _types(program)
+    data = repository.read(organization)
+    data["environments"][environment]["protect"] = False
+    data["tags"] = {"cost-center": "research"}
+    for team in data["teams"]:
+        team["fairShareWeight"] = 50
+    data.setdefault("clusterPolicy", {})["idleResourceSharing"] = "Enabled"
+    data["environments"][environment]["eks"]["logRetentionDays"] = 30
+    repository.write(organization, data)
+    program.up()
+    program.refresh()
+    program.destroy()
+    return plan_of(stack), types, read_record(file)
+
+
+def _types(program):
+    state = json.loads(program.read("stack", "export"))["deployment"]
+    return {each["type"] for each in state["resources"]}
+
+
+def plan_of(stack):
+    organization, _, environment = stack.rpartition("-")
+    return derive(load(ROOT / "stacks" / f"{organization}.yaml").parsed.organization, environment)
+
+
+def statements_of(plan):
+    policies = deployer_policies(plan, Place("aws", plan.spec.region, ACCOUNT))
+    return [statement for policy in policies for statement in policy.document["Statement"]]
+
+
+def actions_of_call(call):
+    name = f"{call['service']}:{call['operation']}"
+    service = API_PREFIX.get(call["service"], call["service"])
+    return ACTION_OF.get(name, f"{service}:{call['operation']}").split()
+
+
+def ec2_arns(names, arn):
+    for value in names.values():
+        found = re.fullmatch(r"([a-z]+)-[0-9a-f]{8,}", value)
+        if found and found[1] in EC2_TYPES:
+            yield f"{arn}:{EC2_TYPES[found[1]]}/{value}"
+    for key, value in names.items():
+        if re.fullmatch(r"TagSpecification\.\d+\.ResourceType", key):
+            yield f"{arn}:{value}/new"
+
+
+def eks_arns(names, arn):
+    cluster = names.get("clusterName") or names["name"]
+    yield f"{arn}:cluster/{cluster}"
+
+
+def eks_parts(names, arn):
+    cluster = names["clusterName"]
+    if "addonName" in names:
+        yield f"{arn}:addon/{cluster}/{names['addonName']}/11aa"
+    elif "principalArn" in names:
+        kind, _, name = names["principalArn"].rpartition(":")[2].partition("/")
+        yield f"{arn}:access-entry/{cluster}/{kind}/{ACCOUNT}/{name}/11aa"
+    else:
+        yield f"{arn}:podidentityassociation/{cluster}/{names['associationId']}"
+
+
+def sagemaker_arns(names, arn):
+    """Return what the call is about; the quota or policy that it makes is there without an id yet."""
+    for key, value in names.items():
+        if value.startswith("arn:aws:sagemaker:"):
+            yield value
+        elif key == "ClusterName":
+            yield f"{arn}:cluster/{value}"
+        elif key in ("ComputeQuotaId", "ClusterSchedulerConfigId"):
+            yield f"{arn}:{'compute-quota' if key == 'ComputeQuotaId' else 'cluster-scheduler-config'}/{value}"
+
+
+def arns_of(call, action):
+    """Return the resources that IAM would check a recorded call against, from what the call itself names."""
+    service, _, name = action.partition(":")
+    arn, names = f"arn:aws:{service}:{call['region']}:{ACCOUNT}", call["names"]
+    if action in NO_ARN or (service == "ec2" and name.startswith("Describe") and name != "DescribeVpcAttribute"):
+        return ["*"]
+    if service == "ec2":
+        return list(ec2_arns(names, arn)) or [f"{arn}:vpc/unnamed"]
+    if service == "iam":
+        return [f"arn:aws:iam::{ACCOUNT}:role/{names['RoleName']}"]
+    if service == "s3":
+        bucket = f"arn:aws:s3:::{names['Bucket']}"
+        return [f"{bucket}/{names['Key']}" if "Key" in names else bucket]
+    if service == "kms":
+        return [f"{arn}:key/{names['KeyId']}"]
+    if service == "logs":
+        return [f"{arn}:log-group:{names['logGroupName']}"] if "logGroupName" in names else [names["resourceArn"]]
+    if service == "eks":
+        if "resourceArn" in names:
+            return [names["resourceArn"]]
+        of_cluster = name.startswith("Create") or "clusterName" not in names or name == "DescribeUpdate"
+        return list((eks_arns if of_cluster else eks_parts)(names, arn))
+    if service == "sagemaker":
+        return list(sagemaker_arns(names, arn))
+    return list(workspace_arns(service, names, arn))
+
+
+def workspace_arns(service, names, arn):
+    if "resourceArn" in names:
+        yield names["resourceArn"]
+    elif service == "grafana":
+        yield f"{arn}:/workspaces/{names['workspaceId']}"
+    elif "name" in names:
+        yield f"{arn}:rulegroupsnamespace/{names['workspaceId']}/{names['name']}"
+    else:
+        yield f"{arn}:workspace/{names['workspaceId']}"
+
+
+def allowed(statements, action, arn, tags):
+    """Say whether IAM would allow it; of the conditions, those on the request's tags are known here."""
+    return any(
+        action in each["Action"]
+        and any(fnmatchcase(arn, pattern) for pattern in each["Resource"])
+        and request_tags_match(each.get("Condition", {}), tags)
+        for each in statements
+    )
+
+
+def request_tags_match(conditions, tags):
+    wanted = conditions.get("StringEquals", {})
+    asked = {key.partition("/")[2]: value for key, value in wanted.items() if key.startswith("aws:RequestTag/")}
+    return tags is None or all(tags.get(key) == value for key, value in asked.items())
+
+
+def tags_sent(call):
+    """Return the tags of a call to EC2 that makes something; None where the record does not hold them."""
+    names = call["names"]
+    if call["service"] != "ec2":
+        return None
+    keys = [key for key in names if re.fullmatch(r"(TagSpecification\.\d+\.)?Tag\.\d+\.Key", key)]
+    return {names[key]: names.get(f"{key.removesuffix('Key')}Value") for key in keys}
+
+
+def test_every_recorded_call_is_allowed_on_what_it_was_about(deployed):
+    plan, _, calls = deployed
+    statements = statements_of(plan)
+    checked, refused = 0, []
+    for call in calls:
+        for action in actions_of_call(call):
+            if action in NO_RIGHT_NEEDED:
+                continue
+            resources = arns_of(call, action)
+            checked += 1
+            refused += [(action, arn) for arn in resources if not allowed(statements, action, arn, tags_sent(call))]
+            assert resources, f"nothing to check {call} against"
+    assert refused == []
+    assert checked > 150, "the deployment made far fewer calls than it must"
+
+
+def test_roles_may_be_passed_where_calls_pass_them_and_to_no_other_service(deployed):
+    plan, _, calls = deployed
+    passing = [each for each in statements_of(plan) if each["Action"] == ["iam:PassRole"]]
+    services = {"eks": {"eks.amazonaws.com", "pods.eks.amazonaws.com"}, "grafana": {"grafana.amazonaws.com"}}
+    services["sagemaker"] = {"sagemaker.amazonaws.com", "hyperpod.sagemaker.amazonaws.com"}
+    passed = 0
+    for call in calls:
+        roles = [v for k, v in call["names"].items() if ":role/" in v and k.lower().endswith(("role", "rolearn"))]
+        for role in roles:
+            passed += 1
+            matching = [each for each in passing if fnmatchcase(role, each["Resource"][0])]
+            to = {name for each in matching for name in each["Condition"]["StringEquals"]["iam:PassedToService"]}
+            assert to & services[call["service"]], f"{call['service']} {call['operation']} passes {role}"
+    assert passed >= 3
+    assert all("iam:PassedToService" in each["Condition"]["StringEquals"] for each in passing)
+
+
+def test_nothing_is_allowed_that_no_call_and_no_service_needs(deployed):
+    plan, types, calls = deployed
+    made = {action for call in calls for action in actions_of_call(call)}
+    declared = {
+        action
+        for name in types & STAND_INS.keys()
+        for operation in STAND_INS[name].allowed
+        for action in actions_of_call({"service": KINDS[name].api, "operation": operation})
+    }
+    known = {
+        action
+        for name in types & KINDS.keys()
+        for operation in KINDS[name].more.split()
+        for action in actions_of_call({"service": KINDS[name].api, "operation": operation})
+    } | {action for name in types & KINDS.keys() for action in KINDS[name].actions()}
+    given = {action for each in statements_of(plan) for action in each["Action"]}
+    assert given - made - declared - known - ON_FAILURE == set()
+    assert given == actions_of(plan), "an action has no rule that says on what"
+
+
+def test_the_types_of_the_plan_are_those_that_the_engine_made(deployed):
+    plan, types, _ = deployed
+    assert kinds_of(plan) == {each for each in types if each.startswith(("aws:", "hyperpod:"))} - {
+        "hyperpod:index:ChangeGuard"
+    }
+
+
+def test_calls_of_types_are_recorded_or_declared_by_the_stand_in(deployed):
+    _, types, calls = deployed
+    made = {f"{call['service']}:{call['operation']}" for call in calls} | ON_FAILURE
+    for name in types & KINDS.keys():
+        declared = {f"{KINDS[name].api}:{each}" for each in getattr(STAND_INS.get(name), "allowed", ())}
+        own = {f"{KINDS[name].api}:{each}" for each in KINDS[name].calls.split()}
+        assert own <= made | declared, f"{name}: {own - made - declared}"
+    assert {*ALWAYS} <= made
+
+
+def test_each_document_keeps_within_the_limit_of_a_managed_policy(deployed):
+    for policy in deployer_policies(deployed[0], Place("aws", "us-west-2", ACCOUNT)):
+        assert len(re.sub(r"\s", "", json.dumps(policy.document))) <= SIZE_LIMIT
+        assert len(policy.name) <= 128
