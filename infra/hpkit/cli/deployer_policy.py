@@ -2,15 +2,22 @@
 
 import json
 import re
+from collections.abc import Callable
+from pathlib import Path
+from string import Template
+from typing import Any, Final
 
 import click
 
 from hpkit.cli.inputs import resolve
 from hpkit.cli.plan import plans_of
-from hpkit.plan.deployer import NO_ACCOUNT, deployer_policies
+from hpkit.plan.deployer import NO_ACCOUNT, SIZE_LIMIT, deployer_policies
+from hpkit.plan.deployer_calls import KINDS
 from hpkit.plan.iam import Place
 
-__all__ = ["command", "policies_text"]
+__all__ = ["FILES", "command", "policies_text"]
+
+_EXAMPLE: Final = "handson-dev"
 
 
 def policies_text(stack: str, account: str) -> str:
@@ -37,3 +44,45 @@ def command(stack: str, account: str | None) -> None:
     click.echo(f"{count} policies; attach all of them to the role that deploys {stack}", err=True)
     if account is None:
         click.echo(f"they allow nothing yet: put your account in place of {NO_ACCOUNT}, or give --account", err=True)
+
+
+def _reference() -> str:
+    return policies_text(_EXAMPLE, NO_ACCOUNT)
+
+
+def _page() -> str:
+    """Return docs/deployer-policy.md."""
+    policies = json.loads(_reference())
+    rows = [
+        f"| `{name}` | {_words(kind.calls)} | {_words(kind.more)} | {_words(kind.service)} | {kind.source} |"
+        for name, kind in KINDS.items()
+    ]
+    statements = [
+        f"| {number} | {each['Sid']} | {len(each['Action'])} | {_conditions(each)} |"
+        for number, policy in enumerate(policies, 1)
+        for each in policy["document"]["Statement"]
+    ]
+    parts = {
+        "COUNT": str(len(policies)),
+        "EXAMPLE": _EXAMPLE,
+        "LIMIT": f"{SIZE_LIMIT:,}",
+        "NO_ACCOUNT": NO_ACCOUNT,
+        "STATEMENTS": "\n".join(statements),
+        "TYPES": "\n".join(rows),
+    }
+    return Template((Path(__file__).parent / "deployer_policy.md").read_text(encoding="utf-8")).substitute(parts)
+
+
+def _words(text: str) -> str:
+    return ", ".join(sorted(set(text.split())))
+
+
+def _conditions(statement: dict[str, Any]) -> str:
+    keys = {key for operator in statement.get("Condition", {}).values() for key in operator}
+    return ", ".join(f"`{key}`" for key in sorted(keys))
+
+
+FILES: Final[dict[str, Callable[[], str]]] = {
+    "docs/reference/deployer-policy.json": _reference,
+    "docs/deployer-policy.md": _page,
+}

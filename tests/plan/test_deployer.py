@@ -1,0 +1,145 @@
+"""The deployer's policies as documents: linted, narrow, complete for every stack, and as the pages show them."""
+
+import copy
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from hpkit.cli.deployer_policy import FILES, command
+from hpkit.cli.inputs import load, project_root
+from hpkit.plan.deployer import NO_ACCOUNT, actions_of, deployer_policies, kinds_of
+from hpkit.plan.deployer_calls import KINDS
+from hpkit.plan.deployer_rules import RULES
+from hpkit.plan.derive import derive
+from hpkit.plan.iam import Place
+from tests import builders
+from tests.plan.test_iam import NEWER_THAN_THE_LINTER, lint
+from tests.program.recorder import STACKS, record
+
+PLACE = Place("aws", "us-west-2", "123456789012")
+FILES_OF_STACKS = sorted(file for file in STACKS.glob("*.yaml") if not file.name.startswith("Pulumi."))
+NEWER = {*NEWER_THAN_THE_LINTER, "sagemaker:ListClusterEvents"}
+# Service Authorization Reference: these take no resource, or are asked for before there is one that has a name.
+TAKE_NO_RESOURCE = {
+    *("eks:CreateCluster", "kms:CreateKey", "aps:CreateWorkspace", "grafana:CreateWorkspace"),
+    *("logs:DescribeLogGroups", "fsx:DescribeFileSystems", "organizations:DescribeOrganization"),
+    *("sagemaker:ListComputeQuotas", "sagemaker:ListClusterSchedulerConfigs"),
+}
+# Where the linter's table is older than S3's tags on buckets (Amazon S3 API reference, TagResource).
+BUCKET_TAGS = {"s3:ListTagsForResource", "s3:TagResource", "s3:UntagResource"}
+
+
+def plans():
+    for file in FILES_OF_STACKS:
+        organization = load(file).parsed.organization
+        yield from (derive(organization, name) for name in sorted(organization.environments))
+    yield from (derive(builders.typed(data), "dev") for data in variants())
+
+
+def variants():
+    """Yield organizations with what no example has: a network and an EKS cluster that exist, Lustre, custom AMIs."""
+    found = builders.organization([builders.team("nlp")])
+    found["environments"]["dev"]["network"] = {
+        "existing": {
+            "vpcId": "vpc-0a1b2c3d4e5f60718",
+            "subnets": {"us-west-2a": "subnet-0a1b2c3d4e5f60718"},
+            "securityGroupIds": ["sg-0a1b2c3d4e5f60718"],
+        }
+    }
+    found["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
+    yield found
+    files = copy.deepcopy(builders.organization([builders.team("nlp")]))
+    key = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
+    files["environments"]["dev"]["storage"] = {
+        "kmsKeyArn": key,
+        "lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "perUnitStorageThroughput": 125},
+    }
+    files["environments"]["dev"]["cluster"]["instanceGroups"][0]["imageId"] = "ami-0a1b2c3d4e5f60718"
+    yield files
+
+
+PLANS = list(plans())
+
+
+def statements_of(plan):
+    return [each for policy in deployer_policies(plan, PLACE) for each in policy.document["Statement"]]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
+def test_the_types_are_those_that_the_program_registers(plan):
+    registered = {each.type for each in record(plan).resources.values()}
+    made = {name for name in registered if name.startswith(("aws:", "hyperpod:"))} - {"hyperpod:index:ChangeGuard"}
+    assert kinds_of(plan) == made
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
+def test_roles_and_managed_policies_are_exactly_those_of_the_program(plan):
+    program = record(plan)
+    by_sid = {each["Sid"]: each for each in statements_of(plan)}
+    attached = {each.inputs["policyArn"] for each in program.all("iam/rolePolicyAttachment:RolePolicyAttachment")}
+    assert set(by_sid["ManagedPolicies"]["Condition"]["ArnEquals"]["iam:PolicyARN"]) == attached
+    (pattern,) = by_sid["Roles"]["Resource"]
+    names = {each.inputs["name"] for each in program.all("iam/role:Role")}
+    assert all(f"arn:aws:iam::123456789012:role/{name}".startswith(pattern.removesuffix("*")) for name in names)
+    passed = {each["Resource"][0].rpartition("/")[2] for sid, each in by_sid.items() if sid.startswith("Pass")}
+    assert {name for name in passed if not name.endswith("*")} <= names
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
+def test_the_linter_finds_nothing_but_actions_newer_than_itself(plan):
+    policies, statements = deployer_policies(plan, PLACE), statements_of(plan)
+    for finding in (each for policy in policies for each in lint(policy.document)):
+        if finding["issue"] == "UNKNOWN_ACTION":
+            assert finding["location"]["string"] in NEWER
+            continue
+        # An action that takes several types of resources is given each under a condition of its own.
+        assert finding["issue"] == "RESOURCE_MISMATCH", finding
+        for each in finding["detail"]:
+            elsewhere = [found for found in statements if each["action"] in found["Action"]]
+            kinds = {resource.rpartition(":")[2] for found in elsewhere for resource in found["Resource"]}
+            assert each["action"] in BUCKET_TAGS or each["required_format"].rpartition(":")[2] in kinds, each
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
+def test_a_wildcard_resource_stands_only_with_actions_that_take_none(plan):
+    for statement in statements_of(plan):
+        assert not any("*" in action for action in statement["Action"])
+        if statement["Resource"] == ["*"] and not statement["Sid"].startswith("GrafanaSignOn"):
+            named = {each for each in statement["Action"] if not each.startswith("ec2:Describe")}
+            assert named <= TAKE_NO_RESOURCE
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
+def test_every_action_that_is_needed_is_in_some_document(plan):
+    given = {action for each in statements_of(plan) for action in each["Action"]}
+    assert given == actions_of(plan)
+
+
+def test_names_of_rules_are_unique_and_every_rule_is_needed_by_some_type():
+    assert len({rule.sid for rule in RULES}) == len(RULES)
+    used = {each["Sid"] for plan in PLANS for each in statements_of(plan)}
+    assert {rule.sid for rule in RULES} - used <= {"TrainingPlans"}
+    assert {name for plan in PLANS for name in kinds_of(plan)} == set(KINDS)
+
+
+def test_the_command_prints_documents_that_allow_nothing_until_the_account_is_named():
+    bare = CliRunner().invoke(command, ["--stack", "handson-dev"])
+    assert bare.exit_code == 0
+    assert NO_ACCOUNT in bare.stderr
+    documents = json.loads(bare.stdout)
+    assert [each["name"][-10:] for each in documents] == [f"deployer-{n}" for n in range(1, len(documents) + 1)]
+    assert "role/handson-dev-us-west-2-*" in bare.stdout
+    named = CliRunner().invoke(command, ["--stack", "handson-dev", "--account", "123456789012"])
+    assert named.stdout == bare.stdout.replace(NO_ACCOUNT, "123456789012")
+
+
+def test_an_account_that_is_none_is_refused():
+    refused = CliRunner().invoke(command, ["--stack", "handson-dev", "--account", "1234"])
+    assert refused.exit_code == 2
+    assert "12 digits" in refused.stderr
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_pages_are_as_generated(name):
+    assert (project_root() / name).read_text(encoding="utf-8") == FILES[name]()
