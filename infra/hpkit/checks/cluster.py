@@ -8,10 +8,11 @@ from hpkit.checks.registry import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "addresses_needed"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _API = "SageMaker API: CreateCluster"
+_CONTRACT = "Config contract"
 _RESERVED = (
     "kubernetes.io/", "k8s.io/", "sagemaker.amazonaws.com/", "eks.amazonaws.com/", "k8s.aws/", "karpenter.sh/",
 )  # fmt: skip
@@ -29,6 +30,35 @@ _PODS_OF_ADDONS = {
     "amazon-sagemaker-hyperpod-observability": 3,
     "amazon-cloudwatch-observability": 2,
 }
+
+
+def addresses_needed(context: Context, zone: str) -> tuple[int, list[str], dict[str, int]]:
+    """Return the addresses that nodes of a zone can take, what they come from, and nodes of types of unknown need."""
+    need, parts = 0, []
+    unknown: dict[str, int] = {}
+    for group in context.plan.groups:
+        if zone not in group.zones:
+            continue
+        nodes = group.spec.instance_count
+        if group.autoscaled:
+            # A limit bounds all types and zones of a pool together; the smallest bound is the honest one here.
+            nodes = min(
+                (
+                    known.maximum - known.guaranteed
+                    for name in group.spec.types
+                    if (known := context.plan.capacity.get(name)) and known.maximum is not None
+                ),
+                default=0,
+            )
+        each = [(name, context.instances.get(name)) for name in group.spec.types]
+        figures = [instance.addresses for _, instance in each if instance and instance.addresses is not None]
+        open_ended = [name for name, instance in each if instance and instance.addresses is None]
+        if open_ended and nodes:
+            unknown[open_ended[0]] = unknown.get(open_ended[0], 0) + nodes
+        elif figures and nodes:
+            need += max(figures) * nodes
+            parts.append(f"{group.spec.name} {nodes} × {max(figures)}")
+    return need, parts, unknown
 
 
 def _groups(context: Context) -> Iterator[tuple[InstanceGroup, Path]]:
@@ -56,7 +86,7 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
         except ValueError:
             continue
         path = (*context.path, "network", "zones", index, "nodeCidr")
-        need, parts, unknown = _addresses(context, zone.availability_zone)
+        need, parts, unknown = addresses_needed(context, zone.availability_zone)
         what = f"the subnet {zone.node_cidr} in {zone.availability_zone} has {max(addresses, 0)} addresses"
         if need > addresses:
             yield Issue(
@@ -72,35 +102,6 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
                 f"Give the zone room for {_MOST_ADDRESSES} addresses a node, the most of any known type.",
                 "warning",
             )
-
-
-def _addresses(context: Context, zone: str) -> tuple[int, list[str], dict[str, int]]:
-    """Return the addresses that nodes of a zone can take, what they come from, and nodes of types of unknown need."""
-    need, parts = 0, []
-    unknown: dict[str, int] = {}
-    for group in context.plan.groups:
-        if zone not in group.zones:
-            continue
-        nodes = group.spec.instance_count
-        if group.autoscaled:
-            # A limit bounds all types and zones of a pool together; the smallest bound is the honest one here.
-            nodes = min(
-                (
-                    known.maximum - known.guaranteed
-                    for name in group.spec.types
-                    if (known := context.plan.capacity.get(name)) and known.maximum is not None
-                ),
-                default=0,
-            )
-        each = [(name, context.instances.get(name)) for name in group.spec.types]
-        figures = [instance.addresses for _, instance in each if instance and instance.addresses is not None]
-        open_ended = [name for name, instance in each if instance and instance.addresses is None]
-        if open_ended and nodes:
-            unknown[open_ended[0]] = unknown.get(open_ended[0], 0) + nodes
-        elif figures and nodes:
-            need += max(figures) * nodes
-            parts.append(f"{group.spec.name} {nodes} × {max(figures)}")
-    return need, parts, unknown
 
 
 def _type_is_offered(context: Context) -> Iterator[Issue]:
@@ -239,6 +240,16 @@ def _number_of_groups(context: Context) -> Iterator[Issue]:
         )
 
 
+def _chart_is_pinned(context: Context) -> Iterator[Issue]:
+    wanted = context.spec.cluster.dependencies
+    if wanted is not None and wanted.is_in_repository and wanted.sha256 is None:
+        yield Issue(
+            (*context.path, "cluster", "dependencies", "chart"),
+            f"the chart {wanted.chart} has no sha256, so any change of it would go to the cluster unseen",
+            f"Add sha256: what `hpkit chart-hash {wanted.chart}` prints.",
+        )
+
+
 RULES = (
     Rule("CLU001", "error", "A group stands in a zone that the network has a subnet for.", _GUIDE, _zone_has_subnet),
     Rule("CLU002", "error", "A subnet holds the addresses that its groups can take.", _GUIDE, _subnet_size),
@@ -250,4 +261,8 @@ RULES = (
     Rule("CLU007", "error", "minInstanceCount is at most instanceCount.", _API, _counts),
     Rule("CLU008", "error", "A drain policy goes with DrainFirst, DrainFirst with a batch size.", _API, _patching),
     Rule("CLU009", "warning", "A cluster has at most 20 groups.", _GUIDE, _number_of_groups),
+    Rule("CLU010", "warning", "A dependencies chart in the repository has a sha256.", _CONTRACT, _chart_is_pinned),
+    Rule("CLU011", "error", "A dependencies chart in the repository is there.", _CONTRACT, waivable=False),
+    Rule("CLU012", "error", "A dependencies chart in the repository has the hash that the file names.", _CONTRACT,
+         waivable=False),
 )  # fmt: skip

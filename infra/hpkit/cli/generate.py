@@ -1,21 +1,22 @@
 """`hpkit generate`: the files of this repository that are made from models, rules and fixtures."""
 
-import datetime
 import difflib
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hpkit.checks import RULES, check
+from hpkit.checks import RULES
 from hpkit.checks.registry import Rule
 from hpkit.cli.generate_catalog import service_model_text
 from hpkit.cli.inputs import load, project_root
 from hpkit.cli.schema import schema_text
+from hpkit.cli.validate import findings_of
 from hpkit.config.reference import reference
 
 __all__ = ["FILES", "command"]
@@ -30,9 +31,7 @@ def _fixtures(rule: str) -> list[Path]:
 
 def _example(file: Path, other: Path, rule: str) -> dict[str, Any]:
     """Return one fixture with the lines in which it differs from its counterpart, and what is found in it."""
-    loaded = load(file)
-    today = datetime.datetime.now(tz=datetime.UTC).date()
-    findings = check(loaded.document, loaded.parsed, file=file.name, today=today)
+    findings = [replace(finding, file=file.name) for finding in findings_of(load(file))]
     return {
         "file": f"tests/stacks/{file.name}",
         "happy": ".happy." in file.name,

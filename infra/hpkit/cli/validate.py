@@ -2,12 +2,14 @@
 
 import datetime
 import sys
+from dataclasses import replace
 
 import click
 
 from hpkit.checks import Finding, check, summarize
 from hpkit.cli.formats import WRITERS
-from hpkit.cli.inputs import Loaded, resolve
+from hpkit.cli.inputs import Loaded, project_root, resolve
+from hpkit.config.chart import chart_problems
 
 __all__ = ["command", "findings_of"]
 
@@ -15,7 +17,11 @@ __all__ = ["command", "findings_of"]
 def findings_of(loaded: Loaded) -> list[Finding]:
     """Return a file's findings; for one stack, without those of other environments."""
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    findings = check(loaded.document, loaded.parsed, file=loaded.file, today=today)
+    parsed = loaded.parsed
+    if parsed.organization is not None:
+        charts = chart_problems(project_root(), parsed.organization)
+        parsed = replace(parsed, problems=(*parsed.problems, *charts))
+    findings = check(loaded.document, parsed, file=loaded.file, today=today)
     if loaded.environment is None:
         return findings
     own = f"environments.{loaded.environment}"

@@ -164,6 +164,11 @@ class Dependencies(Model):
     )
     values: dict[str, Any] = Field(default={}, description="Chart values over the kit's own.")
 
+    @property
+    def is_in_repository(self) -> bool:
+        """Return whether the chart is a folder or .tgz of the repository, not a reference to a registry."""
+        return not self.chart.startswith("oci://")
+
 
 class Cluster(Model):
     """The HyperPod cluster; provisioning is always continuous."""

@@ -27,6 +27,12 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 _BOOLS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_YAML_TAG: Final = "tag:yaml.org,2002:"
+_OWN_TAGS: Final = {
+    yaml.ScalarEvent: f"{_YAML_TAG}str",
+    yaml.MappingStartEvent: f"{_YAML_TAG}map",
+    yaml.SequenceStartEvent: f"{_YAML_TAG}seq",
+}
 _YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
 
 
@@ -130,6 +136,7 @@ class _Composer:
             self.count += 1
             if self.count > _MAX_NODES:
                 raise _RefusedError("the file holds over a million values", "Remove repeated aliases.", _mark(event))
+            self._judge_tag(event, stack)
             if isinstance(event, yaml.AliasEvent):
                 done = self._alias(event)
             elif isinstance(event, yaml.ScalarEvent):
@@ -148,6 +155,22 @@ class _Composer:
                     return done
                 self._add(stack, done)
             event = next(events)
+
+    def _judge_tag(self, event: yaml.Event, stack: "list[_Frame]") -> None:
+        """Report a tag that asks for another type than the value has; `!!str`, `!!map` and `!!seq` may say theirs."""
+        tag = getattr(event, "tag", None)
+        if tag is None or tag == _OWN_TAGS.get(type(event)):
+            return
+        shown = tag.replace(_YAML_TAG, "!!", 1)
+        self.problems.append(
+            Problem(
+                "CFG005",
+                _path(stack, None),
+                f"the tag `{shown}` has no meaning in an organization file",
+                "Remove the tag; quotes make a value text, and what it is otherwise follows from how it is written.",
+                _mark(event),
+            )
+        )
 
     def _alias(self, event: yaml.AliasEvent) -> Node:
         mark, name = _mark(event), event.anchor

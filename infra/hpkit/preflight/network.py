@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from hpkit.checks.cluster import _addresses as addresses_needed
+from hpkit.checks.cluster import addresses_needed
 from hpkit.checks.registry import Context, listing
 from hpkit.config.organization import Organization
 from hpkit.plan.model import GroupPlan, Plan, ZonePlan

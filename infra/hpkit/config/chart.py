@@ -1,0 +1,139 @@
+"""Hash a chart of the repository, and say whether it is what an organization file names.
+
+Does not: judge what is in the chart. Beside `load`, the only module of this layer that opens files.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from hpkit.config.cluster import Dependencies
+from hpkit.config.document import Path as ValuePath
+from hpkit.config.document import Problem
+from hpkit.config.organization import Organization
+from hpkit.errors import InputError
+
+__all__ = ["chart_hash", "chart_problems", "problems_of"]
+
+_GIT = ".git"
+# sha256sum writes these in another form, and a line break could make one name look like two.
+_REFUSED_IN_NAMES = ("\\", "\n", "\r")
+
+
+def chart_hash(chart: str | os.PathLike[str]) -> str:
+    """Return the sha256 of a chart, in hexadecimal.
+
+    Of a packed chart (.tgz) it is that of its bytes. Of a folder it is that of the list which `sha256sum` writes of all
+    its files, sorted by path, without .git at its top; modes, times and empty folders count for nothing:
+
+        find -L . -path ./.git -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
+
+    Raises InputError for what is not there or cannot be read, and for links that leave the folder or lead to one.
+    """
+    path = Path(chart)
+    try:
+        if path.is_dir():
+            return _folder_hash(path)
+        if path.is_file():
+            return _file_hash(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{chart}: {error}") from None
+    raise InputError(f"{chart}: neither a folder nor a file; name the chart's folder, or its .tgz")
+
+
+def chart_problems(root: Path, organization: Organization) -> tuple[Problem, ...]:
+    """Return what is wrong with the charts that an organization names in the repository at root (CLU011, CLU012)."""
+    return tuple(
+        problem
+        for name, environment in sorted(organization.environments.items())
+        if (wanted := environment.cluster.dependencies) is not None
+        for problem in problems_of(root, wanted, ("environments", name, "cluster", "dependencies"))
+    )
+
+
+def problems_of(root: Path, wanted: Dependencies, path: ValuePath) -> Iterator[Problem]:
+    """Yield what is wrong with one chart, whose `dependencies` stands at path; nothing for one in a registry."""
+    if not wanted.is_in_repository:
+        return
+    place = (*path, "chart")
+    try:
+        # Resolved: a link that leads out of the repository is outside of it.
+        chart = (root / wanted.chart).resolve()
+        inside = not Path(wanted.chart).is_absolute() and chart.is_relative_to(root.resolve())
+        there = chart.is_file() or (chart / "Chart.yaml").is_file()
+    except (OSError, ValueError, RuntimeError) as error:
+        yield Problem("CLU011", place, f"the chart {wanted.chart!r} cannot be looked up: {error}", "Mend the path.")
+        return
+    if not inside:
+        yield Problem(
+            "CLU011",
+            place,
+            f"the chart {wanted.chart} is not inside the repository",
+            "Copy the chart into the repository, and name it from the folder of Pulumi.yaml; or name it as `oci://…`.",
+        )
+        return
+    if not there:
+        why = ": the folder has no Chart.yaml" if chart.is_dir() else ""
+        yield Problem(
+            "CLU011",
+            place,
+            f"there is no chart {wanted.chart}{why}",
+            "Name a chart's folder or .tgz from the folder of Pulumi.yaml, or `oci://…`.",
+        )
+        return
+    try:
+        found = chart_hash(chart)
+    except InputError as error:
+        yield Problem("CLU011", place, f"the chart {wanted.chart} cannot be hashed: {error}", "Mend the chart.")
+        return
+    if wanted.sha256 is not None and found != wanted.sha256:
+        yield Problem(
+            "CLU012",
+            (*path, "sha256"),
+            f"the chart {wanted.chart} has the sha256 {found}, and the file names {wanted.sha256}",
+            f"Review what changed in the chart, then write what `hpkit chart-hash {wanted.chart}` prints.",
+        )
+
+
+def _folder_hash(folder: Path) -> str:
+    whole = hashlib.sha256()
+    for name, file in sorted(_files(folder)):
+        whole.update(f"{_file_hash(file)}  ./".encode() + name + b"\n")
+    return whole.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[tuple[bytes, Path]]:
+    """Yield every file with its path inside the folder, as the bytes that the file system has."""
+    root = folder.resolve()
+    todo = [folder]
+    while todo:
+        for entry in todo.pop().iterdir():
+            inside = entry.relative_to(folder)
+            if inside == Path(_GIT):
+                continue
+            if any(character in entry.name for character in _REFUSED_IN_NAMES):
+                raise InputError(f"{os.fspath(inside)!r}: a backslash or line break in a name; rename the file")
+            if entry.is_symlink():
+                _judge_link(entry, inside, root)
+            if entry.is_dir():
+                todo.append(entry)
+            elif entry.is_file():
+                yield os.fsencode(inside.as_posix()), entry
+            else:
+                raise InputError(f"{inside}: neither a file nor a folder; remove it from the chart")
+
+
+def _judge_link(link: Path, inside: Path, root: Path) -> None:
+    target = link.resolve()
+    if not target.is_relative_to(root) or target.is_relative_to(root / _GIT):
+        raise InputError(
+            f"{inside}: a link that leads out of the chart ({link.readlink()}); put a copy of the file there"
+        )
+    if target.is_dir():
+        raise InputError(f"{inside}: a link to a folder ({link.readlink()}); put a copy of the folder there")
+
+
+def _file_hash(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
