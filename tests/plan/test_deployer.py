@@ -1,6 +1,5 @@
 """The deployer's policies as documents: linted, narrow, complete for every stack, and as the pages show them."""
 
-import copy
 import json
 
 import pytest
@@ -38,8 +37,8 @@ def plans():
 
 
 def variants():
-    """Yield organizations with what no example has: a network and an EKS cluster that exist, Lustre, custom AMIs."""
-    found = builders.organization([builders.team("nlp")])
+    """Yield organizations with what no example has: a network and an EKS cluster that exist, Lustre, a custom AMI."""
+    found = builders.organization(teams=[builders.team("nlp")])
     found["environments"]["dev"]["network"] = {
         "existing": {
             "vpcId": "vpc-0a1b2c3d4e5f60718",
@@ -49,13 +48,16 @@ def variants():
     }
     found["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
     yield found
-    files = copy.deepcopy(builders.organization([builders.team("nlp")]))
+    files = builders.organization(teams=[builders.team("nlp")])
     key = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
     files["environments"]["dev"]["storage"] = {
         "kmsKeyArn": key,
         "lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "perUnitStorageThroughput": 125},
     }
-    files["environments"]["dev"]["cluster"]["instanceGroups"][0]["imageId"] = "ami-0a1b2c3d4e5f60718"
+    files["environments"]["dev"]["cluster"]["instanceGroups"][0] |= {
+        "imageId": "ami-0a1b2c3d4e5f60718",
+        "trainingPlanArn": "arn:aws:sagemaker:us-west-2:123456789012:training-plan/reserved",
+    }
     yield files
 
 
@@ -89,9 +91,14 @@ def test_roles_and_managed_policies_are_exactly_those_of_the_program(plan):
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
 def test_the_linter_finds_nothing_but_actions_newer_than_itself(plan):
     policies, statements = deployer_policies(plan, PLACE), statements_of(plan)
+    given = {action for each in statements for action in each["Action"]}
     for finding in (each for policy in policies for each in lint(policy.document)):
         if finding["issue"] == "UNKNOWN_ACTION":
             assert finding["location"]["string"] in NEWER
+            continue
+        # It looks at one document, where s3:DeleteObject, which it misses, is in the next.
+        if finding["issue"] == "RESOURCE_POLICY_PRIVILEGE_ESCALATION":
+            assert "s3:DeleteObject" in given
             continue
         # An action that takes several types of resources is given each under a condition of its own.
         assert finding["issue"] == "RESOURCE_MISMATCH", finding
@@ -119,7 +126,7 @@ def test_every_action_that_is_needed_is_in_some_document(plan):
 def test_names_of_rules_are_unique_and_every_rule_is_needed_by_some_type():
     assert len({rule.sid for rule in RULES}) == len(RULES)
     used = {each["Sid"] for plan in PLANS for each in statements_of(plan)}
-    assert {rule.sid for rule in RULES} - used <= {"TrainingPlans"}
+    assert {rule.sid for rule in RULES} <= used
     assert {name for plan in PLANS for name in kinds_of(plan)} == set(KINDS)
 
 
