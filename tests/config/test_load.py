@@ -3,6 +3,7 @@
 import pytest
 
 from hpkit.config import format_path, read_file, read_text
+from hpkit.config.document import Mark
 from hpkit.errors import InputError
 from tests.builders import findings_in, organization, text_of
 
@@ -105,3 +106,27 @@ def test_a_missing_file_a_directory_and_a_name_that_is_none_are_refused(tmp_path
     for name, says in (("missing.yaml", "no such file"), (".", "a directory"), ("a\0b", "null")):
         with pytest.raises(InputError, match=says):
             read_file(tmp_path / name if name != "." else tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "column"),
+    [
+        ("a: !!int '3'\n", ("a",), 4),
+        ("a: !custom\n  b: 1\n", ("a",), 4),
+        ("a: [x, !!set {y: 1}]\n", ("a", 1), 8),
+        ("!env a: 1\n", (), 1),
+        ("a: ! foo\n", ("a",), 4),
+        ("a: &anchor !x foo\n", ("a",), 4),
+    ],
+)
+def test_a_tag_is_a_problem_where_it_stands(text, path, column):
+    (problem,) = read_text(text.encode()).problems
+    assert (problem.rule, problem.path, problem.mark) == ("CFG005", path, Mark(1, column))
+    assert "tag" in problem.message
+    assert "Remove the tag" in problem.fix
+
+
+def test_a_tag_that_says_what_its_value_is_anyway_is_none():
+    document = read_text(b"a: !!str 1.30\nb: !!seq [1]\nc: !!map {d: 1}\n")
+    assert document.problems == ()
+    assert document.data["a"] == "1.30"

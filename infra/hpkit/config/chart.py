@@ -37,7 +37,7 @@ def chart_hash(chart: str | os.PathLike[str]) -> str:
             return _folder_hash(path)
         if path.is_file():
             return _file_hash(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a link to itself, before Python 3.13
         raise InputError(f"{chart}: {error}") from None
     raise InputError(f"{chart}: neither a folder nor a file; name the chart's folder, or its .tgz")
 
