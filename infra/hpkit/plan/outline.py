@@ -6,8 +6,13 @@ from fractions import Fraction
 from typing import Any
 
 from hpkit.plan.model import GroupPlan, Plan, QuotaRow, TeamPlan
+from hpkit.plan.names import bucket_name, role_name
 
 __all__ = ["Outline", "outline"]
+
+# Known only to AWS; as long as an account's number, since a long name is cut to what the number leaves.
+_ACCOUNT = "<account-id>"
+_FIRST_ZONES = ("first", "second")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ def outline(plan: Plan) -> Outline:
     """Return the tree of everything that the plan's program creates."""
     parts = (
         Outline("", "network", children=tuple(_network(plan))),
-        Outline("", "storage", children=(Outline("s3.Bucket", f"sagemaker-{plan.stack}-lifecycle"),)),
+        Outline("", "storage", children=tuple(_storage(plan))),
         Outline("", "identity", children=tuple(_identity(plan))),
         Outline("", "eks", children=tuple(_eks(plan))),
         Outline("", "hyperpod", children=tuple(_hyperpod(plan))),
@@ -53,25 +58,53 @@ def _network(plan: Plan) -> Iterator[Outline]:
     if network.vpc_id is not None:
         return
     yield Outline("ec2.Vpc", plan.stack, plan.spec.network.vpc_cidr or "")
+    for which in _FIRST_ZONES:
+        yield Outline("ec2.Subnet", f"control-plane-<{which} zone>", f"in the region's {which} zone")
     for zone in network.zones:
         yield Outline("ec2.Subnet", f"nodes-{zone.availability_zone}", zone.node_cidr or "")
-    for index in range(network.nat_gateways):
-        yield Outline("ec2.NatGateway", f"nat-{network.zones[index].availability_zone}")
+    for name, where in _gateways(plan):
+        yield Outline("ec2.Subnet", name, f"public, {where}")
+        yield Outline("ec2.NatGateway", name, where)
     for endpoint in network.endpoints:
-        yield Outline("ec2.VpcEndpoint", endpoint)
-    yield Outline("ec2.SecurityGroup", "nodes", "all traffic to and from itself (EFA)")
+        yield Outline("ec2.VpcEndpoint", f"endpoint-{endpoint}")
+    yield Outline("ec2.SecurityGroup", f"{plan.stack}-nodes", "all traffic to and from itself (EFA)")
+    if any(endpoint != "s3" for endpoint in network.endpoints):
+        yield Outline("ec2.SecurityGroup", f"{plan.stack}-endpoints", "HTTPS from nodes")
+
+
+def _gateways(plan: Plan) -> list[tuple[str, str]]:
+    """Return name and place of every NAT gateway; a single one never moves, so it does not follow the nodes."""
+    if not plan.network.nat_gateways:
+        return []
+    if plan.spec.network.nat_gateways == "Single":
+        return [("nat", "in the region's first zone")]
+    zones = sorted(zone.availability_zone for zone in plan.network.zones)
+    return [(f"nat-{zone}", f"in {zone}") for zone in zones]
+
+
+def _storage(plan: Plan) -> Iterator[Outline]:
+    yield Outline("s3.Bucket", bucket_name(plan, _ACCOUNT), "lifecycle scripts")
+    lustre = plan.spec.storage.lustre if plan.spec.storage else None
+    if lustre is not None:
+        size = f"{lustre.storage_capacity_gib} GiB, {lustre.per_unit_storage_throughput} MB/s for each TiB"
+        yield Outline("fsx.LustreFileSystem", plan.stack, f"{size}, in {lustre.availability_zone}")
 
 
 def _identity(plan: Plan) -> Iterator[Outline]:
-    yield Outline("iam.Role", f"{plan.stack}-nodes", "execution role of the instance groups")
+    if plan.spec.eks.existing is None:
+        yield Outline("iam.Role", role_name(plan, "control-plane"), "the EKS control plane")
+    yield Outline("iam.Role", role_name(plan, "nodes"), "execution role of the instance groups")
     if plan.spec.autoscaling is not None:
-        yield Outline("iam.Role", f"{plan.stack}-karpenter", "lets managed Karpenter add and delete nodes")
+        yield Outline("iam.Role", role_name(plan, "karpenter"), "lets managed Karpenter add and delete nodes")
 
 
 def _eks(plan: Plan) -> Iterator[Outline]:
     eks = plan.spec.eks
     if eks.existing is None:
         reach = "public, restricted" if eks.endpoint.public else "private"
+        yield Outline("kms.Key", plan.stack, "Kubernetes secrets and control-plane logs")
+        kept = f"control-plane logs, {eks.log_retention_days} days"
+        yield Outline("cloudwatch.LogGroup", f"/aws/eks/{plan.stack}/cluster", kept)
         yield Outline("eks.Cluster", plan.stack, f"Kubernetes {eks.version}, {reach}")
     for principal in eks.administrators:
         yield Outline("eks.AccessEntry", principal, "administrator")
@@ -82,6 +115,9 @@ def _eks(plan: Plan) -> Iterator[Outline]:
 def _hyperpod(plan: Plan) -> Iterator[Outline]:
     groups = tuple(Outline("", group.spec.name, _group_detail(group)) for group in plan.groups)
     recovery = plan.spec.cluster.node_recovery
+    chart = plan.spec.cluster.dependencies
+    if chart is not None:
+        yield Outline("helm.Release", "hyperpod-dependencies", f"{chart.chart} {chart.version}")
     yield Outline(
         "hyperpod.Cluster",
         plan.spec.cluster.name,
@@ -108,7 +144,7 @@ def _autoscaling(plan: Plan) -> Iterator[Outline]:
         limits = ", ".join(f"{key} {value}" for key, value in sorted(pool.spec.limits.items())) or "no limits"
         yield Outline("NodePool", pool.spec.name, f"{', '.join(pool.instance_types) or 'no type'}; {limits}")
     if autoscaling.keda is not None:
-        yield Outline("helm.Chart", "keda")
+        yield Outline("helm.Release", "keda")
 
 
 def _governance(plan: Plan) -> Iterator[Outline]:
@@ -165,9 +201,8 @@ def _observability(plan: Plan) -> Iterator[Outline]:
     wanted = plan.spec.observability
     if wanted is None:
         return
-    if wanted.cloudwatch:
-        yield Outline("cloudwatch.LogGroup", plan.stack)
     if wanted.prometheus:
         yield Outline("amp.Workspace", plan.stack)
     if wanted.grafana:
+        yield Outline("iam.Role", role_name(plan, "grafana"), "Managed Grafana reads metrics")
         yield Outline("grafana.Workspace", plan.stack)
