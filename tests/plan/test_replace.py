@@ -1,0 +1,103 @@
+"""Guards change exactly when VPC, EKS cluster or HyperPod cluster would be another."""
+
+import copy
+
+import pytest
+
+from hpkit.plan.derive import derive
+from hpkit.plan.replace import guards_of
+from tests.builders import organization, typed
+
+BASE = organization()
+BASE["environments"]["dev"]["eks"]["endpoint"] = {"public": True, "publicCidrs": ["203.0.113.0/24"]}
+EXISTING = {
+    "vpcId": "vpc-0123456789abcdef0",
+    "subnets": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"},
+    "securityGroupIds": ["sg-0123456789abcdef0"],
+}
+
+
+def guards(data):
+    return {guard.key: guard for guard in guards_of(derive(typed(data), "dev"))}
+
+
+def changed(base, *steps):
+    data = copy.deepcopy(base)
+    for path, value in steps:
+        *way, last = path.split(".")
+        place = data["environments"]["dev"]
+        for step in way:
+            place = place[int(step) if step.isdigit() else step]
+        place[last] = value
+    return data
+
+
+def others(one, two):
+    """The keys of guards whose identity differs."""
+    before, after = guards(one), guards(two)
+    return {key for key in before if before[key].identity != after[key].identity}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "replaced"),
+    [
+        ("network.vpcCidr", "10.193.0.0/16", {"vpc", "eks", "cluster"}),
+        ("network", {"existing": EXISTING}, {"vpc", "eks", "cluster"}),
+        ("eks.existing", {"name": "another"}, {"eks", "cluster"}),
+        ("cluster.name", "another", {"cluster"}),
+    ],
+)
+def test_another_identity_replaces_it_and_what_stands_on_it(path, value, replaced):
+    assert others(BASE, changed(BASE, (path, value))) == replaced
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("eks.version", "1.34"),
+        ("eks.endpoint", {"public": False}),
+        ("cluster.nodeRecovery", "None"),
+        ("cluster.instanceGroups.0.instanceCount", 9),
+        ("cluster.instanceGroups.0.name", "renamed"),
+        ("network.natGateways", "PerZone"),
+        ("network.zones.0.nodeCidr", "10.9.0.0/16"),
+        ("network.endpoints", ["s3", "ecr.api"]),
+        ("protect", False),
+        ("tags", {"owner": "ml"}),
+        ("allowReplace", ["cluster"]),
+    ],
+)
+def test_what_changes_in_place_is_in_no_identity(path, value):
+    assert others(BASE, changed(BASE, (path, value))) == set()
+
+
+@pytest.mark.parametrize(
+    "existing",
+    [
+        {**EXISTING, "vpcId": "vpc-0123456789abcdef9"},
+        {**EXISTING, "subnets": {**EXISTING["subnets"], "us-west-2b": "subnet-0123456789abcdef9"}},
+        {**EXISTING, "securityGroupIds": ["sg-0123456789abcdef9"]},
+    ],
+)
+def test_an_existing_network_is_its_vpc_subnets_and_groups(existing):
+    base = changed(BASE, ("network", {"existing": EXISTING}))
+    assert others(base, changed(BASE, ("network", {"existing": existing}))) == {"vpc", "eks", "cluster"}
+
+
+def test_the_order_in_which_an_existing_network_is_written_is_no_change():
+    turned = {**EXISTING, "subnets": dict(reversed(EXISTING["subnets"].items()))}
+    one, two = (changed(BASE, ("network", {"existing": each})) for each in (EXISTING, turned))
+    assert others(one, two) == set()
+
+
+def test_only_what_is_named_may_be_replaced_and_the_remedy_names_it():
+    found = guards(changed(BASE, ("allowReplace", ["eks"])))
+    assert {key for key, guard in found.items() if guard.allowed} == {"eks"}
+    for key, guard in found.items():
+        assert f"allowReplace: [{key}]" in guard.remedy
+        assert "environments.dev of stacks/acme.yaml" in guard.remedy
+
+
+def test_the_version_is_guarded_only_of_an_eks_cluster_that_the_kit_makes():
+    assert {key: guard.version for key, guard in guards(BASE).items()} == {"vpc": None, "eks": "1.33", "cluster": None}
+    assert guards(changed(BASE, ("eks.existing", {"name": "there"})))["eks"].version is None
