@@ -14,7 +14,7 @@ from hpkit.config.document import Problem
 from hpkit.config.organization import Organization
 from hpkit.errors import InputError
 
-__all__ = ["chart_hash", "chart_problems", "problems_of"]
+__all__ = ["chart_hash", "chart_problems"]
 
 _GIT = ".git"
 # sha256sum writes these in another form, and a line break could make one name look like two.
@@ -48,11 +48,11 @@ def chart_problems(root: Path, organization: Organization) -> tuple[Problem, ...
         problem
         for name, environment in sorted(organization.environments.items())
         if (wanted := environment.cluster.dependencies) is not None
-        for problem in problems_of(root, wanted, ("environments", name, "cluster", "dependencies"))
+        for problem in _problems_of(root, wanted, ("environments", name, "cluster", "dependencies"))
     )
 
 
-def problems_of(root: Path, wanted: Dependencies, path: ValuePath) -> Iterator[Problem]:
+def _problems_of(root: Path, wanted: Dependencies, path: ValuePath) -> Iterator[Problem]:
     """Yield what is wrong with one chart, whose `dependencies` stands at path; nothing for one in a registry."""
     if not wanted.is_in_repository:
         return
