@@ -55,15 +55,19 @@ def deployed(request, tmp_path_factory):
 def _deploy(stack, instance, repository, file):
     organization, _, environment = stack.rpartition("-")
     program = Program(instance, stack, root=repository.folder)
-    program.up()
-    types = _types(program)
     data = repository.read(organization)
     data["environments"][environment]["protect"] = False
+    data["tags"] = {"cost-center": "ml", "project": "trial"}
+    repository.write(organization, data)
+    program.up()
+    types = _types(program)
     data["tags"] = {"cost-center": "research"}
     for team in data["teams"]:
         team["fairShareWeight"] = 50
     data.setdefault("clusterPolicy", {})["idleResourceSharing"] = "Enabled"
     data["environments"][environment]["eks"]["logRetentionDays"] = 30
+    groups = data["environments"][environment]["cluster"]["instanceGroups"]
+    next(group for group in groups if group["instanceCount"])["instanceCount"] += 1
     repository.write(organization, data)
     program.up()
     program.refresh()
