@@ -84,6 +84,19 @@ def test_an_existing_network_is_its_vpc_subnets_and_groups(existing):
     assert others(base, changed(BASE, ("network", {"existing": existing}))) == {"vpc", "eks", "cluster"}
 
 
+def test_a_zone_added_to_an_existing_network_replaces_nothing():
+    base = changed(BASE, ("network", {"existing": EXISTING}))
+    later = {**EXISTING["subnets"], "us-west-2c": "subnet-0123456789abcdef2"}
+    assert others(base, changed(BASE, ("network", {"existing": {**EXISTING, "subnets": later}}))) == set()
+    earlier = {
+        "subnets": {"us-west-2c": "subnet-0123456789abcdef2", **EXISTING["subnets"]},
+        "controlPlaneSubnets": ["subnet-0123456789abcdef1", "subnet-0123456789abcdef2"],
+    }
+    kept = {**earlier, "subnets": {**earlier["subnets"], "us-west-2d": "subnet-0123456789abcdef3"}}
+    one, two = (changed(BASE, ("network", {"existing": {**EXISTING, **each}})) for each in (earlier, kept))
+    assert others(one, two) == set()
+
+
 def test_the_order_in_which_an_existing_network_is_written_is_no_change():
     turned = {**EXISTING, "subnets": dict(reversed(EXISTING["subnets"].items()))}
     one, two = (changed(BASE, ("network", {"existing": each})) for each in (EXISTING, turned))

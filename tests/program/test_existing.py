@@ -25,6 +25,16 @@ def test_an_existing_network_is_used_as_it_is():
     }
 
 
+def test_the_control_plane_stands_in_the_subnets_that_are_named_for_it():
+    named = ["subnet-0a1b2c3d4e5f60720", "subnet-0a1b2c3d4e5f60721"]
+    existing = {**NETWORK["existing"], "controlPlaneSubnets": named}
+    program = recorded_from(organization(environment={"network": {"existing": existing}}))
+    assert program.one("eks/cluster:Cluster").inputs["vpcConfig"]["subnetIds"] == named
+    cluster = program.one("hyperpod:index:Cluster").inputs
+    assert cluster["vpcConfig"]["subnets"] == named
+    assert cluster["instanceGroups"][0]["overrideVpcConfig"]["subnets"] == ["subnet-0a1b2c3d4e5f60718"]
+
+
 def test_an_existing_eks_cluster_is_used_with_its_own_addons():
     program = recorded_from(organization(environment={"network": NETWORK, "eks": EKS}))
     assert program.all("eks/cluster:Cluster") == []

@@ -3,9 +3,10 @@
 import json
 
 import pytest
+import yaml
 from pulumi.runtime import mocks
 
-from tests.program.recorder import STACKS, record, recorded
+from tests.program.recorder import STACKS, record, recorded, recorded_from
 
 NAMES = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in STACKS.glob("Pulumi.*.yaml"))
 
@@ -140,6 +141,21 @@ def test_karpenter_gets_role_groups_class_and_pool():
     role = program.one("iam/role:Role", "karpenter")
     trust = json.loads(role.inputs["assumeRolePolicy"])["Statement"][0]
     assert trust["Principal"] == {"Service": "hyperpod.sagemaker.amazonaws.com"}
+
+
+def test_a_warm_pool_waits_for_its_node_pool_and_gives_way_to_every_pod():
+    data = yaml.safe_load((STACKS / "autoscale.yaml").read_text(encoding="utf-8"))
+    pool = data["environments"]["dev"]["autoscaling"]["nodePools"][0]
+    pool["taints"] = [{"key": "team", "value": "serving", "effect": "NoSchedule"}]
+    pool["warmPool"] = {"replicas": 2, "requests": {"nvidia.com/gpu": 1, "cpu": "4"}}
+    program = recorded_from(data)
+    deployment = program.one("v1:Deployment")
+    assert program.waits(deployment, program.one(":NodePool"))
+    assert program.one("v1:PriorityClass").inputs["value"] < 0
+    pod = deployment.inputs["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"karpenter.sh/nodepool": pool["name"]}
+    assert pod["containers"][0]["resources"]["requests"] == {"cpu": "4", "nvidia.com/gpu": "1"}
+    assert pod["tolerations"] == [{"key": "team", "operator": "Equal", "value": "serving", "effect": "NoSchedule"}]
 
 
 def test_a_node_class_lets_go_of_a_group_before_the_group_goes():

@@ -1,6 +1,7 @@
 """Facts about the service, each with source and date: instance types, regions, versions, API limits."""
 
 from hpkit.catalog.instances import (
+    ACCELERATOR_RESOURCES,
     InstanceType,
     MigProfile,
     Source,
@@ -23,6 +24,7 @@ from hpkit.catalog.services import (
 )
 
 __all__ = [
+    "ACCELERATOR_RESOURCES",
     "AddOn",
     "AddOnVersion",
     "InstanceType",

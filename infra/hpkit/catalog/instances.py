@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 # Resource names that the device plugins publish, as the HyperPod CLI requests them.
-_RESOURCES: Final = {"gpu": "nvidia.com/gpu", "trainium": "aws.amazon.com/neurondevice"}
+ACCELERATOR_RESOURCES: Final = {"gpu": "nvidia.com/gpu", "trainium": "aws.amazon.com/neurondevice"}
 # Placements of a profile on one GPU with seven compute and eight memory slices; source: NVIDIA Multi-Instance GPU
 # user guide, supported profiles. 1g fits four times where it takes twice the memory.
 _PLACEMENTS: Final = {1: 7, 2: 3, 3: 2, 4: 1, 7: 1}
@@ -70,7 +70,7 @@ class InstanceType:
     @property
     def accelerator_resource(self) -> str | None:
         """Return the Kubernetes resource name of the accelerators, None for a type without."""
-        return _RESOURCES.get(self.accelerator_kind or "")
+        return ACCELERATOR_RESOURCES.get(self.accelerator_kind or "")
 
     @property
     def mig_slices_per_accelerator(self) -> int:

@@ -3,14 +3,18 @@
 from collections.abc import Iterator
 
 from hpkit.checks.registry import Context, Issue, Rule, listing
+from hpkit.config.autoscaling import NodePool, WarmPool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
-from hpkit.plan.capacity import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY
+from hpkit.plan.capacity import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY, pods_on, pool_instances
 from hpkit.plan.derive import ZONE_KEY
+from hpkit.plan.model import NodePoolPlan
 
 __all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, autoscaling on EKS"
+_ECR = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
+_PUBLIC = ("public.ecr.aws/", "docker.io/", "ghcr.io/", "quay.io/", "registry.k8s.io/", "gcr.io/")
 _MOST_GROUPS = 10
 _KEYS = (INSTANCE_TYPE_KEY, ZONE_KEY, ARCHITECTURE_KEY)
 _OPERATORS = ("In", "Exists")
@@ -93,7 +97,7 @@ def _one_zone(context: Context) -> Iterator[Issue]:
 
 
 def _requirements(context: Context) -> Iterator[Issue]:
-    for index, pool in enumerate(context.spec.autoscaling.node_pools if context.spec.autoscaling else ()):
+    for index, pool in enumerate(_node_pools(context)):
         for position, requirement in enumerate(pool.requirements):
             path: Path = (
                 *context.path, "autoscaling", "nodePools", index, "requirements", position,
@@ -166,7 +170,7 @@ def _system_capacity(context: Context) -> Iterator[Issue]:
 
 
 def _pool_limits(context: Context) -> Iterator[Issue]:
-    for index, pool in enumerate(context.spec.autoscaling.node_pools if context.spec.autoscaling else ()):
+    for index, pool in enumerate(_node_pools(context)):
         if not pool.limits:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools", index),
@@ -211,6 +215,54 @@ def _no_arm(context: Context) -> Iterator[Issue]:
             )
 
 
+def _warm_pools(context: Context) -> Iterator[tuple[NodePoolPlan, WarmPool, Path]]:
+    order = {pool.name: index for index, pool in enumerate(_node_pools(context))}
+    for pool in context.plan.node_pools:
+        if pool.spec.warm_pool is not None:
+            path: Path = (*context.path, "autoscaling", "nodePools", order[pool.spec.name], "warmPool")
+            yield pool, pool.spec.warm_pool, path
+
+
+def _node_pools(context: Context) -> tuple[NodePool, ...]:
+    return context.spec.autoscaling.node_pools if context.spec.autoscaling else ()
+
+
+def _warm_pool_fits(context: Context) -> Iterator[Issue]:
+    for pool, warm, path in _warm_pools(context):
+        known = [context.instances[name] for name in pool.instance_types if name in context.instances]
+        asked = listing([f"{key} {value}" for key, value in sorted(warm.requests.items())])
+        pods = {instance.name: pods_on(warm.requests, instance) for instance in known}
+        if not known or None in pods.values():
+            continue
+        if not any(pods.values()):
+            yield Issue(
+                (*path, "requests"),
+                f"a placeholder pod of {pool.spec.name} asks for {asked}, and none of its types has that "
+                f"({listing(sorted(pods))})",
+                "Ask for what one node has, less what the system needs.",
+            )
+            continue
+        nodes = [(pool_instances(pool.spec.limits, instance), pods[instance.name] or 0) for instance in known]
+        most = sum(count * each for count, each in nodes if count is not None)
+        if all(count is not None for count, _ in nodes) and warm.replicas > most:
+            yield Issue(
+                (*path, "replicas"),
+                f"{pool.spec.name} keeps {warm.replicas} placeholder pods of {asked}, and its limits "
+                f"let at most {most} stand",
+                f"Write at most {most} replicas, or raise the pool's limits.",
+            )
+
+
+def _warm_pool_image(context: Context) -> Iterator[Issue]:
+    for pool, warm, path in _warm_pools(context):
+        if context.spec.network.closed and warm.image.startswith(_PUBLIC):
+            yield Issue(
+                (*path, "image"),
+                f"the network is closed, and the placeholder pods of {pool.spec.name} come from {warm.image}",
+                "Copy the image to an ECR repository of this account and name it here.",
+            )
+
+
 RULES = (
     Rule("KAR001", "error", "A NodeClass names 1–10 groups that exist, each in one NodeClass.", _GUIDE,
          _node_class_groups),
@@ -225,4 +277,8 @@ RULES = (
     Rule("KAR008", "warning", "A group of a NodeClass is on-demand.", _GUIDE, _spot),
     Rule("KAR009", "error", "Autoscaling stands with nodeRecovery Automatic.", _GUIDE, _node_recovery),
     Rule("KAR010", "error", "No group of a NodeClass is of an Arm type.", _GUIDE, _no_arm),
+    Rule("KAR011", "error", "The placeholder pods of a warm pool fit its NodePool.",
+         "Kubernetes documentation, node overprovisioning", _warm_pool_fits),
+    Rule("KAR012", "error", "In a closed network, a warm pool's image is in a registry that nodes reach.", _ECR,
+         _warm_pool_image),
 )  # fmt: skip

@@ -56,13 +56,22 @@ def _kept_free(cidr: str, own: ipaddress.IPv4Network, path: Path) -> Iterator[Is
 
 def _zones_of_eks(context: Context) -> Iterator[Issue]:
     existing = context.spec.network.existing
-    if existing is None or context.spec.eks.existing is not None or len(existing.subnets) >= _ZONES_OF_EKS:
+    if existing is None or context.spec.eks.existing is not None:
         return
-    yield Issue(
-        (*context.path, "network", "existing", "subnets"),
-        f"EKS needs subnets in {_ZONES_OF_EKS} zones, and there is one ({listing(sorted(existing.subnets))})",
-        "Name a subnet of another zone too, or an EKS cluster that is there (eks.existing).",
-    )
+    path: Path = (*context.path, "network", "existing")
+    if named := existing.control_plane_subnets:
+        if len(set(named)) < _ZONES_OF_EKS:
+            yield Issue(
+                (*path, "controlPlaneSubnets"),
+                f"EKS needs subnets in {_ZONES_OF_EKS} zones, and controlPlaneSubnets names {named[0]} alone",
+                "Name a subnet of another zone too, or remove controlPlaneSubnets.",
+            )
+    elif len(existing.subnets) < _ZONES_OF_EKS:
+        yield Issue(
+            (*path, "subnets"),
+            f"EKS needs subnets in {_ZONES_OF_EKS} zones, and there is one ({listing(sorted(existing.subnets))})",
+            "Name a subnet of another zone too (controlPlaneSubnets), or an EKS cluster that is there (eks.existing).",
+        )
 
 
 def _zone_of_lustre(context: Context) -> Iterator[Issue]:

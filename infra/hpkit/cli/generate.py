@@ -13,6 +13,7 @@ import click
 
 from hpkit.checks import RULES
 from hpkit.checks.registry import Rule
+from hpkit.cli import deployer_policy
 from hpkit.cli.generate_catalog import service_model_text
 from hpkit.cli.inputs import load, project_root
 from hpkit.cli.schema import schema_text
@@ -111,6 +112,7 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/config.md": reference,
     "infra/hpkit/checks/examples.json": _examples_text,
     "docs/reference/rules.md": _rules_page,
+    **deployer_policy.FILES,
 }
 
 

@@ -11,6 +11,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from hpkit.components.base import Component
 from hpkit.components.eks import Eks
+from hpkit.components.warm_pool import WarmPools
 from hpkit.config.autoscaling import Autoscaling as Spec
 from hpkit.config.autoscaling import NodePool
 from hpkit.plan.model import Plan
@@ -55,8 +56,10 @@ class Autoscaling(Component):
             )
             for each in spec.node_classes
         }
-        for pool in plan.node_pools:
-            self._pool(pool.spec, classes[pool.spec.node_class])
+        pools = {pool.spec.name: self._pool(pool.spec, classes[pool.spec.node_class]) for pool in plan.node_pools}
+        warm = [pool.spec for pool in plan.node_pools if pool.spec.warm_pool is not None]
+        if warm:
+            WarmPools("warm-pools", warm, pools, eks=eks, opts=self.child())
         if spec.keda is not None:
             k8s.helm.v3.Release(
                 "keda",
@@ -70,8 +73,8 @@ class Autoscaling(Component):
             )
         self.register_outputs({"nodeClasses": sorted(classes)})
 
-    def _pool(self, pool: NodePool, node_class: pulumi.Resource) -> None:
-        CustomResource(
+    def _pool(self, pool: NodePool, node_class: pulumi.Resource) -> pulumi.Resource:
+        return CustomResource(
             f"node-pool-{pool.name}",
             api_version="karpenter.sh/v1",
             kind="NodePool",

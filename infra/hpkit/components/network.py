@@ -8,7 +8,7 @@ import pulumi
 import pulumi_aws as aws
 
 from hpkit.components.base import Component, Site
-from hpkit.plan.addresses import control_plane_cidr, public_cidr
+from hpkit.plan.addresses import control_plane_cidr, control_plane_subnets, public_cidr
 from hpkit.plan.model import Plan, ZonePlan
 
 __all__ = ["Network"]
@@ -41,7 +41,7 @@ class Network(Component):
             self.node_subnet_ids = {
                 zone: pulumi.Output.from_input(subnet) for zone, subnet in sorted(existing.subnets.items())
             }
-            self.control_plane_subnet_ids = list(self.node_subnet_ids.values())
+            self.control_plane_subnet_ids = [pulumi.Output.from_input(each) for each in control_plane_subnets(existing)]
             self.security_group_ids = [pulumi.Output.from_input(each) for each in existing.security_group_ids]
             self.way_out = []
         else:

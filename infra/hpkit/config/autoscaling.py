@@ -7,7 +7,7 @@ from pydantic import Field
 from hpkit.config.base import Api, Model, Name, Quantity
 from hpkit.config.cluster import Taint
 
-__all__ = ["Autoscaling", "Budget", "Disruption", "Keda", "NodeClass", "NodePool", "Requirement"]
+__all__ = ["Autoscaling", "Budget", "Disruption", "Keda", "NodeClass", "NodePool", "Requirement", "WarmPool"]
 
 
 class NodeClass(Model):
@@ -49,6 +49,21 @@ class Disruption(Model):
     budgets: tuple[Budget, ...] = Field(default=(), description="Absent: Karpenter's default of 10%.")
 
 
+class WarmPool(Model):
+    """Placeholder pods that keep nodes of a NodePool ready; any other pod takes their room at once."""
+
+    replicas: int = Field(ge=1, le=1000, description="How many placeholder pods.")
+    requests: dict[str, Quantity] = Field(
+        min_length=1,
+        description="What each holds free: cpu, memory, nvidia.com/gpu; about what a pod of yours asks for.",
+    )
+    image: str = Field(
+        default="public.ecr.aws/eks-distro/kubernetes/pause:3.10",
+        min_length=1,
+        description="An image that sleeps; a closed network needs one in a registry that its nodes reach.",
+    )
+
+
 class NodePool(Model):
     """A Karpenter NodePool (`karpenter.sh/v1`)."""
 
@@ -67,6 +82,7 @@ class NodePool(Model):
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
     ] = Field(default={}, description="Labels of its nodes.")
     taints: tuple[Taint, ...] = Field(default=(), description="Taints of its nodes.")
+    warm_pool: WarmPool | None = Field(default=None, description="Nodes kept ready by placeholder pods; absent = off.")
 
 
 class Keda(Model):

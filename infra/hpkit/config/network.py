@@ -27,6 +27,10 @@ class ExistingNetwork(Model):
     subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]] = Field(
         description="Zone name → private subnet for nodes.", min_length=1
     )
+    control_plane_subnets: tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...] = Field(
+        default=(),
+        description="Subnets of the EKS control plane, in two zones or more; absent: those of the first two zones.",
+    )
     security_group_ids: tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")], ...] = Field(
         description="One to five groups; with EFA one of them must allow all traffic to and from itself.",
         min_length=1,

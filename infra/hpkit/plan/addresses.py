@@ -1,8 +1,10 @@
-"""Which part of the VPC's own range each of the kit's small subnets gets."""
+"""Which part of the VPC's own range each of the kit's small subnets gets; in an existing VPC, which subnets serve."""
 
 import ipaddress
 
-__all__ = ["LARGEST_PREFIX", "control_plane_cidr", "own_part", "public_cidr"]
+from hpkit.config.network import ExistingNetwork
+
+__all__ = ["LARGEST_PREFIX", "control_plane_cidr", "control_plane_subnets", "own_part", "public_cidr"]
 
 # The first sixteenth of the VPC's range is cut into 16 equal blocks: eight for public subnets, eight for the control
 # plane. A zone's block follows from its letter alone, so that a zone added later moves no other.
@@ -11,6 +13,7 @@ _CUT = 8
 _HALF = 8
 LARGEST_PREFIX = 28 - _CUT  # a subnet has 16 addresses at least
 LAST_ZONE = "h"
+_ZONES = 2  # that EKS asks for (Amazon EKS user guide, VPC and subnet considerations)
 
 
 def own_part(vpc_cidr: str) -> ipaddress.IPv4Network:
@@ -27,6 +30,11 @@ def public_cidr(vpc_cidr: str, availability_zone: str) -> str:
 def control_plane_cidr(vpc_cidr: str, availability_zone: str) -> str:
     """Return the range of a zone's subnet for the network interfaces of the EKS control plane."""
     return _block(vpc_cidr, availability_zone, _HALF)
+
+
+def control_plane_subnets(existing: ExistingNetwork) -> tuple[str, ...]:
+    """Return the control plane's subnets: those named, else of the first two zones, so that a third moves nothing."""
+    return existing.control_plane_subnets or tuple(subnet for _, subnet in sorted(existing.subnets.items())[:_ZONES])
 
 
 def _block(vpc_cidr: str, availability_zone: str, first: int) -> str:

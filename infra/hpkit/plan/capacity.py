@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from hpkit.catalog import InstanceType
+from hpkit.catalog import ACCELERATOR_RESOURCES, InstanceType
 from hpkit.plan.model import Partition, QuotaRow, TeamPlan, TypeCapacity
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "dimensions_of",
     "matching_types",
     "overruns",
+    "pods_on",
     "pool_instances",
     "quantity",
     "quota_table",
@@ -201,19 +202,36 @@ def overruns(reserved: Vector, instances: int, instance: InstanceType) -> tuple[
 
 def pool_instances(limits: Mapping[str, str], instance: InstanceType) -> int | None:
     """Return how many instances of a type a NodePool's limits allow; None where nothing bounds them."""
-    per_instance: dict[str, Amount | None] = {
-        "cpu": instance.vcpu,
-        "memory": None if instance.memory_gib is None else instance.memory_gib * 2**30,
-        "nodes": 1,
-    }
-    if instance.accelerator_resource:
-        per_instance[instance.accelerator_resource] = instance.accelerators
+    per_instance = {**_resources_of(instance), "nodes": 1}
     bounds = [
         int(Fraction(quantity(limit)) / amount)
         for resource, limit in limits.items()
         if (amount := per_instance.get(resource))
     ]
     return min(bounds, default=None)
+
+
+def pods_on(requests: Mapping[str, str], instance: InstanceType) -> int | None:
+    """Return how many pods of such requests an empty instance holds at most; None where no figure bounds them.
+
+    What system pods and the kubelet keep for themselves is not subtracted, so the true number may be smaller.
+    """
+    has = _resources_of(instance)
+    bounds = [
+        int(Fraction(have) / asked)
+        for resource, text in requests.items()
+        if (asked := Fraction(quantity(text))) and (have := has.get(resource)) is not None
+    ]
+    return min(bounds, default=None)
+
+
+def _resources_of(instance: InstanceType) -> dict[str, Amount | None]:
+    """Return what an instance has of each Kubernetes resource; an accelerator of another kind is none at all."""
+    accelerators: dict[str, Amount | None] = dict.fromkeys(ACCELERATOR_RESOURCES.values(), 0)
+    if instance.accelerator_resource:
+        accelerators[instance.accelerator_resource] = instance.accelerators
+    memory = None if instance.memory_gib is None else instance.memory_gib * 2**30
+    return {"cpu": instance.vcpu, "memory": memory, **accelerators}
 
 
 def matching_types(types: Iterable[str], requirements: Iterable[tuple[str, str, Sequence[str]]]) -> set[str]:

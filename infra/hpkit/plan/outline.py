@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from hpkit.config.autoscaling import WarmPool
 from hpkit.plan.model import GroupPlan, Plan, QuotaRow, TeamPlan
 from hpkit.plan.names import bucket_name, role_name
 
@@ -143,8 +144,14 @@ def _autoscaling(plan: Plan) -> Iterator[Outline]:
     for pool in plan.node_pools:
         limits = ", ".join(f"{key} {value}" for key, value in sorted(pool.spec.limits.items())) or "no limits"
         yield Outline("NodePool", pool.spec.name, f"{', '.join(pool.instance_types) or 'no type'}; {limits}")
+        if pool.spec.warm_pool is not None:
+            yield Outline("Deployment", f"warm-pool-{pool.spec.name}", _warm(pool.spec.warm_pool))
     if autoscaling.keda is not None:
         yield Outline("helm.Release", "keda")
+
+
+def _warm(pool: WarmPool) -> str:
+    return f"{pool.replicas} × {', '.join(f'{key} {value}' for key, value in sorted(pool.requests.items()))}"
 
 
 def _governance(plan: Plan) -> Iterator[Outline]:

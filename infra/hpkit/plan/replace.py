@@ -7,6 +7,7 @@ user guide (name, VPC), Amazon VPC user guide (the primary range).
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hpkit.plan.addresses import control_plane_subnets
 from hpkit.plan.model import Plan
 
 __all__ = ["Guard", "guards_of"]
@@ -41,9 +42,9 @@ def _vpc(plan: Plan) -> dict[str, str]:
     existing = plan.spec.network.existing
     if existing is None:
         return {"network": f"vpcCidr {plan.spec.network.vpc_cidr}"}
-    subnets = ", ".join(f"{zone} {subnet}" for zone, subnet in sorted(existing.subnets.items()))
+    subnets = ", ".join(control_plane_subnets(existing))
     groups = ", ".join(sorted(existing.security_group_ids))
-    return {"network": f"existing {existing.vpc_id} ({subnets}; {groups})"}
+    return {"network": f"existing {existing.vpc_id} (controlPlaneSubnets {subnets}; securityGroupIds {groups})"}
 
 
 def _guard(plan: Plan, key: str, subject: str, identity: Mapping[str, str], version: str | None) -> Guard:
