@@ -1,7 +1,9 @@
-"""The one waiter: statuses classified once, back-off with jitter, progress shown, time-outs and cancel honoured."""
+"""The one waiter: statuses classified once, looks with jitter, progress shown, time-outs and cancel honoured."""
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,7 +24,8 @@ FAILED: Final = frozenset(
         "DeleteRollbackFailed",
     }
 )
-_FIRST: Final = 0.15
+_LEAST: Final = 0.15
+_SHARE: Final = 0.05
 
 
 def kind_of(status: str | None) -> str:
@@ -42,11 +45,15 @@ def wait(
     progress: Callable[[Any], str],
     most: float,
 ) -> Any:
-    """Look until it is settled; `most` is the longest pause between two looks."""
-    for delay in task.delays(_FIRST, most):
+    """Look until it is settled; `most` is the longest pause between two looks.
+
+    A pause is a share of the time waited so far: what takes seconds and what takes minutes is seen equally soon after.
+    """
+    began = time.monotonic()
+    while True:
         seen = look()
         task.progress(progress(seen))
         if settled(seen):
             return seen
-        task.pause(delay)
-    raise AssertionError  # pragma: no cover - delays never end
+        pause = min(most, max(_LEAST, _SHARE * (time.monotonic() - began)))
+        task.pause(pause * random.uniform(0.6, 1.2))  # noqa: S311 - jitter, not a secret
