@@ -1,5 +1,7 @@
 """A VPC or an EKS cluster that is there already is used, and nothing of it is made."""
 
+import json
+
 from tests.builders import organization
 from tests.program.recorder import recorded_from
 
@@ -79,6 +81,29 @@ def test_storage_and_observability_come_with_their_sections():
     assert {"aws-fsx-csi-driver", "amazon-sagemaker-hyperpod-observability"} <= set(identities)
     assert program.waits(addons["aws-fsx-csi-driver"], identities["aws-fsx-csi-driver"])
     assert len(program.all("amp/ruleGroupNamespace:RuleGroupNamespace")) == 1
+
+
+def test_an_addon_waits_for_those_it_needs_and_gets_what_the_file_says_over_the_kits_own():
+    program = recorded_from(
+        organization(
+            environment={
+                "observability": {"cloudwatch": True},
+                "addons": {
+                    "amazon-sagemaker-hyperpod-training-operator": {},
+                    "cert-manager": "v1.18.2-eksbuild.2",
+                    "coredns": {"configurationValues": {"replicaCount": 3, "tolerations": [{"key": "system"}]}},
+                    "amazon-cloudwatch-observability": {"configurationValues": {"containerLogs": {"enabled": False}}},
+                },
+            }
+        )
+    )
+    addons = program.named("eks/addon:Addon")
+    assert program.waits(addons["amazon-sagemaker-hyperpod-training-operator"], addons["cert-manager"])
+    assert addons["cert-manager"].inputs["addonVersion"] == "v1.18.2-eksbuild.2"
+    values = {name: json.loads(each.inputs.get("configurationValues") or "{}") for name, each in addons.items()}
+    assert values["coredns"] == {"replicaCount": 3, "tolerations": [{"key": "system"}]}
+    assert set(values["amazon-cloudwatch-observability"]) == {"agent", "containerLogs"}
+    assert values["vpc-cni"] == {}
 
 
 def test_a_closed_network_has_endpoints_and_no_way_to_the_internet():

@@ -53,7 +53,8 @@ class AddOn:
     """An EKS add-on.
 
     default is the kit's pin; None where no version is documented, so EKS's own default is taken. minimum is the oldest
-    version that HyperPod or the kit works with. needs_nodes: it stays DEGRADED until a node is there.
+    version that HyperPod or the kit works with. needs_nodes: it stays DEGRADED until a node is there. requires: add-ons
+    that must be there before it.
     """
 
     name: str
@@ -61,6 +62,7 @@ class AddOn:
     minimum: str | None
     needs_nodes: bool
     versions: tuple[AddOnVersion, ...]
+    requires: tuple[str, ...]
     source: Source
 
 
@@ -120,6 +122,7 @@ def addons() -> tuple[AddOn, ...]:
             default=row["default"],
             minimum=row["minimum"],
             needs_nodes=row["needsNodes"],
+            requires=tuple(row.get("requires", ())),
             versions=tuple(AddOnVersion(each["version"], each["kueue"]) for each in row["versions"]),
             source=Source(**data["sources"][row["source"]]),
         )

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
+from hpkit.catalog import AddOn
 from hpkit.catalog import addons as known_addons
 from hpkit.components.base import Component, Site, document
 from hpkit.components.eks import Eks
+from hpkit.plan.addon_values import merged
 from hpkit.plan.iam import managed_policy, pod_trust
 from hpkit.plan.kueue import TASK_GOVERNANCE
 from hpkit.plan.model import AddonPlan, Plan
@@ -62,16 +65,21 @@ class Addons(Component):
         needing_nodes: bool,
         after: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions,
-        values: Mapping[str, pulumi.Input[str]] | None = None,
+        values: Mapping[str, pulumi.Input[Mapping[str, Any]]] | None = None,
         roles: Mapping[str, PodRole] | None = None,
     ) -> None:
         super().__init__(name, opts=opts)
         self._plan, self._site, self._eks = plan, site, eks
         self._values = values or {}
         self._roles = {**_ROLES, **(roles or {})}
-        need_nodes = {addon.name for addon in known_addons() if addon.needs_nodes}
-        wanted = [addon for addon in plan.addons if (addon.name in need_nodes) == needing_nodes]
-        self.installed = {addon.name: self._install(addon, after) for addon in wanted}
+        known = {addon.name: addon for addon in known_addons()}
+        need_nodes = {addon.name for addon in known.values() if addon.needs_nodes}
+        wanted = {addon.name: addon for addon in plan.addons if (addon.name in need_nodes) == needing_nodes}
+        first = {name: [each for each in _requires(known, name) if each in wanted] for name in sorted(wanted)}
+        installed: dict[str, aws.eks.Addon] = {}
+        for each in TopologicalSorter(first).static_order():
+            installed[each] = self._install(wanted[each], [*after, *(installed[name] for name in first[each])])
+        self.installed = installed
         self.register_outputs({"addons": sorted(self.installed)})
 
     @property
@@ -87,10 +95,18 @@ class Addons(Component):
             addon_name=addon.name,
             addon_version=addon.version,
             cluster_name=self._eks.name,
-            configuration_values=self._values.get(addon.name),
+            configuration_values=self._configuration(addon),
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="OVERWRITE",
             opts=self.child(after=[*after, *identity]),
+        )
+
+    def _configuration(self, addon: AddonPlan) -> pulumi.Output[str] | None:
+        kits = self._values.get(addon.name)
+        if kits is None and not addon.configuration:
+            return None
+        return pulumi.Output.from_input(kits or {}).apply(
+            lambda known: json.dumps(merged(known, addon.configuration), sort_keys=True)
         )
 
     def _pod_identity(self, addon: str, wanted: PodRole) -> aws.eks.PodIdentityAssociation:
@@ -123,6 +139,5 @@ class Addons(Component):
         )
 
 
-def as_values(values: Mapping[str, Any]) -> str:
-    """Return an add-on's configuration as the text that EKS takes."""
-    return json.dumps(values, sort_keys=True)
+def _requires(known: Mapping[str, AddOn], name: str) -> tuple[str, ...]:
+    return known[name].requires if name in known else ()

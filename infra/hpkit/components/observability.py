@@ -11,7 +11,9 @@ import pulumi_aws as aws
 
 from hpkit.components.addons import PodRole
 from hpkit.components.base import Component, Site, document
+from hpkit.config.addons import MetricsProvider
 from hpkit.config.organization import Observability as Spec
+from hpkit.plan.addon_values import cloudwatch_values, hyperpod_values
 from hpkit.plan.alerts import alert_rules
 from hpkit.plan.iam import grafana_policy, metrics_policy, service_trust
 from hpkit.plan.model import Plan
@@ -31,22 +33,22 @@ class Observability(Component):
 
     workspace: aws.amp.Workspace | None = None
     grafana: aws.grafana.Workspace | None = None
-    values: Mapping[str, pulumi.Input[str]]
+    values: Mapping[str, pulumi.Input[Mapping[str, Any]]]
     roles: Mapping[str, PodRole]
 
     def __init__(self, name: str, plan: Plan, spec: Spec, site: Site, *, opts: pulumi.ResourceOptions) -> None:
         super().__init__(name, opts=opts)
         self._plan, self._site = plan, site
-        values: dict[str, pulumi.Input[str]] = {}
+        values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
         roles: dict[str, PodRole] = {}
         if spec.cloudwatch:
-            values[_CLOUDWATCH] = json.dumps(_cloudwatch_values(), sort_keys=True)
+            values[_CLOUDWATCH] = cloudwatch_values()
         if spec.prometheus:
             self.workspace = self._prometheus()
         if spec.grafana:
             self.grafana = self._grafana()
         if self.workspace is not None:
-            values[_HYPERPOD] = self._hyperpod_values(self.workspace)
+            values[_HYPERPOD] = self._hyperpod_values(self.workspace, spec.metrics_provider)
             roles[_HYPERPOD] = PodRole(
                 "hyperpod-observability",
                 "hyperpod-observability-operator-otel-collector",
@@ -96,28 +98,11 @@ class Observability(Component):
             opts=self.child(),
         )
 
-    def _hyperpod_values(self, workspace: aws.amp.Workspace) -> pulumi.Output[str]:
+    def _hyperpod_values(self, workspace: aws.amp.Workspace, metrics: MetricsProvider) -> pulumi.Output[dict[str, Any]]:
         known: dict[str, pulumi.Input[Any]] = {
             "endpoint": workspace.prometheus_endpoint,
             "workspace_arn": workspace.arn,
             "grafana_name": self.grafana.name if self.grafana else None,
             "grafana_arn": self.grafana.arn if self.grafana else None,
         }
-        return pulumi.Output.all(**known).apply(_hyperpod_text)
-
-
-def _cloudwatch_values() -> dict[str, Any]:
-    """Container Insights with Kueue's metrics (Amazon CloudWatch user guide; add-on v2.4.0 or newer)."""
-    kubernetes = {"enhanced_container_insights": True, "kueue_container_insights": True}
-    return {"agent": {"config": {"logs": {"metrics_collected": {"kubernetes": kubernetes}}}}}
-
-
-def _hyperpod_text(known: Mapping[str, Any]) -> str:
-    values: dict[str, Any] = {
-        "ampWorkspace": {"prometheusEndpoint": known["endpoint"], "arn": known["workspace_arn"]},
-        # Off unless asked for: what teams wait for and borrow is what this platform is about.
-        "metricsProvider": {"taskGovernanceMetrics": {"level": "BASIC"}, "scalingMetrics": {"level": "BASIC"}},
-    }
-    if known["grafana_arn"] is not None:
-        values["amgWorkspace"] = {"workspaceName": known["grafana_name"], "arn": known["grafana_arn"]}
-    return json.dumps(values, sort_keys=True)
+        return pulumi.Output.all(**known).apply(lambda now: hyperpod_values(metrics, **now))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -126,7 +126,7 @@ def _node_addons(
     opts: pulumi.ResourceOptions,
 ) -> Addons:
     roles: dict[str, PodRole] = {}
-    values: dict[str, pulumi.Input[str]] = {}
+    values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
     if plan.spec.observability is not None:
         observed = Observability("observability", plan, plan.spec.observability, site, opts=opts)
         roles.update(observed.roles)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from hpkit.config.addons import Addon, MetricsProvider
 from hpkit.config.autoscaling import Autoscaling
 from hpkit.config.base import Model, Name
 from hpkit.config.cluster import Cluster
@@ -21,6 +22,9 @@ class Observability(Model):
     cloudwatch: bool = Field(default=False, description="CloudWatch add-on with Kueue metrics.")
     prometheus: bool = Field(default=False, description="Amazon Managed Service for Prometheus.")
     grafana: bool = Field(default=False, description="Amazon Managed Grafana on top of Prometheus.")
+    metrics_provider: MetricsProvider = Field(
+        default=MetricsProvider(), description="What the HyperPod observability add-on collects for Prometheus."
+    )
 
 
 class Waiver(Model):
@@ -45,7 +49,9 @@ class Environment(Model):
     autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter; absent = off.")
     governance: Governance | None = Field(default=None, description="Task governance; absent = off.")
     observability: Observability | None = Field(default=None, description="Metrics; absent = off.")
-    addons: dict[str, str] = Field(default={}, description="EKS add-on → version, over the kit's default pins.")
+    addons: dict[str, Addon] = Field(
+        default={}, description="EKS add-on → version, over the kit's default pins, or a map with its configuration."
+    )
     protect: bool = Field(default=False, description="Deletion protection for cluster, EKS, VPC, buckets.")
     allow_replace: tuple[Literal["cluster", "eks", "vpc"], ...] = Field(
         default=(), description="What a change may replace; without it such a preview fails."

@@ -19,6 +19,9 @@ def json_schema() -> dict[str, Any]:
         for name, field in model.model_fields.items():
             # Beside a $ref pydantic leaves the field's own description out.
             properties[field.alias or name]["description"] = field.description
+    for model in _models():
+        if hasattr(model, "shorthand"):
+            schema["$defs"][model.__name__] = {"anyOf": [{"type": "string"}, schema["$defs"][model.__name__]]}
     # Top-level keys that begin with x- hold anchors, and are not read.
     schema["patternProperties"] = {"^x-": {}}
     dialect = "https://json-schema.org/draft/2020-12/schema"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from hpkit.catalog import InstanceType, addons, find_instance_type
+from hpkit.config.addons import Addon
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.governance import AllocationRow, Governance, SharedPool, Team
@@ -179,7 +180,10 @@ def _addons(spec: Environment) -> tuple[AddonPlan, ...]:
     if spec.storage is not None and spec.storage.lustre is not None:
         wanted.add("aws-fsx-csi-driver")
     pins = {addon.name: addon.default for addon in addons()}
-    return tuple(AddonPlan(name, spec.addons.get(name) or pins.get(name)) for name in sorted(wanted))
+    named = {name: spec.addons.get(name, Addon()) for name in sorted(wanted)}
+    return tuple(
+        AddonPlan(name, each.version or pins.get(name), each.configuration_values) for name, each in named.items()
+    )
 
 
 def _capacity(groups: tuple[GroupPlan, ...], pools: tuple[NodePoolPlan, ...]) -> dict[str, TypeCapacity]:

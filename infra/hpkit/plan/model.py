@@ -4,8 +4,9 @@ A part that a person wrote is held as the config object it is (`spec`); beside i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup
@@ -152,10 +153,14 @@ class NodePoolPlan:
 
 @dataclass(frozen=True, slots=True)
 class AddonPlan:
-    """An EKS add-on with the version to install; None lets EKS choose, because none is pinned."""
+    """An EKS add-on with the version to install; None lets EKS choose, because none is pinned.
+
+    configuration: what the file says of its configurationValues, over what the kit sets itself.
+    """
 
     name: str
     version: str | None
+    configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

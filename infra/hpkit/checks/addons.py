@@ -1,0 +1,68 @@
+"""ADD: EKS add-ons, their versions, what they need, what they are told."""
+
+import re
+from collections.abc import Iterator
+
+from hpkit.catalog import addons
+from hpkit.checks.registry import Context, Issue, Rule, listing
+
+__all__ = ["RULES"]
+
+_GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
+_GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
+# Add-ons whose configuration schema has no property at all.
+_WITHOUT_VALUES = ("amazon-sagemaker-hyperpod-taskgovernance",)
+_NUMBERS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+
+
+def _old_versions(context: Context) -> Iterator[Issue]:
+    oldest = {addon.name: addon.minimum for addon in addons()}
+    for name, addon in context.spec.addons.items():
+        minimum = oldest.get(name)
+        if addon.version is None or minimum is None:
+            continue
+        version, least = _NUMBERS.match(addon.version), _NUMBERS.match(minimum)
+        if version and least and _ordered(version) < _ordered(least):
+            yield Issue(
+                (*context.path, "addons", name),
+                f"{name} {addon.version} is older than {minimum}, the oldest that HyperPod works with",
+                f"Write {minimum} or newer, or leave the version out.",
+            )
+
+
+def _ordered(version: re.Match[str]) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.groups())
+
+
+def _requirements(context: Context) -> Iterator[Issue]:
+    # A cluster that is there may have them of its own; preflight looks.
+    if context.spec.eks.existing is not None:
+        return
+    there = {addon.name for addon in context.plan.addons}
+    requires = {addon.name: addon.requires for addon in addons()}
+    for name in context.spec.addons:
+        absent = [each for each in requires.get(name, ()) if each not in there]
+        if absent:
+            missing = ", ".join(f"{each}: {{}}" for each in absent)
+            yield Issue(
+                (*context.path, "addons", name),
+                f"{name} needs {listing(absent)}, which this environment does not have",
+                f"Add to addons: {missing}.",
+            )
+
+
+def _values(context: Context) -> Iterator[Issue]:
+    for name, addon in context.spec.addons.items():
+        if name in _WITHOUT_VALUES and addon.configuration_values:
+            yield Issue(
+                (*context.path, "addons", name, "configurationValues"),
+                f"{name} takes no configuration, and is given {listing(sorted(addon.configuration_values))}",
+                "Remove configurationValues; clusterPolicy and governance say what it does.",
+            )
+
+
+RULES = (
+    Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
+    Rule("ADD002", "error", "The add-ons that an add-on needs are there.", _GUIDE, _requirements),
+    Rule("ADD003", "error", "Only an add-on that can be configured is.", _GOVERNANCE, _values),
+)

@@ -1,0 +1,63 @@
+"""EKS add-ons: versions, and how they are configured."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from hpkit.config.base import Model
+
+__all__ = ["Addon", "Metrics", "MetricsProvider"]
+
+
+def _json(value: Any) -> Any:
+    """Return a value of a document as JSON has it."""
+    if isinstance(value, dict):
+        return {str(key): _json(each) for key, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_json(each) for each in value]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise PydanticCustomError("not_json", "not a value that JSON has")
+
+
+class Addon(Model):
+    """An EKS add-on. Text instead of a map is its version."""
+
+    # The key that text alone stands for.
+    shorthand: ClassVar[str] = "version"
+
+    version: str | None = Field(
+        default=None, min_length=1, description="Its version; absent: the kit's pin, else EKS's default."
+    )
+    configuration_values: Annotated[dict[str, Any], BeforeValidator(_json)] = Field(
+        default={},
+        description="What `aws eks describe-addon-configuration` lists for that version; laid over what the kit sets.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_version(cls, value: Any) -> Any:
+        if isinstance(value, float):
+            raise PydanticCustomError("version_float", "a version without quotes is a number")
+        return {"version": value} if isinstance(value, str) else value
+
+
+class Metrics(Model):
+    """Metrics of one kind."""
+
+    level: Literal["BASIC", "ADVANCED", "DISABLED"] = Field(description="How much is collected.")
+    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between two readings.")
+
+
+class MetricsProvider(Model):
+    """What the HyperPod observability add-on collects; absent kinds stay as the add-on has them."""
+
+    training_metrics: Metrics | None = Field(default=None, description="Training jobs.")
+    inference_metrics: Metrics | None = Field(default=None, description="Inference endpoints.")
+    task_governance_metrics: Metrics = Field(default=Metrics(level="BASIC"), description="Queues, quotas, borrowing.")
+    scaling_metrics: Metrics = Field(default=Metrics(level="BASIC"), description="KEDA and Karpenter.")
+    custom_metrics: Metrics | None = Field(default=None, description="Your own endpoints.")
+    node_metrics: Metrics | None = Field(default=None, description="Nodes.")
+    accelerated_compute_metrics: Metrics | None = Field(default=None, description="GPUs and Trainium.")
+    network_metrics: Metrics | None = Field(default=None, description="EFA.")

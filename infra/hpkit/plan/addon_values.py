@@ -1,0 +1,44 @@
+"""What EKS add-ons are told: the kit's own values, and the user's over them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hpkit.config.addons import MetricsProvider
+
+__all__ = ["cloudwatch_values", "hyperpod_values", "merged"]
+
+
+def cloudwatch_values() -> dict[str, Any]:
+    """Return Container Insights with Kueue's metrics (Amazon CloudWatch user guide; add-on v2.4.0 or newer)."""
+    kubernetes = {"enhanced_container_insights": True, "kueue_container_insights": True}
+    return {"agent": {"config": {"logs": {"metrics_collected": {"kubernetes": kubernetes}}}}}
+
+
+def hyperpod_values(
+    metrics: MetricsProvider,
+    *,
+    endpoint: str,
+    workspace_arn: str,
+    grafana_name: str | None,
+    grafana_arn: str | None,
+) -> dict[str, Any]:
+    """Return the configuration of the HyperPod observability add-on (SageMaker developer guide)."""
+    values: dict[str, Any] = {
+        "ampWorkspace": {"prometheusEndpoint": endpoint, "arn": workspace_arn},
+        "metricsProvider": metrics.model_dump(by_alias=True, exclude_none=True),
+    }
+    if grafana_arn is not None:
+        values["amgWorkspace"] = {"workspaceName": grafana_name, "arn": grafana_arn}
+    return values
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return base with over laid on it, map by map; what is no map is replaced whole."""
+    result = dict(base)
+    for key, value in over.items():
+        before = result.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            result[key] = merged(before, value)
+        else:
+            result[key] = value
+    return result
