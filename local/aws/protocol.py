@@ -27,7 +27,7 @@ _CREDENTIAL = re.compile(r"Credential=([^/]*)/\d{8}/([^/]+)/([^/]+)/aws4_request
 
 @dataclass(frozen=True)
 class Call:
-    """One request, as far as every service is alike."""
+    """One request, as far as every service is alike; `invocation` is the same when an SDK sends it again."""
 
     service: str
     region: str
@@ -37,6 +37,7 @@ class Call:
     query: dict[str, list[str]]
     body: bytes
     access_key: str
+    invocation: str
 
     @property
     def changes_state(self) -> bool:
@@ -63,11 +64,12 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
     raw = environ.get("RAW_URI") or environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/")
     path = raw.split("?", 1)[0]
     key, region, service = _signer(environ, query, default_region)
+    invocation = environ.get("HTTP_AMZ_SDK_INVOCATION_ID", "")
     target = environ.get("HTTP_X_AMZ_TARGET", "")
     if service is None:
         service = "sagemaker" if target.startswith("SageMaker.") else "s3"
     if service not in _known_services():
-        return Call(service, region, "Unknown", "json", path, query, body, key)
+        return Call(service, region, "Unknown", "json", path, query, body, key, invocation)
     model = service_model(service)
     protocol = str(model.metadata["protocol"])
     if protocol == "json":
@@ -81,7 +83,7 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
         operation = _route(service, environ["REQUEST_METHOD"], path, query)
         if operation in _COPIES and "HTTP_X_AMZ_COPY_SOURCE" not in environ:
             operation = _COPIES[operation]
-    return Call(service, region, operation, protocol, path, query, body, key)
+    return Call(service, region, operation, protocol, path, query, body, key, invocation)
 
 
 def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region: str) -> tuple[str, str, str | None]:

@@ -160,6 +160,8 @@ class Endpoint:
             raise ServiceError("InternalFailure", f"{type(error).__name__}: {error}", status=500) from None
 
     def _answer(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
+        if call.changes_state and (before := self.world.answered(call.invocation)) is not None:
+            return before
         self._inject(call)
         service = _MOTO_NAMES.get(call.service, call.service)
         if api.is_own(call):
@@ -168,13 +170,17 @@ class Endpoint:
                 self.world.touched("own")
             try:
                 ctx = self.world.context(call.region, access_key=call.access_key)
-                return render(call, api.invoke(ctx, call), request_id=request_id)
+                reply = render(call, api.invoke(ctx, call), request_id=request_id)
+                if call.changes_state:
+                    self.world.remember(call.invocation, reply)
+                return reply
             finally:
                 self.world.save()
         if service not in SERVICES:
             raise unsupported(call.service, call.operation)
         reply = self.world.moto.call(environ, service=call.service, operation=call.operation)
         if call.changes_state:
+            self.world.remember(call.invocation, reply)
             self.world.save(service)
         return reply
 

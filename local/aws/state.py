@@ -1,7 +1,7 @@
 """The state file: an SQLite database, so that every write is atomic and only what changed is written.
 
-Key `own` is JSON (what this package keeps); keys `moto:<service>` are pickles of moto's backends. Open
-only files that this program wrote: a pickle can carry code.
+Key `own` is JSON (what this package keeps); keys `moto:<service>` are pickles of moto's backends. Answers are kept
+beside them, each with the change that it tells of. Open only files that this program wrote: a pickle can carry code.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from local.aws.errors import EndpointError
 __all__ = ["StateFile"]
 
 FORMAT = 1
+# More than there can be requests under way when the process is killed.
+_ANSWERS = 1000
 
 
 class StateFile:
@@ -48,16 +50,24 @@ class StateFile:
                 f"{self.path} has state format {found}, this program writes {FORMAT}; delete it or give another path"
             )
         self._database.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
+        self._database.execute("CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
         self._database.execute(f"PRAGMA user_version={FORMAT}")
 
     def read(self) -> dict[str, bytes]:
         """Everything that was written."""
         return dict(self._database.execute("SELECT name, value FROM blobs").fetchall())
 
-    def write(self, blobs: dict[str, bytes]) -> None:
-        """Write these blobs in one transaction."""
+    def answer(self, name: str) -> bytes | None:
+        """Return what was answered to a request, if that was not long ago."""
+        found = self._database.execute("SELECT value FROM answers WHERE name = ?", (name,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def write(self, blobs: dict[str, bytes], answers: dict[str, bytes]) -> None:
+        """Write these blobs and answers in one transaction."""
         self._database.execute("BEGIN")
         self._database.executemany("REPLACE INTO blobs (name, value) VALUES (?, ?)", list(blobs.items()))
+        self._database.executemany("REPLACE INTO answers (name, value) VALUES (?, ?)", list(answers.items()))
+        self._database.execute("DELETE FROM answers WHERE rowid <= (SELECT MAX(rowid) FROM answers) - ?", (_ANSWERS,))
         self._database.execute("COMMIT")
 
     def close(self) -> None:

@@ -8,12 +8,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from local.aws.clock import Clock, WallClock
 from local.aws.effects import EffectError, Effects, NoEffects, NotYet
-from local.aws.errors import EndpointError
+from local.aws.errors import EndpointError, Reply
 from local.aws.faults import Faults
 from local.aws.lifecycle import MACHINES, run_action
 from local.aws.motohost import ACCOUNT_ID, SERVICES, MotoHost
@@ -50,6 +51,7 @@ class World:
         self._data: Record = self._load()
         self._data["boots"] += 1
         self._touched = {"own"}
+        self._answers: dict[str, bytes] = {}
         # A restart must not draw the ids of the run before it.
         seed = None if settings.seed is None else f"{settings.seed}:{self._data['boots']}"
         self.rng = random.Random(seed)  # noqa: S311 - ids and dice, no secrets
@@ -148,14 +150,29 @@ class World:
 
     def save(self, *changed: str) -> None:
         """Write what changed: this package's records, and moto's backends of the services named."""
-        names = self._touched.union(changed)
+        names, answers = self._touched.union(changed), dict(self._answers)
         self._touched.clear()
-        if self._file is None or not names:
+        self._answers.clear()
+        if self._file is None or not names | answers.keys():
             return
         blobs = {f"moto:{service}": self.moto.snapshot(service) for service in names if service in SERVICES}
         if "own" in names:
             blobs["own"] = json.dumps(self._data).encode()
-        self._file.write(blobs)
+        self._file.write(blobs, answers)
+
+    def answered(self, invocation: str) -> Reply | None:
+        """Return what was answered to this request before: its sender did not hear it, the process being killed."""
+        told = self._file.answer(invocation) if self._file is not None and invocation else None
+        if told is None:
+            return None
+        head, _, body = told.partition(b"\n")
+        return Reply(body=body, **json.loads(head))
+
+    def remember(self, invocation: str, reply: Reply) -> None:
+        """Keep an answer, with the changes of the next save."""
+        if invocation and reply.status < HTTPStatus.MULTIPLE_CHOICES:
+            head = {"status": reply.status, "headers": dict(reply.headers)}
+            self._answers[invocation] = json.dumps(head).encode() + b"\n" + reply.body
 
     def close(self) -> None:
         """Write all and let go."""

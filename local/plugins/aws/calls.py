@@ -12,7 +12,7 @@ from typing import Any, Final
 import boto3
 from botocore import xform_name
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, EndpointConnectionError
 
 from local.plugins.aws.config import Settings
 from provider.errors import PluginError, refused
@@ -23,6 +23,9 @@ __all__ = ["Account", "Calls", "Clients"]
 _TRIES = 8
 _FIRST, _MOST = 0.1, 3.0
 _PATIENCE_SECONDS = 60.0
+_AWAY: Final = (ConnectionClosedError, EndpointConnectionError)
+_AWAY_TRIES = 36  # a minute: an endpoint that ended is up again by then
+_AWAY_MOST = 2.0
 _GONE: Final = re.compile(
     r"NotFound$|^NoSuch|^ResourceNotFound|NotFoundException$|NotFoundError$|^404$|^InvalidVpcEndpoint(Id)?NotFound"
 )
@@ -46,8 +49,9 @@ class Account:
 class Clients:
     """The clients of one configuration."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, cancelled: threading.Event) -> None:
         self.settings = settings
+        self._cancelled = cancelled
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], Any] = {}
         # Explicit, so that nothing here ever reads a person's own credentials.
@@ -63,7 +67,7 @@ class Clients:
         try:
             answer = self._client("sts").assume_role(RoleArn=role, RoleSessionName="pulumi")["Credentials"]
         except (ClientError, BotoCoreError) as error:
-            raise refused("AssumeRole", error) from None
+            raise _failed("AssumeRole", error) from None
         return boto3.Session(
             aws_access_key_id=answer["AccessKeyId"],
             aws_secret_access_key=answer["SecretAccessKey"],
@@ -72,7 +76,7 @@ class Clients:
         )
 
     def _client(self, service: str, region: str | None = None) -> Any:
-        return self._session.client(
+        client = self._session.client(
             service,
             region_name=region,
             endpoint_url=self.settings.endpoints.get(service, self.settings.endpoint),
@@ -82,6 +86,16 @@ class Clients:
                 max_pool_connections=64,
             ),
         )
+        client.meta.events.register_first("needs-retry", self._outlast)
+        return client
+
+    def _outlast(self, attempts: int, caught_exception: Exception | None, **_: Any) -> float | None:
+        """Wait out an endpoint that is away: repeated within one call of botocore, a request is known as the same."""
+        if not isinstance(caught_exception, _AWAY):
+            return None
+        cancelled = self._cancelled.wait(min(_FIRST * 2 ** (attempts - 1), _AWAY_MOST))
+        # False, because None would leave it to botocore's own retries.
+        return False if cancelled or attempts >= _AWAY_TRIES else 0.0
 
     def get(self, service: str, region: str) -> Any:
         """Return a client; making one is not safe in several threads at once."""
@@ -101,7 +115,7 @@ class Clients:
         try:
             answer = self.get("sts", self.settings.region).get_caller_identity()
         except (ClientError, BotoCoreError) as error:
-            raise refused("GetCallerIdentity", error) from None
+            raise _failed("GetCallerIdentity", error) from None
         account = str(answer["Account"])
         allowed, forbidden = self.settings.allowed_accounts, self.settings.forbidden_accounts
         if allowed and account not in allowed:
@@ -125,7 +139,7 @@ class Calls:
         try:
             return self._patiently(operation, params)
         except (ClientError, BotoCoreError) as error:
-            raise refused(operation, error) from None
+            raise _failed(operation, error) from None
 
     def find(self, operation: str, /, **params: Any) -> Any | None:
         """Call; None when the thing is not there."""
@@ -134,7 +148,7 @@ class Calls:
         except (ClientError, BotoCoreError) as error:
             if isinstance(error, ClientError) and _GONE.search(error.response["Error"]["Code"]):
                 return None
-            raise refused(operation, error) from None
+            raise _failed(operation, error) from None
 
     @property
     def account(self) -> str:
@@ -150,7 +164,7 @@ class Calls:
                 yield from page.get(member, [])
         except (ClientError, BotoCoreError) as error:
             if not (isinstance(error, ClientError) and _GONE.search(error.response["Error"]["Code"])):
-                raise refused(operation, error) from None
+                raise _failed(operation, error) from None
 
     def _client(self, operation: str) -> Any:
         if operation not in self._allowed:
@@ -171,6 +185,16 @@ class Calls:
             self.task.pause(delay)
             waited += delay
         raise AssertionError  # pragma: no cover - delays never end
+
+
+def _failed(operation: str, error: ClientError | BotoCoreError) -> PluginError:
+    """Turn what botocore raised into one readable sentence."""
+    if isinstance(error, _AWAY):
+        return PluginError(
+            f"{operation}: the endpoint of the local cloud does not answer ({error}). "
+            "What to do: `hpkit local status`, `hpkit local start`, then run again."
+        )
+    return refused(operation, error)
 
 
 def _passing(operation: str, error: ClientError) -> bool:

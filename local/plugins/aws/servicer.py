@@ -48,7 +48,7 @@ class AwsServicer(PluginServicer):
         """The clients of the configuration; an engine that sent none means the environment's."""
         with self._making:
             if self._made is None:
-                self._made = Clients(settings_from({}, os.environ))
+                self._made = Clients(settings_from({}, os.environ), self.cancelled)
             return self._made
 
     @property
@@ -98,7 +98,7 @@ class AwsServicer(PluginServicer):
         """Take the settings, and make sure of the account if they name one."""
         config = {key.rpartition(":")[2]: value for key, value in request.variables.items()}
         config.update(from_struct(request.args))
-        self._made = Clients(settings_from(config, os.environ))
+        self._made = Clients(settings_from(config, os.environ), self.cancelled)
         if self._made.settings.allowed_accounts or self._made.settings.forbidden_accounts:
             self._made.whoami()
         return provider_pb2.ConfigureResponse(supportsPreview=True)

@@ -97,6 +97,54 @@ def test_everything_survives_kill_9(tmp_path: Path) -> None:
         assert process.wait(timeout=10) == 0
 
 
+@contextmanager
+def _repeating(aws: Any, invocation: str) -> Iterator[None]:
+    """Send what is called as one request that is repeated: SDKs tell so by the id of the invocation."""
+
+    def name(params: dict[str, Any], **_: Any) -> None:
+        params["context"]["retries"] = {"invocation-id": invocation}
+
+    aws.meta.events.register("before-call", name)
+    yield
+    aws.meta.events.unregister("before-call", name)
+
+
+def test_a_call_whose_answer_was_lost_by_kill_9_is_carried_out_once(tmp_path: Path) -> None:
+    state = str(tmp_path / "state.db")
+    trust = {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+
+    def made(url: str) -> dict[str, str]:
+        ec2, iam, eks = (_client(url, name) for name in ("ec2", "iam", "eks"))
+        with _repeating(ec2, "1"):
+            vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16")["Vpc"]["VpcId"]
+        subnets = [each["SubnetId"] for each in ec2.describe_subnets()["Subnets"]][:2]
+        with _repeating(iam, "2"):
+            role = iam.create_role(RoleName="eks", AssumeRolePolicyDocument=policy)["Role"]
+        with _repeating(eks, "3"):
+            network = {"subnetIds": subnets}
+            kube = eks.create_cluster(name="kube", roleArn=role["Arn"], resourcesVpcConfig=network)["cluster"]
+        return {"vpc": vpc, "role": role["RoleId"], "kube": kube["createdAt"].isoformat()}
+
+    with _process("--state-file", state, "--latency-factor", "0") as (process, url):
+        first = made(url)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    with _process("--state-file", state, "--latency-factor", "0") as (process, url):
+        assert made(url) == first
+        ec2 = _client(url, "ec2")
+        assert len(ec2.describe_vpcs(Filters=[{"Name": "cidr", "Values": ["10.77.0.0/16"]}])["Vpcs"]) == 1
+        assert ec2.create_vpc(CidrBlock="10.77.0.0/16")["Vpc"]["VpcId"] != first["vpc"], "a new call is a new call"
+
+
+def test_only_answers_of_late_are_kept(tmp_path: Path) -> None:
+    file = StateFile(tmp_path / "state.db")
+    for number in range(1100):
+        file.write({}, {f"id-{number}": b"said"})
+    assert [file.answer(f"id-{number}") for number in (0, 99, 100, 1099)] == [None, None, b"said", b"said"]
+    file.close()
+
+
 def test_transitions_fall_due_while_the_endpoint_is_down(tmp_path: Path, refused: Any) -> None:
     state, clock = tmp_path / "state.db", ManualClock()
     with running_endpoint(state_file=state, latency_factor=1.0, clock=clock) as endpoint:
@@ -173,7 +221,7 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_serves_one_endpoint_at_a_time(tmp_path: Path) -> None:
     first = StateFile(tmp_path / "state.db")
-    first.write({"own": b"{}"})
+    first.write({"own": b"{}"}, {})
     with pytest.raises(EndpointError, match=r"state\.db cannot be opened \(database is locked\); stop the endpoint"):
         StateFile(tmp_path / "state.db")
     first.close()

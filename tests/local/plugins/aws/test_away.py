@@ -1,0 +1,66 @@
+"""An endpoint that is away for a moment is waited for; one that stays away is said to be."""
+
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from local.aws.server import Endpoint
+from local.aws.world import Settings, World
+from local.plugins.aws.calls import Calls, Clients
+from local.plugins.aws.config import settings_from
+from provider.errors import PluginError
+from provider.task import Task
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture
+def cancelled():
+    return threading.Event()
+
+
+@pytest.fixture
+def call(port, cancelled):
+    environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "us-west-2"}
+    clients = Clients(settings_from({}, environment), cancelled)
+    task = Task("urn", 60.0, cancelled)
+    return Calls(clients, task, service="ec2", region="us-west-2", allowed=frozenset({"DescribeVpcs"}), owner="a test")
+
+
+def test_all_calls_wait_for_an_endpoint_that_is_being_started(call, port):
+    started = []
+
+    def begin():
+        endpoint = Endpoint(World(Settings()), port=port)
+        endpoint.start()
+        started.append(endpoint)
+
+    late = threading.Timer(4.0, begin)
+    late.start()
+    try:
+        # So many that botocore's own allowance for retries, which they share, would not do.
+        with ThreadPoolExecutor(40) as threads:
+            assert all(threads.map(lambda _: call("DescribeVpcs")["Vpcs"], range(40)))
+    finally:
+        late.join()
+        started[0].stop()
+
+
+def test_a_run_that_is_cancelled_waits_no_longer_and_says_what_is_wrong(call, cancelled):
+    stop = threading.Timer(1.0, cancelled.set)
+    stop.start()
+    before = time.monotonic()
+    with pytest.raises(PluginError, match=r"DescribeVpcs: the endpoint .* does not answer .* `hpkit local start`"):
+        call("DescribeVpcs")
+    assert 0.9 < time.monotonic() - before < 5, "neither at once nor for the whole minute"
+    stop.join()
