@@ -23,7 +23,8 @@ from provider.task import Task
 __all__ = ["Api", "Settings", "settings_from"]
 
 _CONNECTIONS = 64
-_UNSURE_TRIES = 6
+_UNSURE_TRIES = 12  # for 40 seconds or so
+_HASTY_TRIES = 6  # for 2
 _FIRST, _MOST = 0.1, 15.0
 # What is safe to send again when nobody knows whether it arrived.
 _REPEATABLE = ("describe_", "list_", "delete_", "add_tags")
@@ -96,7 +97,7 @@ class Api:
     def raw(self, task: Task, operation: str, /, **params: Any) -> Any:
         """Call once, throttles waited out; any other failure comes as botocore raised it."""
         delays = task.delays(_FIRST, _MOST)
-        unsure = 0
+        unsure, most = 0, _HASTY_TRIES if task.hasty else _UNSURE_TRIES
         while True:
             with self._lock:
                 self.calls[operation] += 1
@@ -106,7 +107,7 @@ class Api:
                 kind = classify(error)
                 if kind == "unsure" and operation.startswith(_REPEATABLE):
                     unsure += 1
-                    kind = "throttle" if unsure < _UNSURE_TRIES else kind
+                    kind = "throttle" if unsure < most else kind
                 if kind != "throttle":
                     raise
             task.pause(next(delays))

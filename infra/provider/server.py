@@ -59,7 +59,7 @@ class HyperpodServicer(PluginServicer):
 
     def _task(self, request: Any, handler: Handler) -> Task:
         seconds = getattr(request, "timeout", 0.0) or handler.seconds
-        return Task(request.urn, seconds, self.cancelled, self.log)
+        return Task(request.urn, seconds, self.cancelled, self.log, hasty=getattr(request, "preview", False))
 
     @readable
     def GetSchema(self, request: Any, context: Any) -> Any:

@@ -22,12 +22,13 @@ def silent(severity: str, message: str, ephemeral: bool, urn: str) -> None:
 
 @dataclass
 class Task:
-    """What every step of an operation needs to know."""
+    """What every step of an operation needs to know; if `hasty`, no answer is better than a late one."""
 
     urn: str
     seconds: float
     cancel: threading.Event
     log: Log = silent
+    hasty: bool = False
     started: float = field(default_factory=time.monotonic)
     doing: str = "working"
     changed: float = field(default_factory=time.monotonic)

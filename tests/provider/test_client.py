@@ -1,10 +1,18 @@
-"""Where the plugin's settings come from, and whose credentials it uses."""
+"""Where the plugin's settings come from, whose credentials it uses, and how long it waits for an answer."""
 
 import json
+import socket
+import threading
+import time
 
 import pytest
 
-from provider.client import settings_from
+from local.aws.server import Endpoint
+from local.aws.world import Settings as Local
+from local.aws.world import World
+from provider.client import Api, Settings, settings_from
+from provider.errors import RefusedError
+from provider.task import Task
 from tests.provider.harness import in_process
 
 ROLE = "arn:aws:iam::123456789012:role/deployer"
@@ -39,3 +47,37 @@ def test_every_call_is_made_as_the_role_to_assume(world, monkeypatch):
         api = engine.servicer.cloud.api
         key = api._client()._request_signer._credentials.access_key
     assert key != "testing", "the keys are those that STS handed out"
+
+
+@pytest.fixture
+def away(monkeypatch):
+    """Return a port on which nobody answers yet."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_a_change_outlasts_a_connection_that_is_lost_for_a_while(away):
+    started = []
+
+    def begin():
+        started.append(Endpoint(World(Local()), port=away))
+        started[0].start()
+
+    late = threading.Timer(4.0, begin)
+    late.start()
+    try:
+        api = Api(Settings("us-west-2", f"http://127.0.0.1:{away}"))
+        assert api.call(Task("urn", 60.0, threading.Event()), "list_clusters")["ClusterSummaries"] == []
+    finally:
+        late.join()
+        started[0].stop()
+
+
+def test_a_preview_does_not_wait_long_for_an_answer(away):
+    api, before = Api(Settings("us-west-2", f"http://127.0.0.1:{away}")), time.monotonic()
+    with pytest.raises(RefusedError, match=r"ListClusters could not be sent .* What to do: check hyperpod:region"):
+        api.call(Task("urn", 60.0, threading.Event(), hasty=True), "list_clusters")
+    assert time.monotonic() - before < 4
