@@ -42,8 +42,3 @@ def test_every_make_target_that_the_readme_names_exists():
         named & {"install", "test", "lint", "types", "unit", "generate", "bench", "lock", "up", "down", "pages"}
         <= targets
     )
-
-
-def test_links_of_the_readme_lead_somewhere():
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8")):
-        assert (ROOT / target).exists(), target

@@ -242,9 +242,20 @@ def _number_of_groups(context: Context) -> Iterator[Issue]:
 
 def _chart_is_pinned(context: Context) -> Iterator[Issue]:
     wanted = context.spec.cluster.dependencies
-    if wanted is not None and wanted.is_in_repository and wanted.sha256 is None:
+    if wanted is None:
+        return
+    path: Path = (*context.path, "cluster", "dependencies", "chart")
+    if not wanted.is_in_repository:
+        beside = ", and the sha256 beside it is not looked at" if wanted.sha256 else ""
         yield Issue(
-            (*context.path, "cluster", "dependencies", "chart"),
+            path,
+            f"{wanted.chart} comes from a registry, where a version can be published anew{beside}",
+            f"Run `helm pull {wanted.chart} --version {wanted.version}`, keep the .tgz in the repository, and name it "
+            "with its sha256.",
+        )
+    elif wanted.sha256 is None:
+        yield Issue(
+            path,
             f"the chart {wanted.chart} has no sha256, so any change of it would go to the cluster unseen",
             f"Add sha256: what `hpkit chart-hash {wanted.chart}` prints.",
         )
@@ -261,7 +272,8 @@ RULES = (
     Rule("CLU007", "error", "minInstanceCount is at most instanceCount.", _API, _counts),
     Rule("CLU008", "error", "A drain policy goes with DrainFirst, DrainFirst with a batch size.", _API, _patching),
     Rule("CLU009", "warning", "A cluster has at most 20 groups.", _GUIDE, _number_of_groups),
-    Rule("CLU010", "warning", "A dependencies chart in the repository has a sha256.", _CONTRACT, _chart_is_pinned),
+    Rule("CLU010", "warning", "The dependencies chart is in the repository, with a sha256.", _CONTRACT,
+         _chart_is_pinned),
     Rule("CLU011", "error", "A dependencies chart in the repository is there.", _CONTRACT, waivable=False),
     Rule("CLU012", "error", "A dependencies chart in the repository has the hash that the file names.", _CONTRACT,
          waivable=False),

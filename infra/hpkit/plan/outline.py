@@ -107,8 +107,14 @@ def _eks(plan: Plan) -> Iterator[Outline]:
         kept = f"control-plane logs, {eks.log_retention_days} days"
         yield Outline("cloudwatch.LogGroup", f"/aws/eks/{plan.stack}/cluster", kept)
         yield Outline("eks.Cluster", plan.stack, f"Kubernetes {eks.version}, {reach}")
-    for principal in eks.administrators:
-        yield Outline("eks.AccessEntry", principal, "administrator")
+    teams: dict[str, list[str]] = {principal: [] for principal in eks.administrators}
+    for team in plan.teams:
+        for member in team.members:
+            teams.setdefault(member, []).append(team.name)
+    for principal, names in sorted(teams.items(), key=lambda each: (each[0] not in eks.administrators, each[0])):
+        parts = ["administrator"] if principal in eks.administrators else []
+        parts += [f"data scientist of {', '.join(names)}"] if names else []
+        yield Outline("eks.AccessEntry", principal, "; ".join(parts))
     for addon in plan.addons:
         yield Outline("eks.Addon", addon.name, addon.version or "EKS's default version")
 
@@ -173,8 +179,6 @@ def _governance(plan: Plan) -> Iterator[Outline]:
 def _team_parts(team: TeamPlan) -> Iterator[Outline]:
     for row in team.rows:
         yield Outline("", row.instance_type, _row_detail(row))
-    for member in team.members:
-        yield Outline("eks.AccessEntry", member, team.namespace)
 
 
 def _team_detail(team: TeamPlan) -> str:

@@ -1,0 +1,46 @@
+"""Links of the pages lead somewhere, and what the page of Karpenter shows is accepted."""
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.builders import findings
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_of_a_page_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.fixture
+def autoscale():
+    return yaml.safe_load((ROOT / "stacks" / "autoscale.yaml").read_text(encoding="utf-8"))
+
+
+def snippets():
+    text = (ROOT / "docs" / "autoscaling.md").read_text(encoding="utf-8")
+    return [yaml.safe_load(textwrap.dedent(each)) for each in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+
+
+def test_the_section_that_the_page_of_karpenter_shows_is_accepted(autoscale):
+    section, _ = snippets()
+    autoscale["environments"]["dev"] |= section
+    assert findings(autoscale) == []
+
+
+def test_the_warm_pool_that_the_page_of_karpenter_shows_is_accepted(autoscale):
+    _, pools = snippets()
+    autoscale["environments"]["dev"]["autoscaling"]["nodePools"] = pools
+    assert findings(autoscale) == []
