@@ -1,5 +1,7 @@
 """The program: read the stack's organization, check it whole, and only then register what it comes to."""
 
+import atexit
+import gc
 import os
 
 import click
@@ -36,5 +38,9 @@ def text(finding: Finding) -> str:
     return f"{place}: {finding.rule} {finding.path}: {finding.message}. {finding.fix}"
 
 
+# A run lives for seconds and gives nothing back: looking for garbage, and once more at the end, would cost as much
+# as importing what it is looked for in.
+gc.disable()
+atexit.register(gc.freeze)
 for name, value in build(gate(pulumi.get_stack())).items():
     pulumi.export(name, value)
