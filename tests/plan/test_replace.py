@@ -72,16 +72,16 @@ def test_what_changes_in_place_is_in_no_identity(path, value):
 
 
 @pytest.mark.parametrize(
-    "existing",
+    ("existing", "replaced"),
     [
-        {**EXISTING, "vpcId": "vpc-0123456789abcdef9"},
-        {**EXISTING, "subnets": {**EXISTING["subnets"], "us-west-2b": "subnet-0123456789abcdef9"}},
-        {**EXISTING, "securityGroupIds": ["sg-0123456789abcdef9"]},
+        ({**EXISTING, "vpcId": "vpc-0123456789abcdef9"}, {"vpc", "eks", "cluster"}),
+        ({**EXISTING, "subnets": {**EXISTING["subnets"], "us-west-2b": "subnet-0123456789abcdef9"}}, {"cluster"}),
+        ({**EXISTING, "securityGroupIds": ["sg-0123456789abcdef9"]}, {"cluster"}),
     ],
 )
-def test_an_existing_network_is_its_vpc_subnets_and_groups(existing):
+def test_the_cluster_keeps_its_subnets_and_groups_in_an_existing_network(existing, replaced):
     base = changed(BASE, ("network", {"existing": EXISTING}))
-    assert others(base, changed(BASE, ("network", {"existing": existing}))) == {"vpc", "eks", "cluster"}
+    assert others(base, changed(BASE, ("network", {"existing": existing}))) == replaced
 
 
 def test_a_zone_added_to_an_existing_network_replaces_nothing():

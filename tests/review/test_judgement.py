@@ -167,3 +167,29 @@ def test_a_pool_without_a_limit_is_named_beside_the_cost():
     free = autoscaled(8, 5)
     free["environments"]["dev"]["autoscaling"]["nodePools"][0]["limits"] = {}
     assert "no limit: NodePool pool" in list(unknown_lines(reviewed(free, free)))
+
+
+def governed(version):
+    return of({"addons": {"amazon-sagemaker-hyperpod-taskgovernance": version}})
+
+
+def test_task_governance_cannot_pass_the_migration_of_its_cohorts():
+    found = cautions(governed("v1.3.2-eksbuild.1"), governed("v1.6.0-eksbuild.1"))["addon-migration"]
+    assert found.verdict == "blocked"
+    assert "v1.3.2-eksbuild.1 → v1.6.0-eksbuild.1" in found.message
+    for one, two in (("v1.5.0-eksbuild.1", "v1.6.0-eksbuild.1"), ("v1.3.1-eksbuild.1", "v1.4.0-eksbuild.1")):
+        assert "addon-migration" not in cautions(governed(one), governed(two))
+
+
+def test_a_zone_joins_an_existing_network_without_replacing_anything():
+    two = {**EXISTING, "subnets": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"}}
+    three = {**two, "subnets": {**two["subnets"], "us-west-2c": "subnet-0123456789abcdef2"}}
+    assert cautions(of({"network": {"existing": two}}), of({"network": {"existing": three}})) == {}
+
+
+def test_a_group_cannot_follow_when_the_subnet_of_its_zone_is_another():
+    two = {**EXISTING, "subnets": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"}}
+    named = {**two, "controlPlaneSubnets": list(two["subnets"].values())}
+    moved = {**named, "subnets": {**two["subnets"], "us-west-2a": "subnet-0123456789abcdef9"}}
+    found = cautions(of({"network": {"existing": named}}), of({"network": {"existing": moved}}))
+    assert set(found) == {"refused"}

@@ -30,7 +30,7 @@ def guards_of(plan: Plan) -> tuple[Guard, ...]:
     vpc = _vpc(plan)
     existing = plan.spec.eks.existing
     eks = {**vpc, "eks": existing.name if existing else plan.stack}
-    cluster = {**eks, "cluster.name": plan.spec.cluster.name}
+    cluster = {**eks, **_vpc_config(plan), "cluster.name": plan.spec.cluster.name}
     return (
         _guard(plan, "vpc", f"the VPC of {plan.stack}", vpc, None),
         _guard(plan, "eks", f"the EKS cluster of {plan.stack}", eks, None if existing else plan.spec.eks.version),
@@ -42,9 +42,18 @@ def _vpc(plan: Plan) -> dict[str, str]:
     existing = plan.spec.network.existing
     if existing is None:
         return {"network": f"vpcCidr {plan.spec.network.vpc_cidr}"}
-    subnets = ", ".join(control_plane_subnets(existing))
-    groups = ", ".join(sorted(existing.security_group_ids))
-    return {"network": f"existing {existing.vpc_id} (controlPlaneSubnets {subnets}; securityGroupIds {groups})"}
+    return {"network": f"existing {existing.vpc_id}"}
+
+
+def _vpc_config(plan: Plan) -> dict[str, str]:
+    """Return what of an existing network the HyperPod cluster keeps for good; EKS takes another in place."""
+    existing = plan.spec.network.existing
+    if existing is None:
+        return {}
+    return {
+        "controlPlaneSubnets": ", ".join(control_plane_subnets(existing)),
+        "securityGroupIds": ", ".join(sorted(existing.security_group_ids)),
+    }
 
 
 def _guard(plan: Plan, key: str, subject: str, identity: Mapping[str, str], version: str | None) -> Guard:

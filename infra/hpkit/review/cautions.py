@@ -2,13 +2,15 @@
 
 Sources: UpdateCluster of the SageMaker API (a cluster's name, VpcConfig and orchestrator, a group's type, zone and
 capacity type cannot change); aws.ec2.Vpc and aws.ec2.Subnet (ranges replace); EKS user guide, cluster versions
-(one minor version at a time, never back).
+(one minor version at a time, never back); SageMaker developer guide, upgrading task governance.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hpkit.checks.registry import amount, listing
+from hpkit.plan.addresses import control_plane_subnets
 from hpkit.plan.diff import PlanDiff
+from hpkit.plan.kueue import TASK_GOVERNANCE
 from hpkit.plan.model import Plan
 from hpkit.review.model import Caution, Verdict
 from hpkit.review.sharing import sharing_cautions
@@ -16,6 +18,9 @@ from hpkit.review.words import arrow, count, maximum, plural
 
 __all__ = ["cautions_of"]
 
+# Versions of the task-governance add-on by how they keep cohorts (developer guide, troubleshooting its upgrade).
+_STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
+_READS_OLD_COHORTS = (*_STORES_OLD_COHORTS, "v1.4.")
 _STATE = {"cluster": "its nodes and what runs on them", "eks": "everything in it", "vpc": "everything in it"}
 
 
@@ -30,6 +35,7 @@ def cautions_of(diff: PlanDiff) -> tuple[Caution, ...]:
         # What is made anew is not changed, so the service has nothing to refuse.
         found += [] if "cluster" in replaced else _refusals(before, after)
         found += [] if "eks" in replaced else _versions(before, after)
+        found += [] if "eks" in replaced else _addons(before, after)
         found += _access(before, after)
         found += [*_capacity(diff), *sharing_cautions(diff)]
     return tuple(sorted(found, key=lambda caution: caution.verdict != "blocked"))
@@ -76,12 +82,8 @@ def _subnets(before: Plan, after: Plan) -> list[str]:
     existing = [plan.spec.network.existing for plan in (before, after)]
     if existing[0] is None or existing[1] is None:
         return []
-    old, new = (network.subnets for network in existing if network is not None)
-    found = [
-        f"subnet of {zone} {old.get(zone, 'none')} → {new.get(zone, 'none')}"
-        for zone in sorted(old.keys() | new.keys())
-        if old.get(zone) != new.get(zone)
-    ]
+    subnets = [", ".join(control_plane_subnets(network)) for network in existing if network is not None]
+    found = [f"controlPlaneSubnets {subnets[0]} → {subnets[1]}"] if subnets[0] != subnets[1] else []
     groups = [", ".join(sorted(network.security_group_ids)) for network in existing if network is not None]
     if groups[0] != groups[1]:
         found.append(f"security groups {groups[0]} → {groups[1]}")
@@ -130,8 +132,8 @@ def _refusals(before: Plan, after: Plan) -> Iterator[Caution]:
 
 def _moved_subnets(before: Plan, after: Plan) -> Iterator[Caution]:
     """Yield groups that stand in a subnet which the change replaces: their OverrideVpcConfig cannot follow."""
-    old, new = ({zone.availability_zone: zone.node_cidr for zone in plan.network.zones} for plan in (before, after))
-    moved = {zone for zone, cidr in old.items() if cidr is not None and cidr != new.get(zone)}
+    old, new = _node_subnets(before), _node_subnets(after)
+    moved = {zone for zone, subnet in old.items() if subnet != new.get(zone)}
     staying = {group.spec.name for group in after.groups}
     for group in before.groups:
         lost = sorted(moved & set(group.zones))
@@ -144,6 +146,26 @@ def _moved_subnets(before: Plan, after: Plan) -> Iterator[Caution]:
                 f"the subnet of instance group {group.spec.name} is replaced ({change}): a group that exists cannot "
                 "change its subnets; move its nodes to a group with a new name first",
             )
+
+
+def _node_subnets(plan: Plan) -> Mapping[str, str]:
+    """Return what the nodes' subnet of each zone is: its id in an existing network, else its range."""
+    existing = plan.spec.network.existing
+    if existing is not None:
+        return existing.subnets
+    return {zone.availability_zone: zone.node_cidr for zone in plan.network.zones if zone.node_cidr is not None}
+
+
+def _addons(before: Plan, after: Plan) -> Iterator[Caution]:
+    old, new = ({addon.name: addon.version for addon in plan.addons}.get(TASK_GOVERNANCE) for plan in (before, after))
+    if old and new and old.startswith(_STORES_OLD_COHORTS) and not new.startswith(_READS_OLD_COHORTS):
+        yield Caution(
+            "addon-migration",
+            "blocked",
+            TASK_GOVERNANCE,
+            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1; migrate them first "
+            "(developer guide, upgrading task governance), then write the new version",
+        )
 
 
 def _versions(before: Plan, after: Plan) -> Iterator[Caution]:
