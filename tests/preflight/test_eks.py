@@ -3,7 +3,15 @@
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.preflight.calls import KUBERNETES, KUBERNETES_VERSIONS, addon_versions, eks_addon, eks_cluster
+from hpkit.preflight.calls import (
+    CLUSTERS,
+    KUBERNETES,
+    KUBERNETES_VERSIONS,
+    addon_versions,
+    eks_addon,
+    eks_cluster,
+    further_calls,
+)
 from hpkit.preflight.eks import eks_rows
 from hpkit.preflight.model import Answers, Failure
 from tests.builders import organization, typed
@@ -61,6 +69,21 @@ def test_an_add_on_without_a_pin_shows_the_default_that_eks_takes():
     versions = [{"addonVersion": "v2"}, {"addonVersion": "v1", "compatibilities": fits}]
     given = {addon_versions(plan).key: {"addons": [{"addonName": "vpc-cni", "addonVersions": versions}]}}
     assert rows_of(plan, given)["add-on vpc-cni"].found == "v1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [({"addon": {"addonVersion": "v1.18.2-eksbuild.2"}}, "ok"), (ABSENT, "unknown"), (DENIED, "unknown")],
+)
+def test_an_existing_cluster_is_asked_for_what_an_add_on_needs(answer, status):
+    operator = {"amazon-sagemaker-hyperpod-training-operator": {}}
+    plan = plan_of(eks={"version": "1.33", "existing": {"name": "kube"}}, addons=operator)
+    found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.33"}}
+    given = {eks_cluster(plan).key: found, eks_addon(plan, "cert-manager").key: answer}
+    asked = {call.key for call in further_calls(plan, Answers({CLUSTERS.key: {"ClusterSummaries": []}, **given}))}
+    assert eks_addon(plan, "cert-manager").key in asked
+    what = "cert-manager on kube, which amazon-sagemaker-hyperpod-training-operator needs"
+    assert rows_of(plan, given)[what].status == status
 
 
 def kueue(addon, inside):

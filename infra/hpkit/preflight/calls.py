@@ -5,13 +5,15 @@ All of them only read.
 
 from typing import Any, Final
 
+from hpkit.catalog import addons
 from hpkit.plan.model import Plan
 from hpkit.preflight.model import Answers, Call, Failure
 
 __all__ = [
     "ADDRESSES", "CALLER", "CLUSTERS", "GATEWAYS", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS", "SERVICE_ROLE",
     "VPCS", "ZONES", "addon_versions", "applied_quotas", "cluster", "default_quotas", "eks_addon", "eks_cluster",
-    "eks_name", "first_calls", "further_calls", "offerings", "role", "role_arns", "security_groups", "subnets", "tags",
+    "eks_name", "first_calls", "further_calls", "needed_addons", "offerings", "role", "role_arns",
+    "security_groups", "subnets", "tags",
 ]  # fmt: skip
 
 CALLER: Final = Call("sts", "GetCallerIdentity")
@@ -129,7 +131,15 @@ def further_calls(plan: Plan, answers: Answers) -> tuple[Call, ...]:
     found: Any = answers.of(eks_cluster(plan))
     if plan.spec.eks.existing is not None and not isinstance(found, Failure):
         calls += [eks_addon(plan, addon.name) for addon in plan.addons]
+        calls += [eks_addon(plan, needed) for _, needed in needed_addons(plan)]
     return _once(calls)
+
+
+def needed_addons(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return add-on and the add-on it needs, where that is not the plan's own: an existing cluster must have it."""
+    own = {addon.name for addon in plan.addons}
+    requires = {addon.name: addon.requires for addon in addons()}
+    return tuple((name, each) for name in sorted(own) for each in requires.get(name, ()) if each not in own)
 
 
 def _once(calls: list[Call]) -> tuple[Call, ...]:

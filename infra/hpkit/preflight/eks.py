@@ -13,6 +13,7 @@ from hpkit.preflight.calls import (
     eks_addon,
     eks_cluster,
     eks_name,
+    needed_addons,
 )
 from hpkit.preflight.model import Answers, Failure, Row, missing, ok, unanswered, unknown
 from hpkit.preflight.usage import owned
@@ -123,6 +124,8 @@ def _existing(plan: Plan, answers: Answers) -> Iterator[Row]:
     yield _same_vpc(plan, what, found.get("resourcesVpcConfig", {}).get("vpcId", "none"))
     for addon in plan.addons:
         yield from _in_the_way(plan, answers, addon)
+    for name, needed in needed_addons(plan):
+        yield _there(plan, answers, name, needed)
     if plan.policy is not None:
         yield _kueue(plan, answers)
 
@@ -160,6 +163,18 @@ def _same_vpc(plan: Plan, what: str, vpc: str) -> Row:
         fix = f"Write network.existing.vpcId: {vpc} with subnets of it"
         return missing(_AREA, what, found=vpc, needed=wanted, fix=fix)
     return ok(_AREA, what, found=vpc, needed=wanted)
+
+
+def _there(plan: Plan, answers: Answers, name: str, needed: str) -> Row:
+    """Return the row of an add-on that another needs, and that an existing cluster must have."""
+    what = f"{needed} on {eks_name(plan)}, which {name} needs"
+    answer = answers.of(eks_addon(plan, needed))
+    if not isinstance(answer, Failure):
+        return ok(_AREA, what, found=answer["addon"].get("addonVersion", "installed"), needed="installed")
+    if not answer.is_absence:
+        return unanswered(_AREA, what, answer, needed="installed")
+    why = "it is not there as an EKS add-on; whether it was installed otherwise cannot be seen here"
+    return unknown(_AREA, what, why=why, fix=f"Add {needed}: {{}} to `addons`, unless it is there", needed="installed")
 
 
 def _in_the_way(plan: Plan, answers: Answers, addon: AddonPlan) -> Iterator[Row]:
