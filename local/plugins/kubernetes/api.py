@@ -19,8 +19,9 @@ from provider.task import Task
 __all__ = ["Api", "ApiError", "Kind"]
 
 _SECONDS = 30
-_PATIENCE_SECONDS = 30.0  # a part of the local cloud that ended is up again by then
+_PATIENCE_SECONDS = 60.0  # a part of the local cloud that ended is up again by then
 _FIRST, _MOST = 0.1, 2.0
+_DENIALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _APPLY, _JSON = "application/apply-patch+yaml", "application/json"
 
 
@@ -119,16 +120,16 @@ class Api:
         """Call; what passes by itself is waited out for a while, whatever the call: all of them may be repeated."""
         delays = task.delays(_FIRST, _MOST)
         started = task.left
-        renewed = False
+        sure = False
         while True:
             try:
                 return self._once(method, path, document, query)
             except ApiError as error:
-                if error.code == HTTPStatus.UNAUTHORIZED and self._access.token is not None and not renewed:
-                    self._access.token.forget()
-                    renewed = True
-                    continue
-                if not _passes(error) or started - task.left > _PATIENCE_SECONDS:
+                if error.code in _DENIALS and not sure:
+                    sure = self._is_meant(error.code)
+                elif not _passes(error):
+                    raise
+                if started - task.left > _PATIENCE_SECONDS:
                     raise
                 task.progress(f"the API server is busy: {error.message}")
             except HTTPError as error:
@@ -145,6 +146,24 @@ class Api:
                     "check certificate-authority-data in kubernetes:kubeconfig."
                 ) from None
             task.pause(next(delays))
+
+    def _is_meant(self, denial: int) -> bool:
+        """Say whether a denial would be repeated: who decides may be away, or not ready."""
+        if denial == HTTPStatus.FORBIDDEN:
+            # Until it is ready, it knows nobody's rights.
+            return self._ready()
+        token = self._access.token
+        if token is None:
+            return True
+        token.forget()
+        return token.can_be_reviewed()
+
+    def _ready(self) -> bool:
+        try:
+            self._once("GET", "/readyz", None, {})
+        except (ApiError, HTTPError):
+            return False
+        return True
 
     def _once(
         self, method: str, path: str, document: Mapping[str, Any] | None, query: Mapping[str, str]

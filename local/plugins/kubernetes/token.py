@@ -2,6 +2,8 @@
 
 import argparse
 import base64
+import os
+import socket
 import threading
 import time
 from collections.abc import Mapping
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session
@@ -20,6 +23,7 @@ __all__ = ["EksToken", "eks_token"]
 # As in the AWS CLI: the URL is good for 60 s by its parameters; EKS accepts the token for 15 minutes, the CLI says 14.
 _URL_SECONDS = 60
 _TOKEN_SECONDS = 13 * 60
+_CONNECT_SECONDS = 2
 _HEADER = "x-k8s-aws-id"
 
 
@@ -45,6 +49,17 @@ class EksToken:
     def forget(self) -> None:
         """Make a new one at the next use: this one was refused."""
         self._until = 0.0
+
+    def can_be_reviewed(self) -> bool:
+        """Say whether the endpoint of the local cloud is there: the API server asks it who a token stands for."""
+        url = urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
+        if not url.hostname:
+            return True
+        try:
+            socket.create_connection((url.hostname, url.port or 80), timeout=_CONNECT_SECONDS).close()
+        except OSError:
+            return False
+        return True
 
     def _make(self) -> str:
         try:
