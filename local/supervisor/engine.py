@@ -6,6 +6,7 @@ Pulumi writes a stack's salt into its settings file; here it gets a copy of that
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -39,10 +40,16 @@ class Stack:
         self.environment = {**os.environ, **self._variables(environment(instance))}
 
     def run(self, verb: str, *extra: str) -> int:
-        """Run one of VERBS without questions, output as it comes; return Pulumi's exit code."""
+        """Run one of VERBS without questions, output as it comes; return Pulumi's exit code.
+
+        Ctrl-C lets Pulumi end what it has under way, a second one does not; ToolError then.
+        """
         self._prepare()
         command = ["pulumi", verb, *_WITHOUT_QUESTIONS.get(verb, ()), *self._which(), "--non-interactive", *extra]
-        return subprocess.run(command, cwd=self._root, env=self.environment, check=False).returncode  # noqa: S603
+        code, interrupted = _run(command, self._root, self.environment)
+        if code != 0 and interrupted:
+            raise ToolError(f"{verb} was interrupted. What it made is kept: run it again, it goes on from there")
+        return code
 
     def read(self, *arguments: str) -> str:
         """Run a Pulumi command that only reads, and return what it says."""
@@ -126,6 +133,32 @@ def _stand_together(pulumi: Path, language_host: Path) -> None:
         if not beside.exists():
             beside.unlink(missing_ok=True)
             beside.symlink_to(file)
+
+
+def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, bool]:
+    """Run a command that hears of interruptions from here alone; return its exit code, and whether there was one.
+
+    A terminal would interrupt its plugins too, and what they make at that moment would be lost.
+    """
+    interrupted = False
+    process: subprocess.Popen[bytes] | None = None
+
+    def pass_on(number: int, frame: object) -> None:
+        del number, frame
+        nonlocal interrupted
+        interrupted = True
+        if process is not None:
+            process.send_signal(signal.SIGINT)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True)  # noqa: S603
+        if interrupted:
+            process.send_signal(signal.SIGINT)
+        return process.wait(), interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _runs(pid: int) -> bool:

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from hpkit.errors import ToolError
+
 __all__ = ["COMMANDS"]
 
 _DEFAULT_STACK = "handson-dev"
@@ -36,7 +38,13 @@ def _ready(stack: str, name: str, root: Path | None) -> Any:
     instance = Instance.named(name, root=here)
     get_all(list(TOOLS), say=_to_stderr)
     if control.running(instance) is None:
-        control.start(instance, say=_to_stderr)
+        try:
+            control.start(instance, say=_to_stderr)
+        except KeyboardInterrupt:
+            raise ToolError(
+                "interrupted. The local cloud goes on starting: run it again, or end it with "
+                f"`hpkit local stop --name {name}`"
+            ) from None
     return Stack(instance, stack, root=here)
 
 

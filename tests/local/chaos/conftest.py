@@ -1,0 +1,51 @@
+"""A local cloud of its own for each file, and a mark that all processes of a test inherit."""
+
+import uuid
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.supervisor import control
+from local.supervisor.instance import Instance
+from local.toolchain import TOOLS, get_all
+from tests.local.chaos.harness import MARK
+from tests.program.cloud import Repository
+
+
+@pytest.fixture(scope="module")
+def tools():
+    try:
+        get_all(list(TOOLS), say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def mark():
+    """Mark what is started from here on, so that nothing of it can be overlooked."""
+    value = uuid.uuid4().hex
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(MARK, value)
+        yield value
+
+
+@pytest.fixture(scope="module")
+def make(tools, mark, tmp_path_factory):
+    """Return a function that makes instances by name, in one repository; at the end all are deleted."""
+    root = tmp_path_factory.mktemp("cloud")
+    made = []
+
+    def instance(name, *, latency):
+        made.append(Instance.named(name, root=root))
+        # Long enough for a change to be under way when something is killed.
+        made[-1].write_aws_arguments(["--latency-factor", str(latency)])
+        return made[-1]
+
+    yield instance
+    for each in made:
+        control.reset(each)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    return Repository(tmp_path_factory.mktemp("repository"))

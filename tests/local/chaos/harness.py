@@ -1,0 +1,108 @@
+"""A run of Pulumi that goes on while something is killed, and what has to be true afterwards."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+
+import psutil
+
+from local.supervisor.instance import Instance
+from tests.program.cloud import eventually
+
+__all__ = ["MARK", "Run", "marked", "run_of"]
+
+MARK = "HPKIT_TEST_MARK"
+# Retries go on for a minute or two where what was killed stays away.
+SECONDS = 300
+WAIT = 120
+
+
+@dataclass
+class Run:
+    """Pulumi at work, alone in its session."""
+
+    process: Popen
+    log: Path
+    instance: Instance
+    before: dict[str, int]
+
+    @property
+    def said(self):
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def going_on(self):
+        return self.process.poll() is None
+
+    def reaches(self, operation):
+        """Wait until the run calls an operation; it has to be at work then."""
+        known = self.before.get(operation, 0)
+        eventually(
+            lambda: calls(self.instance).get(operation, 0) > known or not self.going_on,
+            lambda: f"{operation}: {self.said}",
+            WAIT,
+        )
+        assert self.going_on, f"it ended before {operation}: {self.said}"
+
+    def loses(self, part):
+        """Kill -9 a part, and wait until it is back: all are healthy, and it is another process."""
+        before = self.instance.state().parts[part]
+        os.kill(before.pid, signal.SIGKILL)
+        eventually(lambda: self.instance.state().parts[part].restarts > before.restarts, "the death is seen", WAIT)
+        eventually(lambda: self.instance.state().ready, self.instance.state, WAIT)
+        assert self.instance.state().parts[part].pid != before.pid
+        if part == "aws":
+            # It counts from when it was started.
+            self.before = {}
+
+    def ends(self):
+        """Wait for the end; return whether it was a good one. A bad one has to say clearly what happened."""
+        code = self.process.wait(SECONDS)
+        said = self.said
+        assert not re.search(r"Traceback|panic:|goroutine \d|exit status|RPC|rpc error", said), said
+        if code == 0:
+            return True
+        # Each error under the name of its resource, as `type (name):`, in a sentence that says what is to be done.
+        errors = re.findall(r"^ +error: (?!update failed$)(.+(?:\n {4,}.+)*)", said, re.MULTILINE)
+        assert errors, said
+        assert all("What to do: " in each for each in errors), said
+        return False
+
+
+@contextmanager
+def run_of(program, instance, folder):
+    """Start an `up`, which does not outlive the block."""
+    before, log = calls(instance), folder / "up.log"
+    with log.open("wb") as out:
+        process = program.start("up", "--yes", "--skip-preview", log=out)
+    try:
+        yield Run(process, log, instance, before)
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def calls(instance):
+    """Return how often each operation was called since the endpoint was started."""
+    url = f"http://127.0.0.1:{instance.ports()['aws']}/_hpkit/stats"
+    with urllib.request.urlopen(url) as answer:
+        return json.load(answer)["calls"]
+
+
+def marked(mark):
+    """Return the command lines of all processes that carry the mark; it is inherited, so nothing escapes."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(MARK) == mark:
+                found.append(process.cmdline())
+    return found
