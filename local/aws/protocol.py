@@ -72,11 +72,13 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
         return Call(service, region, "Unknown", "json", path, query, body, key, invocation)
     model = service_model(service)
     protocol = str(model.metadata["protocol"])
-    if protocol == "json":
+    if protocol == "json" or target.startswith(f"{model.metadata.get('targetPrefix')}."):
+        protocol = "json"
         operation = target.rpartition(".")[2] or "Unknown"
     elif found := _RPC.fullmatch(path):  # smithy-rpc-v2-cbor, which CloudWatch speaks
         protocol, operation = "json", found[1]
-    elif protocol in ("query", "ec2"):
+    elif protocol in ("query", "ec2") or (body.startswith(b"Action=") and "query" in model.metadata["protocols"]):
+        protocol = "ec2" if protocol == "ec2" else "query"
         form = parse_qs(body.decode("utf-8", "replace"))
         operation = (form.get("Action") or query.get("Action") or ["Unknown"])[0]
     else:
@@ -102,9 +104,24 @@ def _routes(service: str) -> tuple[tuple[str, re.Pattern[str], frozenset[str], s
         http = service_model(service).operation_model(name).http
         path, _, query = http["requestUri"].partition("?")
         pattern = re.sub(r"\\\{(\w+)(\\\+)?\\\}", _segment, re.escape(path))
-        keys = frozenset(part.partition("=")[0] for part in query.split("&") if part)
+        keys = frozenset(part.partition("=")[0] for part in query.split("&") if part) | _required_in_query(
+            service, name
+        )
         rows.append((http["method"], re.compile(pattern + "/?"), keys, name))
     return tuple(sorted(rows, key=lambda row: (-len(row[2]), row[1].pattern.count("(?P<"), -len(row[1].pattern))))
+
+
+def _required_in_query(service: str, operation: str) -> frozenset[str]:
+    """Return what tells DeleteObject from AbortMultipartUpload: the query that an operation cannot do without."""
+    shape = service_model(service).operation_model(operation).input_shape
+    if shape is None:
+        return frozenset()
+    places = {name: member.serialization for name, member in shape.members.items()}
+    return frozenset(
+        str(places[name].get("name", name))
+        for name in shape.required_members
+        if places[name].get("location") == "querystring"
+    )
 
 
 def _segment(found: re.Match[str]) -> str:

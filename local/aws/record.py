@@ -24,8 +24,6 @@ _NAMES = re.compile(
     r"|TagSpecification"
 )
 _LONGEST: Final = 512
-# What the router takes for another operation, told apart by a parameter that it does not look at.
-_DELETES: Final = ("AbortMultipartUpload", "uploadId", "DeleteObject")
 
 
 class Record:
@@ -47,7 +45,7 @@ class Record:
         line = json.dumps(
             {
                 "service": call.service,
-                "operation": _operation(call),
+                "operation": call.operation,
                 "region": call.region,
                 "names": identifiers(call),
             },
@@ -75,11 +73,6 @@ def identifiers(call: Call) -> dict[str, str]:
         for key, value in sorted(_flat(_members(call)))
         if _NAMES.search(key) and len(value) <= _LONGEST and "\n" not in value
     }
-
-
-def _operation(call: Call) -> str:
-    taken_for, parameter, operation = _DELETES
-    return operation if call.operation == taken_for and parameter not in call.query else call.operation
 
 
 def _members(call: Call) -> Mapping[str, Any]:

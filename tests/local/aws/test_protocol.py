@@ -1,0 +1,39 @@
+"""Which operation a request is: by path, by query, by header, as each protocol has it."""
+
+import io
+
+import pytest
+
+from local.aws.protocol import read_call
+
+
+def operation_of(service, method, path, *, query="", target="", body=b""):
+    environ = {
+        "REQUEST_METHOD": method,
+        "RAW_URI": f"{path}?{query}",
+        "QUERY_STRING": query,
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.input": io.BytesIO(body),
+        "HTTP_AUTHORIZATION": f"AWS4-HMAC-SHA256 Credential=local/20260101/us-west-2/{service}/aws4_request",
+        "HTTP_X_AMZ_TARGET": target,
+    }
+    return read_call(environ, default_region="us-west-2").operation
+
+
+@pytest.mark.parametrize(
+    ("service", "method", "path", "more", "operation"),
+    [
+        ("s3", "DELETE", "/acme/a/b", {}, "DeleteObject"),
+        ("s3", "DELETE", "/acme/a/b", {"query": "uploadId=1"}, "AbortMultipartUpload"),
+        ("s3", "GET", "/acme", {"query": "versioning"}, "GetBucketVersioning"),
+        ("eks", "DELETE", "/clusters/acme", {}, "DeleteCluster"),
+        ("eks", "GET", "/clusters/acme/addons", {}, "ListAddons"),
+        ("monitoring", "POST", "/", {"body": b"Action=ListMetrics"}, "ListMetrics"),
+        ("monitoring", "POST", "/", {"target": "GraniteServiceVersion20100801.ListMetrics"}, "ListMetrics"),
+        ("monitoring", "POST", "/service/GraniteServiceVersion20100801/operation/ListMetrics", {}, "ListMetrics"),
+        ("sagemaker", "POST", "/", {"target": "SageMaker.ListClusters"}, "ListClusters"),
+        ("sts", "POST", "/", {"body": b"Action=GetCallerIdentity"}, "GetCallerIdentity"),
+    ],
+)
+def test_a_request_is_the_operation_that_its_protocol_names(service, method, path, more, operation):
+    assert operation_of(service, method, path, **more) == operation
