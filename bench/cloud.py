@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import signal
+import sys
 import tempfile
 import threading
 import time
@@ -13,7 +15,7 @@ from local.supervisor import control
 from local.supervisor.instance import Instance
 from tests.program.cloud import Program
 
-__all__ = ["NAT_SECONDS", "Told", "cloud", "noise", "registered_by", "told_by"]
+__all__ = ["NAT_SECONDS", "Told", "cloud", "noise", "registered_by", "started", "told_by"]
 
 # The endpoint makes a NAT gateway at once. On AWS it is pending for a minute or two.
 NAT_SECONDS = 120.0
@@ -31,6 +33,7 @@ class Told:
 @contextlib.contextmanager
 def cloud(factor: float):
     """Give a fresh instance whose operations take `factor` times what they take on AWS."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # `timeout` ends a bench so: what it started has to go
     with tempfile.TemporaryDirectory(prefix="hpkit-bench-") as folder:
         instance = Instance.named("bench", root=Path(folder))
         nat = ["--fault", f"latency={NAT_SECONDS * factor}@CreateNatGateway"] if factor else []
@@ -40,6 +43,17 @@ def cloud(factor: float):
             yield instance
         finally:
             control.reset(instance)
+
+
+@contextlib.contextmanager
+def started(program: Program, verb: str, *options: str, log):
+    """Give Pulumi running; a bench that is ended itself leaves nothing behind."""
+    child = program.start(verb, *options, log=log)
+    try:
+        yield child
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 def told_by(program: Program, verb: str, *options: str) -> tuple[list[Told], float]:
@@ -92,17 +106,21 @@ def _events(program: Program, verb: str, *options: str) -> tuple[list[tuple[floa
         said: list[tuple[float, str]] = []
         listener = threading.Thread(target=_listen, args=(pipe, said))
         listener.start()
-        with log.open("w", encoding="utf-8") as stream:
-            started = time.monotonic()
-            child = program.start(verb, *options, "--event-log", str(pipe), log=stream)
-            code = child.wait()
-            seconds = time.monotonic() - started
-        with contextlib.suppress(OSError):  # it listens still if the engine never came to write
-            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-        listener.join()
+        began = time.monotonic()
+        try:
+            with (
+                log.open("w", encoding="utf-8") as stream,
+                started(program, verb, *options, "--event-log", str(pipe), log=stream) as child,
+            ):
+                code = child.wait()
+            seconds = time.monotonic() - began
+        finally:
+            with contextlib.suppress(OSError):  # it listens still if the engine never came to write
+                os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+            listener.join()
         if code:
             raise SystemExit(f"pulumi {verb} failed:\n{log.read_text(encoding='utf-8')}")
-    return [(moment - started, json.loads(line)) for moment, line in said], seconds
+    return [(moment - began, json.loads(line)) for moment, line in said], seconds
 
 
 def _listen(pipe: Path, said: list[tuple[float, str]]) -> None:

@@ -20,7 +20,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "infra")]
 
-from bench.cloud import cloud, noise, registered_by  # noqa: E402 - the path comes first
+from bench.cloud import cloud, noise, registered_by, started  # noqa: E402 - the path comes first
 from tests.program.cloud import Program, Repository  # noqa: E402
 
 STACK = "bench-dev"
@@ -102,14 +102,14 @@ def alone(folder: Path, resources) -> None:
 
 def preview(program: Program) -> Figure:
     """Preview once, and watch the memory of what runs."""
+    peaks: dict[str, int] = {}
+    began = time.monotonic()
     with tempfile.TemporaryFile("w+") as log:
-        started = time.monotonic()
-        child = program.start("preview", log=log)
-        peaks: dict[str, int] = {}
-        watcher = threading.Thread(target=_watch, args=(psutil.Process(child.pid), peaks))
-        watcher.start()
-        code = child.wait()
-        seconds = time.monotonic() - started
+        with started(program, "preview", log=log) as child:
+            watcher = threading.Thread(target=_watch, args=(psutil.Process(child.pid), peaks))
+            watcher.start()
+            code = child.wait()
+            seconds = time.monotonic() - began
         watcher.join()
         if code:
             log.seek(0)
