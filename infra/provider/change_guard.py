@@ -32,7 +32,7 @@ class ChangeGuard(Handler):
             raise RefusedError(
                 f"This change would REPLACE {new['subject']}, with everything in it:\n  "
                 + "\n  ".join(lost)
-                + f"\nWhat to do: take the change back, or allow it: {new['remedy']}"
+                + f"\nWhat to do: take the change back, or {new['remedy']}"
             )
         return super().diff(old, new, state)
 

@@ -1,4 +1,4 @@
-"""Guards change exactly when VPC, EKS cluster or HyperPod cluster would be another."""
+"""Guards refuse exactly what would make VPC, EKS cluster, HyperPod cluster or an instance group another."""
 
 import copy
 
@@ -33,9 +33,14 @@ def changed(base, *steps):
 
 
 def others(one, two):
-    """The keys of guards whose identity differs."""
+    """The keys of guards that say no: a setting that is there before and after has another value."""
     before, after = guards(one), guards(two)
-    return {key for key in before if before[key].identity != after[key].identity}
+    return {
+        key
+        for key in before
+        for setting, value in before[key].identity.items()
+        if after[key].identity.get(setting, value) != value
+    }
 
 
 @pytest.mark.parametrize(
@@ -60,7 +65,6 @@ def test_another_identity_replaces_it_and_what_stands_on_it(path, value, replace
         ("cluster.instanceGroups.0.instanceCount", 9),
         ("cluster.instanceGroups.0.name", "renamed"),
         ("network.natGateways", "PerZone"),
-        ("network.zones.0.nodeCidr", "10.9.0.0/16"),
         ("network.endpoints", ["s3", "ecr.api"]),
         ("protect", False),
         ("tags", {"owner": "ml"}),
@@ -69,6 +73,31 @@ def test_another_identity_replaces_it_and_what_stands_on_it(path, value, replace
 )
 def test_what_changes_in_place_is_in_no_identity(path, value):
     assert others(BASE, changed(BASE, (path, value))) == set()
+
+
+ZONE = ("network.zones.0.nodeCidr", "10.9.0.0/16")
+ANYWHERE = {"name": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4}
+ONE_ZONE = [{"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"}]
+TWO_ZONES = [*ONE_ZONE, {"availabilityZone": "us-west-2b", "nodeCidr": "10.2.0.0/16"}]
+
+
+def test_a_group_that_lives_keeps_its_zone_and_its_zones_addresses():
+    assert others(BASE, changed(BASE, ZONE)) == {"groups"}
+    assert others(BASE, changed(BASE, ("cluster.instanceGroups.0.availabilityZone", "us-west-2b"))) == {"groups"}
+    assert others(BASE, changed(BASE, ZONE, ("cluster.instanceGroups", [{**ANYWHERE, "name": "new"}]))) == set()
+
+
+def test_a_zone_comes_and_goes_for_a_group_that_is_in_all_of_them():
+    anywhere = ("cluster.instanceGroups", [ANYWHERE])
+    one, two = (changed(BASE, anywhere, ("network.zones", zones)) for zones in (ONE_ZONE, TWO_ZONES))
+    assert others(one, two) == others(two, one) == set()
+    assert others(two, changed(two, ZONE)) == {"groups"}
+
+
+def test_a_zone_without_groups_may_get_other_addresses():
+    here = ("cluster.instanceGroups", [{**ANYWHERE, "availabilityZone": "us-west-2b"}])
+    base = changed(BASE, here, ("network.zones", TWO_ZONES))
+    assert others(base, changed(base, ZONE)) == set()
 
 
 @pytest.mark.parametrize(
@@ -106,11 +135,17 @@ def test_the_order_in_which_an_existing_network_is_written_is_no_change():
 def test_only_what_is_named_may_be_replaced_and_the_remedy_names_it():
     found = guards(changed(BASE, ("allowReplace", ["eks"])))
     assert {key for key, guard in found.items() if guard.allowed} == {"eks"}
+    assert "new names" in found.pop("groups").remedy
     for key, guard in found.items():
         assert f"allowReplace: [{key}]" in guard.remedy
         assert "environments.dev of stacks/acme.yaml" in guard.remedy
 
 
 def test_the_version_is_guarded_only_of_an_eks_cluster_that_the_kit_makes():
-    assert {key: guard.version for key, guard in guards(BASE).items()} == {"vpc": None, "eks": "1.33", "cluster": None}
+    assert {key: guard.version for key, guard in guards(BASE).items()} == {
+        "vpc": None,
+        "eks": "1.33",
+        "cluster": None,
+        "groups": None,
+    }
     assert guards(changed(BASE, ("eks.existing", {"name": "there"})))["eks"].version is None

@@ -53,7 +53,7 @@ def build(plan: Plan) -> dict[str, Any]:
         )
         for guard in guards_of(plan)
     }
-    network = Network("network", plan, site, guard=[guards["vpc"]], opts=opts)
+    network = Network("network", plan, site, guard=[guards["vpc"], guards["groups"]], opts=opts)
     storage = Storage("storage", plan, site, network=network, opts=opts)
     identity = Identity("identity", plan, site, network=network, storage=storage, opts=opts)
     eks = Eks("eks", plan, site, network=network, identity=identity, guard=[guards["eks"]], opts=opts)
