@@ -25,7 +25,7 @@ ALWAYS = {
     "eks/cluster:Cluster": 1,
     "hyperpod:index:Cluster": 1,
     "hyperpod:index:ClusterSchedulerConfig": 1,
-    "hyperpod:index:ChangeGuard": 3,
+    "hyperpod:index:ChangeGuard": 4,
 }
 
 
@@ -166,6 +166,8 @@ def test_a_node_class_lets_go_of_a_group_before_the_group_goes():
     for each in groups:
         assert each.urn in node_class.after, "deletion goes the other way round: the NodeClass first"
         assert program.waits(each, cluster)
+        right = program.one("iam/rolePolicy:RolePolicy", "karpenter").urn
+        assert right in each.after, "the cluster waits for the role only while autoscaling is on"
         assert each.provider == cluster.provider, "one process knows which groups the cluster has in this run"
     assert not recorded("handson-dev").all("hyperpod:index:AutoscaledGroup")
 

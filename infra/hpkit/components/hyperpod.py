@@ -100,12 +100,14 @@ class HyperPod(Component):
             ),
         )
         alive = pulumi.ResourceOptions(deleted_with=self.cluster)
+        # A cluster goes on naming its role when autoscaling goes: the role must outlive the groups that leave with it.
+        before = [self.cluster, *identity.for_nodes]
         self.autoscaled = {
             group: AutoscaledGroup(
                 f"autoscaled-{group}",
                 cluster_arn=self.cluster.cluster_arn,
                 instance_group_name=group,
-                opts=pulumi.ResourceOptions.merge(self.child(after=[self.cluster]), alive),
+                opts=pulumi.ResourceOptions.merge(self.child(after=before), alive),
             )
             for group in autoscaled
         }

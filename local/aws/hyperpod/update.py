@@ -44,7 +44,9 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     check_references(ctx, merged.values(), _vpc_id(ctx, cluster))
     settings = {member: params[member] for member in CHANGEABLE if member in params}
     mode = params.get("AutoScaling", {}).get("Mode") or (cluster["autoscaling"] or {}).get("Mode")
-    check_autoscaling(ctx, {**cluster["settings"], **settings}, mode)
+    # Nobody assumes the role of an autoscaler that is off; and a cluster cannot let go of it.
+    kept = {} if mode != "Enable" else cluster["settings"]
+    check_autoscaling(ctx, {**kept, **settings}, mode)
     plan = {
         "groups": merged,
         "doomed": doomed,

@@ -177,3 +177,18 @@ def test_tags_of_an_unknown_arn_are_refused(cloud: Any, refused: Callable[..., s
     arn = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"
     message = refused("ValidationException", cloud.sm.list_tags, ResourceArn=arn)
     assert message == f"Could not find resource with ARN: {arn}"
+
+
+def test_a_role_is_looked_at_only_while_the_autoscaler_has_it(slow_cloud: Any, refused: Callable[..., str]) -> None:
+    gone = slow_cloud.role("gone", "hyperpod.sagemaker.amazonaws.com")
+    slow_cloud.make_cluster(ClusterRole=gone, AutoScaling={"Mode": "Enable"})
+    slow_cloud.iam.delete_role(RoleName="gone")
+    message = refused(
+        "ValidationException", slow_cloud.sm.update_cluster, ClusterName="train", NodeRecovery="Automatic"
+    )
+    assert message.startswith("Unable to assume the cluster role")
+    slow_cloud.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Disable"})
+    slow_cloud.advance(600)
+    slow_cloud.sm.update_cluster(ClusterName="train", NodeRecovery="None")
+    slow_cloud.advance(600)
+    assert slow_cloud.describe()["NodeRecovery"] == "None"
