@@ -122,6 +122,7 @@ def test_policies_judge_what_is_registered_not_what_was_meant():
 def test_every_file_of_tests_is_collected():
     helpers = {
         "builders.py",
+        "running.py",
         "cloud.py",
         "conftest.py",
         "drifts.py",

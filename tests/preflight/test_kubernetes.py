@@ -5,30 +5,19 @@ import base64
 import boto3
 import pytest
 
-from hpkit.errors import ToolError
 from hpkit.preflight.kubernetes import ask_kueue
 from hpkit.preflight.model import Failure
 from local.kubernetes.pki import authority
-from local.supervisor import control
-from local.supervisor.instance import Instance
-from local.supervisor.parts import TOOL_NAMES
-from local.toolchain import TOOLS, get_all
 from tests.local.effects.conftest import Aws, Environment
+from tests.running import AT_ONCE, running
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory):
-    try:
-        get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
-    instance = Instance.named("preflight", root=tmp_path_factory.mktemp("cloud"))
-    instance.write_aws_arguments(["--latency-factor", "0"])
-    control.start(instance, say=print)
-    yield instance
-    control.reset(instance)
+    with running("preflight", tmp_path_factory.mktemp("cloud"), *AT_ONCE) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="module")

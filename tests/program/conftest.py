@@ -2,24 +2,14 @@
 
 import pytest
 
-from hpkit.errors import ToolError
-from local.supervisor import control
-from local.supervisor.instance import Instance
-from local.toolchain import TOOLS, get_all
 from tests.program.cloud import Live, Program, Repository
+from tests.running import AT_ONCE, running
 
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory):
-    try:
-        get_all(list(TOOLS), say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
-    instance = Instance.named("program", root=tmp_path_factory.mktemp("cloud"))
-    instance.write_aws_arguments(["--latency-factor", "0"])
-    control.start(instance, say=print)
-    yield instance
-    control.reset(instance)
+    with running("program", tmp_path_factory.mktemp("cloud"), *AT_ONCE, engine=True) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="module")

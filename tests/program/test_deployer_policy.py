@@ -14,9 +14,8 @@ from hpkit.plan.derive import derive
 from hpkit.plan.iam import Place
 from local.aws.record import read_record
 from local.plugins.aws.table import KINDS as STAND_INS
-from local.supervisor import control
-from local.supervisor.instance import Instance
 from tests.program.cloud import ROOT, Program, Repository
+from tests.running import AT_ONCE, running
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -43,13 +42,10 @@ NO_ARN = {"eks:CreateCluster", "kms:CreateKey", "logs:DescribeLogGroups", "aps:C
 def deployed(request, tmp_path_factory):
     """Deploy a stack, change it, look for drift and take it away; return its plans, types and recorded calls."""
     stack, file = request.param, tmp_path_factory.mktemp("record") / "calls.jsonl"
-    instance = Instance.named("recording", root=tmp_path_factory.mktemp("cloud"))
-    instance.write_aws_arguments(["--latency-factor", "0", "--record", str(file)])
-    control.start(instance, say=print)
-    try:
+    with running(
+        "recording", tmp_path_factory.mktemp("cloud"), *AT_ONCE, "--record", str(file), engine=True
+    ) as instance:
         yield _deploy(stack, instance, Repository(tmp_path_factory.mktemp("repository")), file)
-    finally:
-        control.reset(instance)
 
 
 def _deploy(stack, instance, repository, file):

@@ -6,13 +6,9 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from hpkit.errors import ToolError
 from local.kubernetes.api import Api
-from local.supervisor import control
-from local.supervisor.instance import Instance
-from local.supervisor.parts import TOOL_NAMES
-from local.toolchain import TOOLS, get_all
 from tests.local.aws.conftest import GOVERNANCE, Cloud
+from tests.running import AT_ONCE, running
 
 __all__ = ["GOVERNANCE", "eventually"]
 
@@ -97,15 +93,8 @@ def eventually(holds, what, seconds=30):
 
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory):
-    try:
-        get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
-    instance = Instance.named("effects", root=tmp_path_factory.mktemp("cloud"))
-    instance.write_aws_arguments(["--latency-factor", "0"])
-    control.start(instance, say=print)
-    yield instance
-    control.reset(instance)
+    with running("effects", tmp_path_factory.mktemp("cloud"), *AT_ONCE) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="session")

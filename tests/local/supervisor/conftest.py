@@ -5,10 +5,9 @@ import pytest
 from hpkit.errors import ToolError
 from local.kubernetes.api import Api
 from local.kubernetes.pki import Pair
-from local.supervisor import control
-from local.supervisor.instance import Instance
 from local.supervisor.parts import TOOL_NAMES
 from local.toolchain import TOOLS, get_all
+from tests.running import running as started
 
 
 @pytest.fixture(scope="session")
@@ -21,10 +20,8 @@ def tools():
 
 @pytest.fixture(scope="session")
 def running(tools, tmp_path_factory):
-    instance = Instance.named("one", root=tmp_path_factory.mktemp("cloud"))
-    control.start(instance, say=print)
-    yield instance
-    control.reset(instance)
+    with started("one", tmp_path_factory.mktemp("cloud")) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="session")

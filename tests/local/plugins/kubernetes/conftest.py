@@ -5,27 +5,17 @@ from contextlib import ExitStack
 
 import pytest
 
-from hpkit.errors import ToolError
 from local.kubernetes.api import Api
 from local.supervisor import control
-from local.supervisor.instance import Instance
-from local.supervisor.parts import TOOL_NAMES
-from local.toolchain import TOOLS, get_all
 from tests.local.effects.conftest import REGION, Aws, Environment
 from tests.local.plugins.kubernetes.harness import in_process
+from tests.running import AT_ONCE, running
 
 
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory):
-    try:
-        get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
-    instance = Instance.named("plugin", root=tmp_path_factory.mktemp("cloud"))
-    instance.write_aws_arguments(["--latency-factor", "0"])
-    control.start(instance, say=print)
-    yield instance
-    control.reset(instance)
+    with running("plugin", tmp_path_factory.mktemp("cloud"), *AT_ONCE) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,36 @@
+"""A local cloud that runs while a test needs it, and is gone afterwards, however the test ends."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.supervisor import control
+from local.supervisor.instance import Instance
+from local.supervisor.parts import TOOL_NAMES
+from local.toolchain import TOOLS, get_all
+
+__all__ = ["AT_ONCE", "running"]
+
+AT_ONCE = ("--latency-factor", "0")
+
+
+@contextmanager
+def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Iterator[Instance]:
+    """Give an instance whose AWS endpoint has these arguments; engine says whether Pulumi is needed too.
+
+    Skips the test where a tool cannot be had.
+    """
+    try:
+        get_all([tool for tool in TOOLS if engine or tool.name in TOOL_NAMES], say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    instance = Instance.named(name, root=root)
+    instance.write_aws_arguments(list(arguments))
+    try:
+        control.start(instance, say=print)
+        yield instance
+    finally:
+        control.reset(instance)
