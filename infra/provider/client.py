@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 from botocore.session import Session
 
 from provider import VERSION
@@ -92,6 +92,7 @@ class Api:
                         user_agent_extra=f"hyperpod-plugin/{VERSION}",
                     ),
                 )
+                self._made.meta.events.register("before-parse", _require_whole)
             return self._made
 
     def raw(self, task: Task, operation: str, /, **params: Any) -> Any:
@@ -137,6 +138,13 @@ class Api:
             if not answer.get("NextToken"):
                 return
             token = {"NextToken": answer["NextToken"]}
+
+
+def _require_whole(response_dict: Mapping[str, Any], **_: Any) -> None:
+    """Refuse an answer that was cut off: botocore takes one without its body for an empty success."""
+    length, body = response_dict["headers"].get("content-length", "0"), response_dict["body"]
+    if isinstance(body, bytes) and len(body) < int(length):
+        raise ConnectionClosedError(endpoint_url="sagemaker")
 
 
 def _spoken(operation: str) -> str:

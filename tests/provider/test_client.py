@@ -81,3 +81,23 @@ def test_a_preview_does_not_wait_long_for_an_answer(away):
     with pytest.raises(RefusedError, match=r"ListClusters could not be sent .* What to do: check hyperpod:region"):
         api.call(Task("urn", 60.0, threading.Event(), hasty=True), "list_clusters")
     assert time.monotonic() - before < 4
+
+
+def test_an_answer_that_is_cut_off_is_no_answer(away):
+    whole = b'{"ClusterSummaries": [], "NextToken": "more"}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.1\r\nConnection: close\r\n"
+
+    def answer(server):
+        for body in (b"", whole):
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(head + f"Content-Length: {len(whole)}\r\n\r\n".encode() + body)
+
+    with socket.create_server(("127.0.0.1", away)) as server:
+        thread = threading.Thread(target=answer, args=(server,))
+        thread.start()
+        api = Api(Settings("us-west-2", f"http://127.0.0.1:{away}"))
+        assert api.call(Task("urn", 60.0, threading.Event()), "list_clusters")["NextToken"] == "more"
+        thread.join()
+    assert api.calls["list_clusters"] == 2
