@@ -32,6 +32,9 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class _QuietHandler(MotoRequestHandler):
+    # An answer goes out in one piece: a kill between its head and its body would leave half of it.
+    wbufsize = 1 << 20
+
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         _log.debug("%s %s %s", self.requestline, code, size)
 
