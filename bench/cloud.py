@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from local.supervisor import control
 from local.supervisor.instance import Instance
 from tests.program.cloud import Program
@@ -53,7 +55,12 @@ def started(program: Program, verb: str, *options: str, log):
         yield child
     finally:
         if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
+            # Language host and plugins have process groups of their own.
+            whole = [psutil.Process(child.pid), *psutil.Process(child.pid).children(recursive=True)]
+            for process in whole:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            child.wait()
 
 
 def told_by(program: Program, verb: str, *options: str) -> tuple[list[Told], float]:
