@@ -25,3 +25,49 @@ def live(instance):
 @pytest.fixture(scope="module")
 def handson(instance, repository):
     return Program(instance, "handson-dev", root=repository.folder)
+
+
+@pytest.fixture(scope="module")
+def up(handson, repository):
+    """The stack handson-dev, as its file in the repository has it."""
+    repository.write("handson", repository.read("handson"))
+    handson.up()
+    yield handson
+    repository.write("handson", repository.read("handson"))
+    handson.destroy()
+
+
+class Edit:
+    """A change of the file of handson, and the way back."""
+
+    def __init__(self, program, repository, live):
+        self._program, self._repository, self._live = program, repository, live
+        self._before, self.pending = live.settled(), False
+
+    def __call__(self, change):
+        """Write the file as `change` leaves the organization and its environment, both given to it."""
+        data = self._repository.read("handson")
+        change(data, data["environments"]["dev"])
+        self._repository.write("handson", data)
+        self.pending = True
+
+    def undo(self):
+        """Put the file back."""
+        self._repository.write("handson", self._repository.read("handson"))
+        self.pending = False
+
+    def back(self, expected=None):
+        """Put the file back and run; what is live must be as it was. Look first at what a preview says, if told."""
+        self.undo()
+        if expected is not None:
+            assert self._program.preview() == expected
+        self._program.up()
+        assert self._live.settled() == self._before
+
+
+@pytest.fixture
+def edit(up, repository, live):
+    edit = Edit(up, repository, live)
+    yield edit
+    if edit.pending:
+        edit.back()

@@ -1,103 +1,217 @@
-"""A live platform is edited: only what an edit is about changes, and teams keep to themselves."""
+"""A live platform is edited: only what an edit is about changes, and taking it back leaves no trace."""
 
-import copy
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
-from kubernetes import client
-from kubernetes.client.rest import ApiException
+
+from tests.program.cloud import KUEUE, RBAC
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
 
-
-@pytest.fixture(scope="module")
-def up(handson, repository):
-    repository.write("handson", repository.read("handson"))
-    handson.up()
-    yield handson
-    repository.write("handson", repository.read("handson"))
-    handson.destroy()
+MARIA = "arn:aws:iam::123456789012:role/maria-scientists"
+RIGHTS = "hpkit-data-scientist"
 
 
-@pytest.fixture
-def edit(up, repository):
-    """Return a function that changes the file; the fixture's end puts file and platform back."""
-    data = repository.read("handson")
+@dataclass(frozen=True)
+class Case:
+    """What is edited, what previews say of it and of its reverse, and what is seen when it is live."""
 
-    def change(function):
-        edited = copy.deepcopy(data)
-        function(edited, edited["environments"]["dev"])
-        repository.write("handson", edited)
-
-    yield change
-    repository.write("handson", data)
-    up.up()
+    change: Callable
+    there: dict
+    back: dict
+    look: Callable
+    seen: dict
 
 
-def test_quota_moves_between_teams_at_full_capacity(up, edit, live):
-    def shift(_, dev):
-        dev["governance"]["allocations"]["john"][0]["count"] = 1
-        dev["governance"]["allocations"]["smith"][0]["count"] = 3
+def settings(data, dev):
+    dev["governance"]["allocations"]["john"][0]["count"] = 1
+    dev["governance"]["allocations"]["smith"][0]["count"] = 4
+    dev["cluster"]["instanceGroups"][0] |= {"instanceCount": 5, "labels": {"example.com/rack": "left"}}
+    data["clusterPolicy"]["priorityClasses"] = [
+        {"name": "training", "weight": 90},
+        {"name": "evaluation", "weight": 60},
+        {"name": "experiment", "weight": 40},
+    ]
 
-    edit(shift)
-    assert up.preview() == {"ComputeQuota:john": "update", "ComputeQuota:smith": "update"}
-    up.up()
-    counts = {
+
+def see_settings(live):
+    (group,) = (each for each in live.cluster()["InstanceGroups"] if each["InstanceGroupName"] == "gpu")
+    labels = [each["metadata"]["labels"] for each in live.api.items("/api/v1/nodes")]
+    return {
+        "quotas": counts(live),
+        "nodes": (group["TargetCount"], group["CurrentCount"]),
+        "labelled": sum(each.get("example.com/rack") == "left" for each in labels),
+        "priorities": {
+            each["metadata"]["name"]: each["value"] for each in live.api.items(f"{KUEUE}/workloadpriorityclasses")
+        },
+    }
+
+
+def counts(live):
+    return {
         team: quota["ComputeQuotaConfig"]["ComputeQuotaResources"][0]["Count"] for team, quota in live.quotas().items()
     }
-    assert counts == {"john": 1, "smith": 3}
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda dev: dev["eks"].update(version="1.35"), "write 1.34 first"),
-    ],
-    ids=["kubernetes"],
-)
-def test_what_would_be_lost_is_refused_at_preview(up, edit, live, change, says):
-    before = live.everything()
-    edit(lambda _, dev: change(dev))
-    refused = up.run("preview", check=False)
-    assert refused.returncode != 0
-    assert says in refused.stdout + refused.stderr
-    assert up.up(check=False).returncode != 0
-    assert live.everything() == before
+def a_team(data, dev):
+    data["teams"].insert(1, {"name": "maria", "fairShareWeight": 50, "members": [MARIA]})
+    john, smith = dev["governance"]["allocations"].values()
+    maria = [{"instanceType": "ml.m5.4xlarge", "count": 1}]
+    dev["governance"]["allocations"] = {"john": john, "maria": maria, "smith": smith}
 
 
-@pytest.fixture
-def john(up, instance):
-    """Return a Kubernetes client that acts as a scientist of john."""
-    from kubernetes import config
+def see_teams(live):
+    def rights(kind):
+        return [each for each in live.api.items(f"{RBAC}/{kind}") if each["metadata"]["name"] == RIGHTS]
 
-    made = config.new_client_from_config(str(instance.kubeconfig))
-    made.set_default_header("Impersonate-User", "arn:aws:sts::123456789012:assumed-role/john-scientists/somebody")
-    made.set_default_header("Impersonate-Group", "hyperpod:team:john")
-    return made
-
-
-def job(team):
-    container = client.V1Container(name="train", image="train")
-    template = client.V1PodTemplateSpec(spec=client.V1PodSpec(containers=[container], restart_policy="Never"))
-    labels = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
-    metadata = client.V1ObjectMeta(name="train", labels=labels)
-    return client.V1Job(metadata=metadata, spec=client.V1JobSpec(suspend=True, template=template))
+    (everybody,) = rights("clusterrolebindings")
+    queues = live.api.items(f"{KUEUE}/localqueues")
+    return {
+        "quotas": counts(live),
+        "queues": {each["metadata"]["namespace"]: each["spec"]["clusterQueue"] for each in queues},
+        "bound": {each["metadata"]["namespace"]: each["subjects"][0]["name"] for each in rights("rolebindings")},
+        "everywhere": {each["name"] for each in everybody["subjects"]},
+        "entry": MARIA in live.client("eks").list_access_entries(clusterName="handson-dev")["accessEntries"],
+    }
 
 
-def refused(call):
-    with pytest.raises(ApiException) as caught:
-        call()
-    return caught.value.status == 403
+def zones(_, dev):
+    dev["network"]["zones"].insert(1, {"availabilityZone": "us-west-2c", "nodeCidr": "10.3.0.0/16"})
+    group = {"name": "cpu", "instanceType": "ml.m5.4xlarge", "instanceCount": 1, "availabilityZone": "us-west-2c"}
+    dev["cluster"]["instanceGroups"].insert(1, group)
+    dev["network"]["zones"][2]["nodeCidr"] = "10.4.0.0/16"
 
 
-def test_a_scientist_works_in_the_teams_namespace_and_nowhere_else(john):
-    jobs, core, custom = client.BatchV1Api(john), client.CoreV1Api(john), client.CustomObjectsApi(john)
-    jobs.create_namespaced_job("hyperpod-ns-john", job("john"))
-    jobs.delete_namespaced_job("train", "hyperpod-ns-john", propagation_policy="Background")
-    assert refused(lambda: jobs.create_namespaced_job("hyperpod-ns-smith", job("smith")))
-    assert core.list_namespaced_secret("hyperpod-ns-john").items is not None
-    assert refused(lambda: core.list_namespaced_secret("hyperpod-ns-smith"))
-    assert refused(lambda: core.list_namespaced_secret("kueue-system"))
-    queue = ("kueue.x-k8s.io", "v1beta2", "clusterqueues", "hyperpod-ns-john-clusterqueue")
-    assert custom.get_cluster_custom_object(*queue)["spec"]
-    patch = {"spec": {"stopPolicy": "Hold"}}
-    assert refused(lambda: custom.patch_cluster_custom_object(*queue, patch))
+def another_range(_, dev):
+    dev["network"]["zones"][0]["nodeCidr"] = "10.5.0.0/16"
+
+
+def another_range_and_names(data, dev):
+    another_range(data, dev)
+    for group in dev["cluster"]["instanceGroups"]:
+        group["name"] += "-2"
+
+
+def see_places(live):
+    """Return from where each group's nodes have their addresses, and the ranges of all node subnets."""
+    found = live.client("ec2").describe_subnets()["Subnets"]
+    names = {each["SubnetId"]: tag["Value"] for each in found for tag in each.get("Tags", ()) if tag["Key"] == "Name"}
+    ranges = {each["SubnetId"]: each["CidrBlock"] for each in found}
+    return {
+        "groups": {
+            each["InstanceGroupName"]: (
+                each["CurrentCount"],
+                [ranges[id_] for id_ in each["OverrideVpcConfig"]["Subnets"]],
+            )
+            for each in live.cluster()["InstanceGroups"]
+        },
+        "subnets": {ranges[id_] for id_, name in names.items() if name.startswith("handson-dev-nodes-")},
+    }
+
+
+def replaced(zone):
+    kinds = ("Subnet", "RouteTableAssociation", "VpcIpv4CidrBlockAssociation")
+    return {f"{kind}:nodes-{zone}": "replace" for kind in kinds}
+
+
+def each(op, *names):
+    return dict.fromkeys(names, op)
+
+
+PLACES = ("Cluster:cluster", "RolePolicy:nodes", "ChangeGuard:keep-groups")
+ZONE = [f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", *(name.split(":")[0] for name in replaced("")))]
+SETTINGS = each("update", "ComputeQuota:john", "ComputeQuota:smith", "Cluster:cluster", "ClusterSchedulerConfig:policy")
+TEAM = [f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria", "Role:maria", "RoleBinding:maria"]
+EVERYBODY = {f"ClusterRoleBinding:{RIGHTS}": "update"}
+
+EDITS = {
+    "quota at full capacity, a group's size and labels, priority classes": Case(
+        settings,
+        there=SETTINGS,
+        back=SETTINGS,
+        look=see_settings,
+        seen={
+            "quotas": {"john": 1, "smith": 4},
+            "nodes": (5, 5),
+            "labelled": 5,
+            "priorities": {"training-priority": 90, "evaluation-priority": 60, "experiment-priority": 40},
+        },
+    ),
+    "a team comes and goes in the middle": Case(
+        a_team,
+        there={**each("create", *TEAM), **EVERYBODY},
+        back={**each("delete", *TEAM), **EVERYBODY},
+        look=see_teams,
+        seen={
+            "quotas": {"john": 3, "maria": 1, "smith": 1},
+            "queues": {
+                f"hyperpod-ns-{name}": f"hyperpod-ns-{name}-clusterqueue" for name in ("john", "maria", "smith")
+            },
+            "bound": {f"hyperpod-ns-{name}": f"hyperpod:team:{name}" for name in ("john", "maria", "smith")},
+            "everywhere": {f"hyperpod:team:{name}" for name in ("john", "maria", "smith")},
+            "entry": True,
+        },
+    ),
+    "a zone comes and goes in the middle with a group in it, another gets other addresses": Case(
+        zones,
+        there={
+            **each("create", *ZONE),
+            **each("update", *PLACES, "VpcEndpoint:endpoint-s3"),
+            **replaced("us-west-2b"),
+        },
+        back={
+            **each("delete", *ZONE),
+            **each("update", *PLACES, "VpcEndpoint:endpoint-s3"),
+            **replaced("us-west-2b"),
+        },
+        look=see_places,
+        seen={
+            "groups": {"gpu": (4, ["10.1.0.0/16"]), "cpu": (1, ["10.3.0.0/16"]), "system": (1, ["10.1.0.0/16"])},
+            "subnets": {"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"},
+        },
+    ),
+    "a zone gets other addresses and its groups other names": Case(
+        another_range_and_names,
+        there={**each("update", *PLACES), **replaced("us-west-2a")},
+        back={**each("update", *PLACES), **replaced("us-west-2a")},
+        look=see_places,
+        seen={
+            "groups": {"gpu-2": (4, ["10.5.0.0/16"]), "system-2": (1, ["10.5.0.0/16"])},
+            "subnets": {"10.5.0.0/16", "10.2.0.0/16"},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EDITS.values(), ids=EDITS.keys())
+def test_an_edit_changes_what_it_is_about_and_taking_it_back_leaves_no_trace(up, edit, live, case):
+    edit(case.change)
+    assert up.preview() == case.there
+    up.up()
+    assert case.look(live) == case.seen
+    assert up.preview() == {}
+    edit.back(case.back)
+
+
+def smith_goes(data, dev):
+    del data["teams"][1], dev["governance"]["allocations"]["smith"]
+
+
+def smith_goes_and_john_has_it_all(data, dev):
+    smith_goes(data, dev)
+    dev["governance"]["allocations"]["john"][0]["count"] = 4
+
+
+def test_a_team_that_goes_leaves_its_quota_to_others_one_step_later_and_the_preview_says_so(up, edit, live):
+    edit(smith_goes_and_john_has_it_all)
+    said = up.run("preview")
+    assert "remove it in a `pulumi up` of its own first" in said.stdout + said.stderr
+    edit(smith_goes)
+    up.up()
+    seen = see_teams(live)
+    assert (seen["quotas"], list(seen["queues"]), list(seen["bound"])) == ({"john": 3}, *[["hyperpod-ns-john"]] * 2)
+    assert "hyperpod-ns-smith" not in {each["metadata"]["name"] for each in live.api.items("/api/v1/namespaces")}
+    edit(smith_goes_and_john_has_it_all)
+    up.up()
+    assert counts(live) == {"john": 4}

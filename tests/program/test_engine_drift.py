@@ -1,0 +1,96 @@
+"""What people change by hand is found by a preview that refreshes, and mended by an `up` that does."""
+
+import pytest
+
+from tests.program.cloud import RBAC
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+EKS = "arn:aws:eks:us-west-2:123456789012:cluster/handson-dev"
+
+
+def lower_a_quota(live):
+    quota = live.quotas()["john"]
+    config = quota["ComputeQuotaConfig"]
+    config["ComputeQuotaResources"][0]["Count"] = 2
+    live.sm.update_compute_quota(
+        ComputeQuotaId=quota["ComputeQuotaId"],
+        TargetVersion=quota["ComputeQuotaVersion"],
+        ComputeQuotaConfig=config,
+    )
+
+
+def delete_a_quota(live):
+    live.sm.delete_compute_quota(ComputeQuotaId=live.quotas()["smith"]["ComputeQuotaId"])
+
+
+def delete_a_role_binding(live):
+    live.api.delete(f"{RBAC}/namespaces/hyperpod-ns-john/rolebindings/hpkit-data-scientist")
+
+
+def tag_the_vpc(live):
+    live.client("ec2").create_tags(Resources=[vpc(live)], Tags=[{"Key": "cost-center", "Value": "somebody"}])
+
+
+def vpc(live):
+    named = [{"Name": "tag:Name", "Values": ["handson-dev"]}]
+    (found,) = live.client("ec2").describe_vpcs(Filters=named)["Vpcs"]
+    return found["VpcId"]
+
+
+def untag_eks(live):
+    live.client("eks").untag_resource(resourceArn=EKS, tagKeys=["cost-center"])
+
+
+def grow_a_group(live):
+    (group,) = (each for each in live.cluster()["InstanceGroups"] if each["InstanceGroupName"] == "gpu")
+    same = {key: group[key] for key in ("InstanceGroupName", "InstanceType", "ExecutionRole", "LifeCycleConfig")}
+    live.sm.update_cluster(ClusterName="handson", InstanceGroups=[{**same, "InstanceCount": 5}])
+
+
+def close_the_nodes_off(live):
+    ec2 = live.client("ec2")
+    named = [{"Name": "group-name", "Values": ["handson-dev-nodes"]}]
+    (group,) = ec2.describe_security_groups(Filters=named)["SecurityGroups"]
+    anywhere = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+    ec2.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=[anywhere])
+
+
+def raise_a_weight(live):
+    (policy,) = live.policies()
+    config = policy["SchedulerConfig"]
+    config["PriorityClasses"][0]["Weight"] = 99
+    live.sm.update_cluster_scheduler_config(
+        ClusterSchedulerConfigId=policy["ClusterSchedulerConfigId"],
+        TargetVersion=policy["ClusterSchedulerConfigVersion"],
+        SchedulerConfig=config,
+    )
+
+
+BY_HAND = {
+    lower_a_quota: {"ComputeQuota:john": "update"},
+    # The service takes the team's namespace along.
+    delete_a_quota: {"ComputeQuota:smith": "create", "Role:smith": "create", "RoleBinding:smith": "create"},
+    delete_a_role_binding: {"RoleBinding:john": "create"},
+    tag_the_vpc: {"Vpc:vpc": "update"},
+    untag_eks: {"EksCluster:cluster": "update"},
+    grow_a_group: {"Cluster:cluster": "update"},
+    close_the_nodes_off: {"SecurityGroupEgressRule:nodes-to-anywhere": "create"},
+    raise_a_weight: {"ClusterSchedulerConfig:policy": "update"},
+}
+
+
+def test_drift_is_found_one_by_one_and_mended_at_once(up, live):
+    before = live.settled()
+    for change in BY_HAND:
+        change(live)
+    assert live.settled() != before
+    found = up.preview("--refresh")
+    assert found == {name: op for expected in BY_HAND.values() for name, op in expected.items()}
+    up.up("--refresh")
+    assert live.settled() == before
+    tags = live.client("eks").describe_cluster(name="handson-dev")["cluster"]["tags"]
+    assert tags["cost-center"] == "ml"
+    (network,) = live.client("ec2").describe_vpcs(VpcIds=[vpc(live)])["Vpcs"]
+    assert {"Key": "cost-center", "Value": "ml"} in network["Tags"]
+    assert up.preview("--refresh") == {}

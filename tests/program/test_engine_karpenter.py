@@ -1,0 +1,114 @@
+"""Managed Karpenter comes to a live platform, loses a group, and goes again."""
+
+import json
+
+import pytest
+
+from tests.program.cloud import NODE_CLASSES, NODE_POOLS
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+ENABLED = {
+    "Autoscaling:autoscaling": "create",
+    "HyperpodNodeClass:node-class-burst": "create",
+    "NodePool:node-pool-inference": "create",
+    "Role:karpenter": "create",
+    "RolePolicy:karpenter": "create",
+}
+# With topology-aware scheduling Karpenter would see no pod that it could make room for.
+CHANGED = {
+    "ChangeGuard:keep-groups": "update",
+    "Cluster:cluster": "update",
+    "ConfigMapPatch:kueue-config": "update",
+    "DeploymentPatch:kueue": "update",
+}
+
+
+def karpenter(*groups):
+    """Return the edit that gives the cluster these groups without nodes, for Karpenter to fill."""
+
+    def change(_, dev):
+        model = {"instanceType": "ml.g5.8xlarge", "instanceCount": 0}
+        dev["cluster"]["instanceGroups"] += [
+            {**model, "name": name, "availabilityZone": f"us-west-2{name[-1]}"} for name in groups
+        ]
+        requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [model["instanceType"]]}
+        pool = {
+            "name": "inference",
+            "nodeClass": "burst",
+            "requirements": [requirement],
+            "limits": {"nvidia.com/gpu": 4},
+        }
+        dev["autoscaling"] = {
+            "nodeClasses": [{"name": "burst", "instanceGroups": list(groups)}],
+            "nodePools": [pool],
+        }
+        dev["governance"]["topologyAwareScheduling"] = "Disabled"
+
+    return change
+
+
+def ready(live):
+    """Return which NodeClass and NodePool is Ready, and which groups the class has found."""
+    classes, pools = live.api.items(NODE_CLASSES), live.api.items(NODE_POOLS)
+    found = {
+        each["metadata"]["name"]: condition["status"]
+        for each in [*classes, *pools]
+        for condition in each["status"]["conditions"]
+        if condition["type"] == "Ready"
+    }
+    return found, {group["name"] for each in classes for group in each["status"]["instanceGroups"]}
+
+
+def groups(live):
+    return {group["InstanceGroupName"]: group["TargetCount"] for group in live.cluster()["InstanceGroups"]}
+
+
+def order(up):
+    """Run; return what was done, in the order in which it was finished."""
+    events = [json.loads(line) for line in up.up("--json").stdout.splitlines() if line.startswith("{")]
+    done = [event["resOutputsEvent"]["metadata"] for event in events if "resOutputsEvent" in event]
+    return [(step["op"], step["urn"].rpartition("::")[2]) for step in done]
+
+
+def test_karpenter_comes_loses_a_group_and_goes(up, repository, live):
+    data = repository.read("handson")
+    before = live.settled()
+
+    write(repository, karpenter("burst-a", "burst-b"))
+    made = {f"AutoscaledGroup:autoscaled-{name}": "create" for name in ("burst-a", "burst-b")}
+    assert up.preview() == {**ENABLED, **CHANGED, **made}
+    up.up()
+    assert live.cluster()["AutoScaling"] == {"Mode": "Enable", "AutoScalerType": "Karpenter", "Status": "InService"}
+    assert ready(live) == ({"burst": "True", "inference": "True"}, {"burst-a", "burst-b"})
+    assert groups(live) == {"gpu": 4, "system": 1, "burst-a": 0, "burst-b": 0}
+    assert up.preview() == {}
+
+    write(repository, karpenter("burst-a"))
+    assert up.preview() == {
+        "AutoscaledGroup:autoscaled-burst-b": "delete",
+        "ChangeGuard:keep-groups": "update",
+        "Cluster:cluster": "update",
+        "HyperpodNodeClass:node-class-burst": "update",
+    }
+    done = order(up)
+    assert done.index(("update", "node-class-burst")) < done.index(("delete", "autoscaled-burst-b"))
+    assert ready(live) == ({"burst": "True", "inference": "True"}, {"burst-a"})
+    assert groups(live) == {"gpu": 4, "system": 1, "burst-a": 0}
+
+    repository.write("handson", data)
+    gone = {**dict.fromkeys(ENABLED, "delete"), "AutoscaledGroup:autoscaled-burst-a": "delete", **CHANGED}
+    assert up.preview() == gone
+    done = order(up)
+    assert done.index(("delete", "autoscaled-burst-a")) < done.index(("delete", "karpenter"))
+    after = live.settled()
+    # The API cannot take a role from a cluster.
+    assert after["cluster"].pop("ClusterRole").endswith("-karpenter")
+    assert after == before
+    assert up.preview() == {}
+
+
+def write(repository, change):
+    data = repository.read("handson")
+    change(data, data["environments"]["dev"])
+    repository.write("handson", data)
