@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from provider.cluster_live import MOST, Document, LiveCluster, broken, line
+from provider.cluster_live import MOST, SHARE, Document, LiveCluster, broken, line
 from provider.cluster_plan import handed_over, nodes, plan_update, refusals, unknown_groups
 from provider.cluster_words import GROUPS, group_names, keep_subnets, live_inputs, told, widened, without_counts
 from provider.diff import same
@@ -196,6 +196,7 @@ class Cluster(Handler):
             settled=enough,
             progress=lambda seen: line(seen, autoscaled),
             most=MOST,
+            share=SHARE,
         )
         there, wanted = nodes(document, autoscaled=autoscaled)
         if there < wanted:

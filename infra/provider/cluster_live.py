@@ -14,10 +14,11 @@ from provider.handler import CONFLICT_TRIES
 from provider.task import Task
 from provider.waiter import kind_of, wait
 
-__all__ = ["MOST", "LiveCluster", "broken", "line"]
+__all__ = ["MOST", "SHARE", "LiveCluster", "broken", "line"]
 
 Document = dict[str, Any]
 MOST: Final = 20.0  # seconds between two looks, at most
+SHARE: Final = 0.05  # of the time waited, between two looks
 _EVENTS: Final = 3
 _RETRY: Final = frozenset({"conflict", "unsure", "role", "checking"})
 
@@ -38,7 +39,7 @@ class LiveCluster:
     def settle(self) -> Document | None:
         """Wait until no change runs."""
         found: Document | None = wait(
-            self.task, self.describe, settled=settled, progress=lambda seen: line(seen, []), most=MOST
+            self.task, self.describe, settled=settled, progress=lambda seen: line(seen, []), most=MOST, share=SHARE
         )
         return found
 

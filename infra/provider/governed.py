@@ -30,6 +30,7 @@ __all__ = ["Document", "Governed"]
 Document = dict[str, Any]
 T = TypeVar("T")
 _MOST = 10.0
+_SHARE = 0.25  # of the time waited; an organization has hundreds of quotas
 # These can only be deleted and made again; UpdateFailed is retried with the current version.
 _LOST = frozenset({"CreateFailed", "CreateRollbackFailed", "UpdateRollbackFailed"})
 _RETRY = {"conflict", "unsure", "role"}
@@ -211,6 +212,7 @@ class Governed(Handler):
             settled=lambda found: kind_of(found and found["Status"]) != "modifying",
             progress=lambda found: found["Status"] if found else "gone",
             most=_MOST,
+            share=_SHARE,
         )
         if seen is not None and kind_of(seen["Status"]) == "failed":
             return self.describe(task, arn)

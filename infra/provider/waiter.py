@@ -25,7 +25,6 @@ FAILED: Final = frozenset(
     }
 )
 _LEAST: Final = 0.15
-_SHARE: Final = 0.05
 
 
 def kind_of(status: str | None) -> str:
@@ -44,10 +43,12 @@ def wait(
     settled: Callable[[Any], bool],
     progress: Callable[[Any], str],
     most: float,
+    share: float,
 ) -> Any:
-    """Look until it is settled; `most` is the longest pause between two looks.
+    """Look until it is settled; `most` is the longest pause between two looks, in seconds.
 
     A pause is a share of the time waited so far: what takes seconds and what takes minutes is seen equally soon after.
+    A small share suits what there is one of; what there are hundreds of at once would be throttled with it.
     """
     began = time.monotonic()
     while True:
@@ -55,5 +56,5 @@ def wait(
         task.progress(progress(seen))
         if settled(seen):
             return seen
-        pause = min(most, max(_LEAST, _SHARE * (time.monotonic() - began)))
+        pause = min(most, max(_LEAST, share * (time.monotonic() - began)))
         task.pause(pause * random.uniform(0.6, 1.2))  # noqa: S311 - jitter, not a secret

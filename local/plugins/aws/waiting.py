@@ -12,6 +12,7 @@ from provider.waiter import wait
 __all__ = ["until"]
 
 _MOST = 5.0
+_SHARE = 0.05  # of the time waited, between two looks
 
 
 def until(
@@ -31,7 +32,7 @@ def until(
     def settled(seen: Any | None) -> bool:
         return (seen is None) if gone and told(seen) not in failed else seen is None or told(seen) in {*ready, *failed}
 
-    seen = wait(call.task, look, settled=settled, progress=told, most=_MOST)
+    seen = wait(call.task, look, settled=settled, progress=told, most=_MOST, share=_SHARE)
     if seen is not None and told(seen) in failed:
         raise ChangeFailedError(f"ended in status {told(seen)}: {_reason(seen)}")
     if seen is None and not gone:
