@@ -80,6 +80,7 @@ def update(kind: Kind, call: Calls, resource_id: str, *, old: Props, new: Props,
     known = {**{name: value for name, value in state.items() if name not in inputs}, **wanted}
     if kind.tagging:
         known["tagsAll"] = _all_tags(new, common)
+        state = _whole(kind, call, resource_id, inputs=new, state=state, common=common)
         _retag(kind, call, resource_id, state=state, wanted=_all_tags(new, common))
     if names and kind.update:
         kind.update(call, resource_id, Change(before, known, names))
@@ -97,6 +98,14 @@ def _before(kind: Kind, *, old: Props, state: Props) -> Props:
     """Return the old inputs, with what is known of those that the program left out until now."""
     left_out = [prop.name for prop in kind.spec.members if prop.computed or prop.write_only]
     return {**{name: state[name] for name in left_out if name in state}, **old}
+
+
+def _whole(kind: Kind, call: Calls, resource_id: str, *, inputs: Props, state: Props, common: Tags) -> Props:
+    """Return the state with the ARN and tags that one of an interrupted creation does not have."""
+    if "tagsAll" in state:
+        return state
+    live = read(kind, call, resource_id, inputs=inputs, state=state, common=common)
+    return {**state, **live.state} if live else state
 
 
 def _retag(kind: Kind, call: Calls, resource_id: str, *, state: Props, wanted: Tags) -> None:

@@ -1,0 +1,33 @@
+"""What an interrupted creation left in state is taken up by the next update."""
+
+import threading
+
+import pytest
+
+from local.aws.testing import running_endpoint
+from local.plugins.aws import lifecycle
+from local.plugins.aws.calls import Calls, Clients
+from local.plugins.aws.config import settings_from
+from local.plugins.aws.table import KINDS
+from provider.task import Task
+
+
+@pytest.fixture
+def call():
+    kind = KINDS["aws:amp/workspace:Workspace"]
+    with running_endpoint(latency_factor=0) as endpoint:
+        cancelled = threading.Event()
+        clients = Clients(settings_from({}, {"AWS_ENDPOINT_URL": endpoint.url, "AWS_REGION": "us-west-2"}), cancelled)
+        task = Task("urn", 60.0, cancelled)
+        yield Calls(clients, task, service="amp", region="us-west-2", allowed=kind.allowed, owner=kind.token)
+
+
+def test_tags_of_what_was_made_before_its_arn_was_known_are_brought_up_to_date(call):
+    kind = KINDS["aws:amp/workspace:Workspace"]
+    inputs = {"alias": "acme"}
+    made = lifecycle.create(kind, call, inputs, {"team": "ml"})
+    updated = lifecycle.update(
+        kind, call, made.resource_id, old=inputs, new=inputs, state=inputs, common={"cost-center": "ml"}
+    )
+    assert updated.state["tagsAll"] == {"cost-center": "ml"}
+    assert updated.state["arn"] == made.state["arn"]
