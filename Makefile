@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install up down lint types tools unit pages test generate lock audit bench clean
+.PHONY: install up down lint types tools unit pages test generate lock audit bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -60,6 +60,13 @@ generate: install
 bench: install
 	$(BIN)/python bench/validate.py
 	$(BIN)/python bench/quotas.py
+	$(BIN)/python bench/lines.py
+
+# The same for the whole program on the local cloud; takes a quarter of an hour.
+bench-program: install tools
+	$(BIN)/python bench/makespan.py
+	$(BIN)/python bench/makespan.py handson-dev --factor 0.05 --runs 1
+	$(BIN)/python bench/preview.py
 
 # Known vulnerabilities in the pinned packages, where the database can be reached; where it cannot, it says so.
 audit: install
