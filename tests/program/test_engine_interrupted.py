@@ -1,0 +1,69 @@
+"""`up` is interrupted at random moments, and run again it ends where an undisturbed one does.
+
+Does not: kill Pulumi by SIGKILL. What AWS made at that moment and no state knows, the next `up` cannot take over.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+RUNS = int(os.environ.get("HPKIT_KILLS", "5"))
+SEED = os.environ.get("HPKIT_SEED") or str(random.SystemRandom().randrange(10**6))
+
+
+@pytest.fixture(scope="module")
+def nothing(instance, live):
+    del instance
+    return live.everything()
+
+
+@pytest.fixture(scope="module")
+def reference(handson, live, nothing):
+    """What an undisturbed run ends with, and how many seconds it takes."""
+    begun = time.monotonic()
+    handson.up()
+    seconds = time.monotonic() - begun
+    settled = live.settled()
+    handson.destroy()
+    assert live.everything() == nothing
+    return settled, seconds
+
+
+@pytest.fixture
+def clean(handson):
+    """A run that failed leaves nothing to the next one."""
+    yield
+    if handson.resources():
+        handson.destroy()
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("run", range(RUNS))
+def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(
+    handson, live, reference, nothing, tmp_path, run
+):
+    settled, seconds = reference
+    dice = random.Random(f"{SEED}-{run}")  # noqa: S311 - dice, not a secret
+    # A terminal tells every process of the job, a runner that gives up only the first.
+    send, number = ((os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM))[run % 2]
+    moment = dice.uniform(0, seconds)
+    print(f"HPKIT_SEED={SEED}, run {run}: {number.name} after {moment:.2f} of {seconds:.1f} s")
+    with (tmp_path / "log").open("w") as log:
+        interrupted = handson.start("up", "--yes", "--skip-preview", log=log)
+        try:
+            interrupted.wait(moment)
+        except subprocess.TimeoutExpired:
+            send(interrupted.pid, number)
+        interrupted.wait(120)
+    handson.up()
+    assert live.settled() == settled
+    assert handson.preview() == {}
+    handson.destroy()
+    assert handson.resources() == []
+    assert live.everything() == nothing
