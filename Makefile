@@ -35,7 +35,7 @@ tools: install
 	$(BIN)/hpkit doctor --fix || echo "the tests that need what is missing will be skipped"
 
 unit: install tools
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadfile
 
 # Written pages and policy files are as their sources say.
 pages: install

@@ -99,15 +99,15 @@ def test_a_stack_that_comes_has_nothing_before():
     assert {each.action for each in found.resources} == {"create"}
 
 
-def test_a_role_in_two_teams_is_two_resources():
+def test_a_role_in_two_teams_is_one_access_entry_that_names_both():
     role = "arn:aws:iam::123456789012:role/both"
     data = organization(
         teams=[team("ada", members=[role]), team("bob", members=[role])],
         allocations={name: [{"instanceType": "ml.g5.12xlarge", "count": 1}] for name in ("ada", "bob")},
     )
     found = diff(None, derive(typed(data), "dev"), stack="acme-dev")
-    entries = [each.name for each in found.resources if each.kind == "eks.AccessEntry"]
-    assert entries == [f"{role} (ada)", f"{role} (bob)"]
+    entries = {each.name: each.detail.after for each in found.resources if each.kind == "eks.AccessEntry"}
+    assert entries == {role: "data scientist of ada, bob"}
 
 
 def test_members_and_settings_of_a_team_are_compared():

@@ -268,13 +268,11 @@ def _resources(before: Plan | None, after: Plan | None) -> Iterable[ResourceChan
 def _flat(tree: Outline) -> dict[tuple[str, str], str]:
     """Return (kind, name) → detail with that of the headings below it, which are parts of the same resource."""
     found: dict[tuple[str, str], str] = {}
-    todo = [(tree, "")]
+    todo = [tree]
     while todo:
-        node, within = todo.pop()
+        node = todo.pop()
         if node.kind:
             parts = [f"{child.name} {child.detail}" for child in node.children if not child.kind]
-            # An access entry is one a principal and scope: two teams may name the same role.
-            scope = f" ({within})" if within else ""
-            found[node.kind, f"{node.name}{scope}"] = "; ".join([node.detail, *parts])
-        todo.extend((child, node.name if node.kind else within) for child in node.children)
+            found[node.kind, node.name] = "; ".join([node.detail, *parts])
+        todo.extend(node.children)
     return found
