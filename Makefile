@@ -35,7 +35,7 @@ tools: install
 	$(BIN)/hpkit doctor --fix || echo "the tests that need what is missing will be skipped"
 
 unit: install tools
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --durations 20
 
 # Written pages and policy files are as their sources say.
 pages: install

@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 # Started in the background, a shell's job ignores Ctrl-C, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -11,3 +13,10 @@ def pytest_sessionstart() -> None:
     """A run that `timeout` or a CI ends by SIGTERM ends as by Ctrl-C: what its fixtures started is stopped."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files first that drive an engine or a cluster: side by side, the long ones must not be begun last."""
+    long = {item.path for item in items if item.get_closest_marker("engine") or item.get_closest_marker("cluster")}
+    items.sort(key=lambda item: item.path not in long)

@@ -1,11 +1,8 @@
 """Entry of the plugin: `pulumi-resource-hyperpod ENGINE-ADDRESS`."""
 
-from __future__ import annotations
-
 import sys
 
-from provider.frame import run
-from provider.server import HyperpodServicer
+from provider.boot import begin
 
 if __name__ == "__main__":
-    sys.exit(run(HyperpodServicer, sys.argv[1:]))
+    sys.exit(begin("provider.server", "HyperpodServicer"))

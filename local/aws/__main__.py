@@ -37,6 +37,7 @@ def main(argv: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     endpoint.start()
     print(json.dumps({"endpoint": endpoint.url, "pid": os.getpid()}), flush=True)
+    endpoint.warm()
     stop.wait()
     endpoint.stop()
     return 0

@@ -4,6 +4,8 @@
   interfaces of added and removed subnets, private DNS.
 - FSx: the version, status and owner of a file system.
 - AddClientIDToOpenIDConnectProvider and RemoveClientIDFromOpenIDConnectProvider.
+- IAM: AWS's own policies (1,500) in the partition `aws` alone. moto looks through all partitions for an access key, and
+  would fill every one of them.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.vpcs import VPCs
 from moto.ec2.utils import random_private_ip
 from moto.fsx.models import FileSystem, FSxBackend
+from moto.iam.models import IAMBackend
 from moto.iam.responses import IamResponse
 
 __all__ = ["mend"]
@@ -22,6 +25,7 @@ __all__ = ["mend"]
 _modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
 _create_file_system = FSxBackend.create_file_system
 _describe_file_system = FileSystem.to_dict
+_aws_policies = IAMBackend._init_aws_policies  # noqa: SLF001 - moto has no other seam for it
 _answer_modify_vpc_endpoint = VPCs.modify_vpc_endpoint
 
 
@@ -32,6 +36,7 @@ def mend() -> None:
         (VPCs, "modify_vpc_endpoint", _with_private_dns),
         (FSxBackend, "create_file_system", _with_version),
         (FileSystem, "to_dict", _whole_file_system),
+        (IAMBackend, "_init_aws_policies", _policies_of_partition),
         (IamResponse, "add_client_id_to_open_id_connect_provider", _add_client),
         (IamResponse, "remove_client_id_from_open_id_connect_provider", _remove_client),
     )
@@ -86,6 +91,10 @@ def _whole_file_system(system: Any) -> dict[str, Any]:
     told = _describe_file_system(system)
     state = {"Lifecycle": "AVAILABLE", "OwnerId": system.backend.account_id, "FileSystemTypeVersion": system.version}
     return {**told, **state}
+
+
+def _policies_of_partition(backend: Any) -> list[Any]:
+    return _aws_policies(backend) if backend.region_name == "aws" else []
 
 
 def _clients(response: Any) -> tuple[list[str], str]:

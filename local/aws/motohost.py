@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -27,7 +27,7 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import s3_backends
-from werkzeug.test import run_wsgi_app
+from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from local.aws import bucketpolicy
 from local.aws.errors import Reply, unsupported
@@ -45,6 +45,16 @@ SERVICES = ("amp", "cloudwatch", "ec2", "fsx", "iam", "kms", "logs", "s3", "serv
 os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
 # AWS's own policies, such as AmazonEKSClusterPolicy, must be there to be attached.
 os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
+
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_FIRST_CALLS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
+    ("ec2", "Action=DescribeAvailabilityZones&Version=2016-11-15", _FORM),
+    ("iam", "Action=ListRoles&Version=2010-05-08", _FORM),
+    ("sts", "Action=GetCallerIdentity&Version=2011-06-15", _FORM),
+    ("kms", "{}", {"X-Amz-Target": "TrentService.ListKeys"}),
+    ("logs", "{}", {"X-Amz-Target": "Logs_20140328.DescribeLogGroups"}),
+    ("s3", "", {}),
+)
 
 bucketpolicy.install()
 
@@ -89,6 +99,18 @@ class MotoHost:
         if code == 404 and b"Not yet implemented" in content:
             raise unsupported(service, operation)
         return Reply(code, content, dict(headers.items()))
+
+    def warm(self, region: str) -> None:
+        """Have moto load what every platform asks for first, which takes it a second; only inside `entered`."""
+        for service, body, headers in _FIRST_CALLS:
+            scope = f"{ACCOUNT_ID}/20000101/{region}/{service}/aws4_request"
+            environ = EnvironBuilder(
+                base_url=f"http://{service}.{region}.amazonaws.com/",
+                method="POST" if body else "GET",
+                data=body,
+                headers=[*headers.items(), ("Authorization", f"AWS4-HMAC-SHA256 Credential={scope}")],
+            ).get_environ()
+            self.call(environ, service=service, operation="")
 
     def snapshot(self, service: str) -> bytes:
         """Return the backends of one service as bytes; only inside `entered`."""

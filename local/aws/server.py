@@ -68,6 +68,11 @@ class Endpoint:
         for thread in self._threads:
             thread.start()
 
+    def warm(self) -> None:
+        """Load what is first asked for; a request that comes meanwhile waits no longer than it would without."""
+        with self.world.entered():
+            self.world.moto.warm(self.world.settings.region)
+
     def stop(self) -> None:
         """Stop answering, write the state file, release the port."""
         self._server.shutdown()

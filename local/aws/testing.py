@@ -42,6 +42,10 @@ class RunningEndpoint:
         settings = Settings(latency_factor=latency_factor, seed=1, clock=clock or WallClock())
         self._endpoint.begin_again(World(settings))
 
+    def warm(self) -> None:
+        """Load what is first asked for, as the process does when it begins."""
+        self._endpoint.warm()
+
     def stats(self) -> dict[str, Any]:
         """Return what `GET /_hpkit/stats` answers."""
         return self._endpoint.stats()

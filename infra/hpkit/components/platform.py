@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
+import pulumi_kubernetes as k8s
 
 from hpkit.components.access import Access
 from hpkit.components.addons import Addons, PodRole
@@ -38,9 +40,8 @@ def build(plan: Plan) -> dict[str, Any]:
     provider = aws.Provider(
         "aws", region=plan.spec.region, default_tags=aws.ProviderDefaultTagsArgs(tags=dict(plan.tags))
     )
-    hyperpod_provider = Provider("hyperpod", region=plan.spec.region)
+    site, hyperpod_provider = _begun(plan, provider)
     opts = pulumi.ResourceOptions(providers=[provider, hyperpod_provider])
-    site = _site(plan, provider)
     guards = {
         guard.key: ChangeGuard(
             f"keep-{guard.key}",
@@ -93,27 +94,44 @@ def build(plan: Plan) -> dict[str, Any]:
     return _outputs(plan, eks, platform)
 
 
-def _site(plan: Plan, provider: aws.Provider) -> Site:
-    """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say."""
+def _begun(plan: Plan, provider: aws.Provider) -> tuple[Site, Provider]:
+    """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say.
+
+    The engine starts one plugin after the other, and this program is idle while it waits for the first of them: that is
+    when the SDKs are loaded, which takes as long. The second plugin starts while resources are made ready.
+    """
+    asked = pulumi.InvokeOptions(provider=provider)
     try:
-        return _asked(plan, pulumi.InvokeOptions(provider=provider))
+        # Left only when all is loaded: modules that load themselves when touched must not be touched from two threads.
+        with ThreadPoolExecutor(max_workers=1) as side:
+            loaded = side.submit(_load_sdks)
+            zones = _zones(asked)
+        loaded.result()
+        hyperpod = Provider("hyperpod", region=plan.spec.region)
+        place = Place(
+            partition=aws.get_partition(opts=asked).partition,
+            region=plan.spec.region,
+            account=aws.get_caller_identity(opts=asked).account_id,
+        )
     except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
         raise pulumi.RunError(f"AWS did not say where this is: {error}") from None
+    return Site(place, zones=zones), hyperpod
 
 
-def _asked(plan: Plan, asked: pulumi.InvokeOptions) -> Site:
-    zones = aws.get_availability_zones(
+def _zones(asked: pulumi.InvokeOptions) -> list[str]:
+    found = aws.get_availability_zones(
         state="available",
         exclude_zone_ids=_NO_CONTROL_PLANE,
         filters=[aws.GetAvailabilityZonesFilterArgs(name="opt-in-status", values=["opt-in-not-required"])],
         opts=asked,
     )
-    place = Place(
-        partition=aws.get_partition(opts=asked).partition,
-        region=plan.spec.region,
-        account=aws.get_caller_identity(opts=asked).account_id,
-    )
-    return Site(place, zones=sorted(zones.names))
+    return sorted(found.names)
+
+
+def _load_sdks() -> None:
+    """Load the modules that every platform needs: the SDKs load each when something of it is first asked for."""
+    for module in (aws.ec2, aws.s3, aws.iam, aws.kms, aws.cloudwatch, aws.eks, aws.vpc, k8s.core.v1, k8s.rbac.v1):
+        getattr(module, "__all__", None)
 
 
 def _node_addons(

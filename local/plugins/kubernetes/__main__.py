@@ -2,8 +2,7 @@
 
 import sys
 
-from local.plugins.kubernetes.server import KubernetesServicer
-from provider.frame import run
+from provider.boot import begin
 
 if __name__ == "__main__":
-    sys.exit(run(KubernetesServicer, sys.argv[1:]))
+    sys.exit(begin("local.plugins.kubernetes.server", "KubernetesServicer"))

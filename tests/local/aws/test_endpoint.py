@@ -12,7 +12,8 @@ import pytest
 
 from local.aws.clock import ManualClock
 from local.aws.effects import Document, EffectError, EksConnection, NoEffects, NotYet
-from local.aws.errors import ServiceError
+from local.aws.errors import Reply, ServiceError
+from local.aws.motohost import MotoHost
 from local.aws.patterns import compile_pattern
 from local.aws.protocol import service_model
 from local.aws.testing import running_endpoint
@@ -72,6 +73,22 @@ def test_two_endpoints_in_one_process_do_not_see_each_other() -> None:
         ]
         assert seen == [{first}, {second}]
         assert one.client("sagemaker").list_clusters()["ClusterSummaries"] == []
+
+
+def test_what_is_loaded_ahead_is_understood_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, call = [], MotoHost.call
+
+    def heard(host: MotoHost, environ: dict[str, Any], *, service: str, operation: str) -> Reply:
+        answered = call(host, environ, service=service, operation=operation)
+        answers.append((service, answered.status))
+        return answered
+
+    with monkeypatch.context() as patched, running_endpoint() as endpoint:
+        patched.setattr(MotoHost, "call", heard)
+        endpoint.warm()
+        assert answers
+        assert {status for _, status in answers} == {200}
+        assert endpoint.stats()["calls"] == {}
 
 
 def test_regions_are_apart(cloud: Any, refused: Callable[..., str]) -> None:
