@@ -10,7 +10,7 @@ from local.toolchain import golang, pypi, releases
 from local.toolchain.cache import Say, installed, locked, staging
 from local.toolchain.locate import Found, locate
 from local.toolchain.model import PyPi, Release, Source, Tool
-from local.toolchain.steps import Steps
+from local.toolchain.steps import Steps, stop
 from local.toolchain.table import GO
 
 __all__ = ["get", "get_all"]
@@ -29,6 +29,11 @@ def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
                 future.result()
             except ToolError as error:
                 failures.append(str(error))
+    except KeyboardInterrupt:
+        stop()
+        raise ToolError(
+            "interrupted. What was downloaded and compiled so far stays: the same command goes on from there"
+        ) from None
     finally:
         workers.shutdown(cancel_futures=True)
     if failures:

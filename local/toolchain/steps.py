@@ -11,11 +11,12 @@ from pathlib import Path
 from hpkit.errors import ToolError
 from local.toolchain.cache import Say, cache_root
 
-__all__ = ["EVERY_SECONDS", "Steps", "spoken"]
+__all__ = ["EVERY_SECONDS", "Steps", "spoken", "stop"]
 
 EVERY_SECONDS = 15.0
 _BOUND = Path(__file__).with_name("bound.py")
 _SHOWN_LINES = 8
+_running: set[subprocess.Popen[bytes]] = set()
 
 # What a line of the log tells about the cause → what to do.
 _REMEDIES = (
@@ -68,6 +69,7 @@ class Steps:
                 stdout=subprocess.PIPE,
                 stderr=log,
             )
+            _running.add(process)
             try:
                 while True:
                     try:
@@ -79,6 +81,8 @@ class Steps:
                 process.kill()
                 process.communicate()
                 raise
+            finally:
+                _running.discard(process)
             log.write(output)
         if process.returncode != 0:
             raise ToolError(self._failure(doing, process.returncode))
@@ -100,6 +104,12 @@ class Steps:
         remedy = next((f"{remedy}. " for sign, remedy in _REMEDIES if sign in text), "")
         shown = "\n".join(f"    {line[:200]}" for line in lines[-_SHOWN_LINES:])
         return f"{self.tool}: {doing} {ended}. {remedy}Whole log: {self.log}\n{shown}"
+
+
+def stop() -> None:
+    """End the steps that run in other threads, which a Ctrl-C does not reach."""
+    for process in tuple(_running):
+        process.kill()
 
 
 def spoken(seconds: int) -> str:

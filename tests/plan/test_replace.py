@@ -132,13 +132,18 @@ def test_the_order_in_which_an_existing_network_is_written_is_no_change():
     assert others(one, two) == set()
 
 
-def test_only_what_is_named_may_be_replaced_and_the_remedy_names_it():
+def test_only_what_is_named_may_be_replaced_and_the_remedy_names_all_that_goes_with_it():
+    found = guards(BASE)
+    assert not any(guard.allowed for guard in found.values())
+    assert "new names" in found.pop("groups").remedy
+    for key, named in {"vpc": "vpc, eks, cluster", "eks": "eks, cluster", "cluster": "cluster"}.items():
+        assert f"`allowReplace: [{named}]` in environments.dev of stacks/acme.yaml" in found[key].remedy
+
+
+def test_a_remedy_keeps_what_is_allowed_already():
     found = guards(changed(BASE, ("allowReplace", ["eks"])))
     assert {key for key, guard in found.items() if guard.allowed} == {"eks"}
-    assert "new names" in found.pop("groups").remedy
-    for key, guard in found.items():
-        assert f"allowReplace: [{key}]" in guard.remedy
-        assert "environments.dev of stacks/acme.yaml" in guard.remedy
+    assert "`allowReplace: [eks, cluster]`" in found["cluster"].remedy
 
 
 def test_the_version_is_guarded_only_of_an_eks_cluster_that_the_kit_makes():

@@ -6,7 +6,6 @@ from kubernetes.client.rest import ApiException
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
 
-# Of the three guards that say no to another VPC, whichever the engine comes to first ends the run.
 RANGE = "network: vpcCidr 10.192.0.0/16 becomes vpcCidr 10.193.0.0/16"
 
 
@@ -17,7 +16,10 @@ def another_name(dev):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"), [RANGE, "allow it: `allowReplace: ["]),
+        (
+            lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"),
+            ["REPLACE the VPC", RANGE, "allow it: `allowReplace: [vpc, eks, cluster]`"],
+        ),
         (
             another_name,
             ["REPLACE the HyperPod cluster", "cluster.name: handson becomes other", "allowReplace: [cluster]"],

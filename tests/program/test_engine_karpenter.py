@@ -14,7 +14,12 @@ ENABLED = {
     "NodePool:node-pool-inference": "create",
     "Role:karpenter": "create",
     "RolePolicy:karpenter": "create",
+    "WarmPools:warm-pools": "create",
+    "Namespace:hpkit-warm-pool": "create",
+    "PriorityClass:hpkit-warm-pool": "create",
+    "Deployment:warm-pool-inference": "create",
 }
+WARM = {"replicas": 2, "requests": {"nvidia.com/gpu": 1}}
 # With topology-aware scheduling Karpenter would see no pod that it could make room for.
 CHANGED = {
     "ChangeGuard:keep-groups": "update",
@@ -38,6 +43,7 @@ def karpenter(*groups):
             "nodeClass": "burst",
             "requirements": [requirement],
             "limits": {"nvidia.com/gpu": 4},
+            "warmPool": WARM,
         }
         dev["autoscaling"] = {
             "nodeClasses": [{"name": "burst", "instanceGroups": list(groups)}],
@@ -64,6 +70,17 @@ def groups(live):
     return {group["InstanceGroupName"]: group["TargetCount"] for group in live.cluster()["InstanceGroups"]}
 
 
+def placeholders(live):
+    """Return the replicas and the priority of the pods that keep nodes warm."""
+    (deployment,) = live.api.items("/apis/apps/v1/namespaces/hpkit-warm-pool/deployments")
+    (priority,) = [
+        each["value"]
+        for each in live.api.items("/apis/scheduling.k8s.io/v1/priorityclasses")
+        if each["metadata"]["name"] == deployment["spec"]["template"]["spec"]["priorityClassName"]
+    ]
+    return deployment["spec"]["replicas"], priority
+
+
 def order(up):
     """Run; return what was done, in the order in which it was finished."""
     events = [json.loads(line) for line in up.up("--json").stdout.splitlines() if line.startswith("{")]
@@ -82,6 +99,7 @@ def test_karpenter_comes_loses_a_group_and_goes(up, repository, live):
     assert live.cluster()["AutoScaling"] == {"Mode": "Enable", "AutoScalerType": "Karpenter", "Status": "InService"}
     assert ready(live) == ({"burst": "True", "inference": "True"}, {"burst-a", "burst-b"})
     assert groups(live) == {"gpu": 4, "system": 1, "burst-a": 0, "burst-b": 0}
+    assert placeholders(live) == (2, -10)
     assert up.preview() == {}
 
     write(repository, karpenter("burst-a"))

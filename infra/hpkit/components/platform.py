@@ -42,18 +42,7 @@ def build(plan: Plan) -> dict[str, Any]:
     )
     site, hyperpod_provider = _begun(plan, provider)
     opts = pulumi.ResourceOptions(providers=[provider, hyperpod_provider])
-    guards = {
-        guard.key: ChangeGuard(
-            f"keep-{guard.key}",
-            subject=guard.subject,
-            identity=guard.identity,
-            version=guard.version,
-            allow_replace=guard.allowed,
-            remedy=guard.remedy,
-            opts=opts,
-        )
-        for guard in guards_of(plan)
-    }
+    guards = _guards(plan, opts)
     network = Network("network", plan, site, guard=[guards["vpc"], guards["groups"]], opts=opts)
     storage = Storage("storage", plan, site, network=network, opts=opts)
     identity = Identity("identity", plan, site, network=network, storage=storage, opts=opts)
@@ -116,6 +105,23 @@ def _begun(plan: Plan, provider: aws.Provider) -> tuple[Site, Provider]:
     except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
         raise pulumi.RunError(f"AWS did not say where this is: {error}") from None
     return Site(place, zones=zones), hyperpod
+
+
+def _guards(plan: Plan, opts: pulumi.ResourceOptions) -> dict[str, ChangeGuard]:
+    """Return the guards by key, each after the one before it: the first to refuse is the one that names the cause."""
+    made: dict[str, ChangeGuard] = {}
+    for guard in guards_of(plan):
+        after = pulumi.ResourceOptions(depends_on=list(made.values())[-1:])
+        made[guard.key] = ChangeGuard(
+            f"keep-{guard.key}",
+            subject=guard.subject,
+            identity=guard.identity,
+            version=guard.version,
+            allow_replace=guard.allowed,
+            remedy=guard.remedy,
+            opts=pulumi.ResourceOptions.merge(opts, after),
+        )
+    return made
 
 
 def _zones(asked: pulumi.InvokeOptions) -> list[str]:

@@ -12,6 +12,9 @@ from hpkit.plan.model import Plan
 
 __all__ = ["Guard", "guards_of"]
 
+# What is replaced with each: all that stands after it.
+_NESTED = ("vpc", "eks", "cluster")
+
 
 @dataclass(frozen=True, slots=True)
 class Guard:
@@ -26,7 +29,7 @@ class Guard:
 
 
 def guards_of(plan: Plan) -> tuple[Guard, ...]:
-    """Return the guards; what replaces the VPC replaces EKS with it, and that the HyperPod cluster."""
+    """Return the guards, the first to ask first; what replaces the VPC replaces EKS with it, and that the cluster."""
     vpc = _vpc(plan)
     existing = plan.spec.eks.existing
     eks = {**vpc, "eks": existing.name if existing else plan.stack}
@@ -80,11 +83,13 @@ def _vpc_config(plan: Plan) -> dict[str, str]:
 
 def _guard(plan: Plan, key: str, subject: str, identity: Mapping[str, str], version: str | None) -> Guard:
     file = f"stacks/{plan.organization}.yaml"
+    with_it = (*_NESTED[_NESTED.index(key) :], *plan.spec.allow_replace)
+    keys = ", ".join(each for each in _NESTED if each in with_it)
     return Guard(
         key=key,
         subject=subject,
         identity=identity,
         version=version,
         allowed=key in plan.spec.allow_replace,
-        remedy=f"allow it: `allowReplace: [{key}]` in environments.{plan.environment} of {file}.",
+        remedy=f"allow it: `allowReplace: [{keys}]` in environments.{plan.environment} of {file}.",
     )

@@ -91,23 +91,23 @@ def eventually(holds, what, seconds=30):
         time.sleep(0.1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def instance(tmp_path_factory):
     with running("effects", tmp_path_factory.mktemp("cloud"), *AT_ONCE) as instance:
         yield instance
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def aws(instance):
     return Aws(instance)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def api(instance):
     return Api.of_kubeconfig(instance.kubeconfig, owner="test")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def built(aws):
     """A network, roles, and EKS cluster `kube`, made once."""
     return Environment(aws, client=aws.client)

@@ -1,4 +1,4 @@
-"""A running instance for each worker, in a folder of its own, with the tools bootstrapped once."""
+"""A running instance for each file that wants one, in a folder of its own, with the tools bootstrapped once."""
 
 import pytest
 
@@ -18,13 +18,13 @@ def tools():
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running(tools, tmp_path_factory):
     with started("one", tmp_path_factory.mktemp("cloud")) as instance:
         yield instance
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def api(running):
     pki = running.folder / "pki"
 

@@ -22,9 +22,15 @@ ROOT = Path(__file__).parent.parent.parent.parent
 ONCE = """
 import sys
 from pathlib import Path
-from local.toolchain import get
+from hpkit.errors import ToolError
+from local.toolchain import get, get_all
 from tests.local.toolchain.conftest import a_build, a_tool
-get(a_tool(sources=(a_build(Path(sys.argv[1])),)), say=lambda line: print(line, flush=True))
+tool = a_tool(sources=(a_build(Path(sys.argv[1])),))
+say = lambda line: print(line, flush=True)
+try:
+    get_all([tool], say=say) if sys.argv[2:] else get(tool, say=say)
+except ToolError as error:
+    sys.exit(str(error))
 """
 # A Go that writes half an executable, waits for a word where there is a gate, and writes the other half.
 FAKE_GO = """
@@ -61,9 +67,9 @@ class FakeGo:
         self.gate.unlink()
 
     @contextlib.contextmanager
-    def bootstrap(self):
-        """Run a bootstrap in a process of its own."""
-        command = [sys.executable, "-c", ONCE, str(self.recipe)]
+    def bootstrap(self, *whole):
+        """Run a bootstrap in a process of its own: of one tool, or `whole` as the commands do."""
+        command = [sys.executable, "-c", ONCE, str(self.recipe), *whole]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             yield process
@@ -155,6 +161,19 @@ def test_an_interrupt_leaves_nothing_staged_and_no_build_running(go):
     assert staged() == []
     eventually(lambda: not runs(int(go.builder.read_text())), "the build has ended")
     assert locate(go.tool).source == "missing"
+
+
+def test_an_interrupted_command_ends_its_builds_and_says_how_to_go_on(go):
+    go.close_gate()
+    with go.bootstrap("whole") as interrupted:
+        eventually(go.builder.exists, "it is building")
+        interrupted.send_signal(signal.SIGINT)
+        interrupted.wait(10)
+        said = interrupted.stdout.read()
+    assert said.splitlines()[-1].startswith("interrupted. What was downloaded and compiled so far stays")
+    assert "Traceback" not in said
+    assert staged() == []
+    eventually(lambda: not runs(int(go.builder.read_text())), "the build has ended")
 
 
 def test_progress_names_what_is_done_and_how_long_it_usually_takes(go, said):

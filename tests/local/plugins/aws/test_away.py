@@ -62,5 +62,5 @@ def test_a_run_that_is_cancelled_waits_no_longer_and_says_what_is_wrong(call, ca
     before = time.monotonic()
     with pytest.raises(PluginError, match=r"DescribeVpcs: the endpoint .* does not answer .* `hpkit local start`"):
         call("DescribeVpcs")
-    assert 0.9 < time.monotonic() - before < 5, "neither at once nor for the whole minute"
+    assert 0.9 < time.monotonic() - before < 40, "neither at once nor for the whole minute"
     stop.join()

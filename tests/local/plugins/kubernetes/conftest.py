@@ -12,18 +12,18 @@ from tests.local.plugins.kubernetes.harness import in_process
 from tests.running import AT_ONCE, running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def instance(tmp_path_factory):
     with running("plugin", tmp_path_factory.mktemp("cloud"), *AT_ONCE) as instance:
         yield instance
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def api(instance):
     return Api.of_kubeconfig(instance.kubeconfig, owner="hpkit-local")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kubeconfig(instance):
     """Make an EKS cluster, and the kubeconfig for it as `aws eks update-kubeconfig` writes it."""
     aws = Aws(instance)
