@@ -38,7 +38,7 @@ NO_ARN = {"eks:CreateCluster", "kms:CreateKey", "logs:DescribeLogGroups", "aps:C
 }
 
 
-@pytest.fixture(scope="module", params=["autoscale-dev", "enterprise-prod"])
+@pytest.fixture(scope="module", params=["handson-dev", "autoscale-dev", "enterprise-prod"])
 def deployed(request, tmp_path_factory):
     """Deploy a stack, change it, look for drift and take it away; return its plans, types and recorded calls."""
     stack, file = request.param, tmp_path_factory.mktemp("record") / "calls.jsonl"

@@ -57,10 +57,19 @@ def test_all_calls_wait_for_an_endpoint_that_is_being_started(call, port):
 
 
 def test_a_run_that_is_cancelled_waits_no_longer_and_says_what_is_wrong(call, cancelled):
-    stop = threading.Timer(1.0, cancelled.set)
+    moments = []
+
+    def cancel():
+        moments.append(time.monotonic())
+        cancelled.set()
+
+    stop = threading.Timer(1.0, cancel)
     stop.start()
     before = time.monotonic()
     with pytest.raises(PluginError, match=r"DescribeVpcs: the endpoint .* does not answer .* `hpkit local start`"):
         call("DescribeVpcs")
-    assert 0.9 < time.monotonic() - before < 40, "neither at once nor for the whole minute"
+    now = time.monotonic()
     stop.join()
+    # Counted from the word to end: on a busy machine, making the client takes seconds by itself.
+    assert now - before > 0.9, "not at once"
+    assert now - moments[0] < 4, "not for the whole minute"
