@@ -115,10 +115,7 @@ class MotoHost:
     def snapshot(self, service: str) -> bytes:
         """Return the backends of one service as bytes; only inside `entered`."""
         target = io.BytesIO()
-        backends = _collect(service)
-        if service == "iam":
-            backends = {account: {"aws": regions["aws"]} for account, regions in backends.items() if "aws" in regions}
-        _Pickler(target, protocol=5).dump(backends)
+        _Pickler(target, protocol=5).dump(_collect(service))
         return target.getvalue()
 
     def restore(self, service: str, blob: bytes) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pulumi
@@ -90,21 +91,27 @@ def _begun(plan: Plan, provider: aws.Provider) -> tuple[Site, Provider]:
     when the SDKs are loaded, which takes as long. The second plugin starts while resources are made ready.
     """
     asked = pulumi.InvokeOptions(provider=provider)
-    try:
-        # Left only when all is loaded: modules that load themselves when touched must not be touched from two threads.
-        with ThreadPoolExecutor(max_workers=1) as side:
-            loaded = side.submit(_load_sdks)
-            zones = _zones(asked)
-        loaded.result()
-        hyperpod = Provider("hyperpod", region=plan.spec.region)
+    # Left only when all is loaded: modules that load themselves when touched must not be touched from two threads.
+    with ThreadPoolExecutor(max_workers=1) as side, _answered():
+        loaded = side.submit(_load_sdks)
+        zones = _zones(asked)
+    loaded.result()
+    hyperpod = Provider("hyperpod", region=plan.spec.region)
+    with _answered():
         place = Place(
             partition=aws.get_partition(opts=asked).partition,
             region=plan.spec.region,
             account=aws.get_caller_identity(opts=asked).account_id,
         )
+    return Site(place, zones=zones), hyperpod
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    try:
+        yield
     except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
         raise pulumi.RunError(f"AWS did not say where this is: {error}") from None
-    return Site(place, zones=zones), hyperpod
 
 
 def _guards(plan: Plan, opts: pulumi.ResourceOptions) -> dict[str, ChangeGuard]:
