@@ -27,6 +27,10 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"pulumi", "pulumi_aws", "pulumi_kubernetes"},
     ),
     "resources": (PURE | {"hpkit.resources"}, {"pulumi", "pulumi_aws", "pulumi_kubernetes"}),
+    "recording": (
+        {"hpkit.components", "hpkit.plan"},
+        {"pulumi", "networkx"},
+    ),
     "preflight": (
         (PURE - {"hpkit.whatif"}) | {"hpkit.preflight"},
         {"boto3", "botocore", "kubernetes", "urllib3"},

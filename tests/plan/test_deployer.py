@@ -12,9 +12,10 @@ from hpkit.plan.deployer_calls import KINDS
 from hpkit.plan.deployer_rules import RULES
 from hpkit.plan.derive import derive
 from hpkit.plan.iam import Place
+from hpkit.recording import record
 from tests import builders
 from tests.plan.test_iam import NEWER_THAN_THE_LINTER, lint
-from tests.program.recorder import STACKS, record
+from tests.program.recorder import STACKS
 
 PLACE = Place("aws", "us-west-2", "123456789012")
 FILES_OF_STACKS = sorted(file for file in STACKS.glob("*.yaml") if not file.name.startswith("Pulumi."))

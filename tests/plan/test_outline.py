@@ -6,7 +6,7 @@ import pytest
 
 from hpkit.plan.outline import outline
 from tests.builders import organization
-from tests.program.recorder import ACCOUNT, STACKS, ZONES, recorded, recorded_from
+from tests.program.recorder import ACCOUNT, STACKS, recorded, recorded_from
 
 NAMES = sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml") if "-" in file.stem)
 # Kind in the outline → type of the program and the input that holds the physical name (none: the resource's own name).
@@ -34,9 +34,9 @@ def flat(node):
         yield from flat(child)
 
 
-def known(text):
+def known(text, region):
     """Put in what only AWS knows."""
-    zones = {"<first zone>": ZONES[0], "<second zone>": ZONES[1], "<account-id>": ACCOUNT}
+    zones = {"<first zone>": f"{region}a", "<second zone>": f"{region}b", "<account-id>": ACCOUNT}
     for shown, real in zones.items():
         text = text.replace(shown, real)
     return text
@@ -45,7 +45,7 @@ def known(text):
 def compare(program):
     shown = [node for node in flat(outline(program.plan)) if node.kind]
     for kind, (made_as, key) in SHOWN.items():
-        names = Counter(known(node.name) for node in shown if node.kind == kind)
+        names = Counter(known(node.name, program.plan.spec.region) for node in shown if node.kind == kind)
         made = program.all(made_as)
         if key is None:
             assert names.total() == len(made), kind

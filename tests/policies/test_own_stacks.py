@@ -24,7 +24,7 @@ def registered(program):
             each.urn,
             plain(each.inputs),
             protect=each.protect,
-            provider=plain(providers.get(each.provider.rpartition("::")[0], {})),
+            provider=plain(providers.get(each.provider, {})),
             dependencies=tuple(each.after),
             property_dependencies=dict.fromkeys(each.inputs, tuple(each.after)),
         )

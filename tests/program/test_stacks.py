@@ -6,7 +6,8 @@ import pytest
 import yaml
 from pulumi.runtime import mocks
 
-from tests.program.recorder import STACKS, record, recorded, recorded_from
+from hpkit.recording import record
+from tests.program.recorder import STACKS, recorded, recorded_from
 
 NAMES = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in STACKS.glob("Pulumi.*.yaml"))
 
