@@ -13,7 +13,7 @@ from hpkit.config.governance import ClusterPolicy, Governance, Team
 from hpkit.config.network import Eks, Network
 from hpkit.config.storage import Storage
 
-__all__ = ["Environment", "Observability", "Organization", "Waiver"]
+__all__ = ["AllowDelete", "Environment", "Observability", "Organization", "Waiver"]
 
 
 class Observability(Model):
@@ -38,6 +38,14 @@ class Waiver(Model):
     )
 
 
+class AllowDelete(Model):
+    """What a change may delete with everything on it, named one by one; without it such a preview fails."""
+
+    instance_groups: tuple[str, ...] = Field(
+        default=(), description="Instance groups that may leave although they have instances."
+    )
+
+
 class Environment(Model):
     """One stack: complete in itself."""
 
@@ -53,8 +61,11 @@ class Environment(Model):
         default={}, description="EKS add-on → version, over the kit's default pins, or a map with its configuration."
     )
     protect: bool = Field(default=False, description="Deletion protection for cluster, EKS, VPC, buckets.")
-    allow_replace: tuple[Literal["cluster", "eks", "vpc"], ...] = Field(
+    allow_replace: tuple[Literal["bucket", "cluster", "eks", "fileSystem", "key", "vpc"], ...] = Field(
         default=(), description="What a change may replace; without it such a preview fails."
+    )
+    allow_delete: AllowDelete = Field(
+        default=AllowDelete(), description="What a change may delete; without it such a preview fails."
     )
     waivers: tuple[Waiver, ...] = Field(default=(), description="Rules that do not hold here for a while.")
 
