@@ -19,7 +19,7 @@ from pulumi.runtime import mocks
 from hpkit.components import build
 from hpkit.plan.model import Plan
 
-__all__ = ["Answers", "RecordedResource", "Recording", "record"]
+__all__ = ["PROJECT", "Answers", "RecordedResource", "Recording", "record"]
 
 PROJECT = "hpkit"
 _STACK = "pulumi:pulumi:Stack"
@@ -29,12 +29,14 @@ _STACK = "pulumi:pulumi:Stack"
 class Answers:
     """What AWS would say of where the platform is built.
 
-    account: its twelve digits; partition: `aws`, `aws-cn`, …; zones: names of the region's zones, absent: four.
+    account: its twelve digits; partition: `aws`, `aws-cn`, …; zones: names of the region's zones, absent: four;
+    eks: an EKS cluster that is there already, as DescribeCluster describes it.
     """
 
     account: str = "123456789012"
     partition: str = "aws"
     zones: Sequence[str] = ()
+    eks: Mapping[str, Any] = field(default_factory=dict)
 
     def to(self, token: str, *, region: str) -> dict[str, Any]:
         """Return the answer to an invoke; raises KeyError for one that the program does not make."""
@@ -45,10 +47,10 @@ class Answers:
             "getPartition": {"partition": self.partition},
             "getAvailabilityZones": {"names": zones},
             "getCluster": {
-                "name": "found",
-                "arn": arn,
-                "endpoint": "https://found.example",
-                "certificateAuthorities": [{"data": "Q0E="}],
+                "name": self.eks.get("name", "found"),
+                "arn": self.eks.get("arn", arn),
+                "endpoint": self.eks.get("endpoint", "https://found.example"),
+                "certificateAuthorities": [self.eks.get("certificateAuthority", {"data": "Q0E="})],
             },
         }
         return answers[token.rpartition(":")[2]]
@@ -59,7 +61,7 @@ class RecordedResource:
     """One registration.
 
     parent and provider are URNs ("" for none); after: URNs that it waits for; uses: property → URNs of the resources
-    whose outputs are in it; deleted_with: URN of the resource that takes it along.
+    whose outputs are in it; deleted_with: URN of the resource that takes it along; version: of the plugin, "" for any.
     """
 
     urn: str
@@ -74,6 +76,7 @@ class RecordedResource:
     custom: bool
     retain_on_delete: bool
     deleted_with: str
+    version: str
 
 
 @dataclass
@@ -151,6 +154,7 @@ def _resource(urn: str, request: Any) -> RecordedResource:
         custom=request.custom,
         retain_on_delete=request.retainOnDelete,
         deleted_with=request.deletedWith,
+        version=request.version,
     )
 
 

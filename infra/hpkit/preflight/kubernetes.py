@@ -6,7 +6,8 @@ Does not: write, nor use a kubeconfig. Endpoint and certificate are those of Des
 import base64
 import binascii
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from urllib3.exceptions import HTTPError
 
 from hpkit.preflight.model import Failure
 
-__all__ = ["ask_kueue"]
+__all__ = ["KUBERNETES_ERRORS", "api_client", "ask_kueue"]
 
 _GROUP: Final = "kueue.x-k8s.io"
 _NAMESPACE: Final = "kueue-system"
@@ -26,6 +27,15 @@ _TIMEOUT: Final = (5, 15)
 # EKS takes a presigned GetCallerIdentity of at most 15 minutes as a token (aws-iam-authenticator, API authorization).
 _TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - it marks tokens, and is none
 _TOKEN_SECONDS: Final = 60
+# How an API server that cannot be reached, or does not let one in, shows itself.
+KUBERNETES_ERRORS: Final = (
+    kubernetes.client.ApiException,
+    HTTPError,
+    BotoCoreError,
+    OSError,
+    KeyError,
+    binascii.Error,
+)
 
 
 def ask_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | Failure:
@@ -34,19 +44,29 @@ def ask_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[st
     Without a Kueue's API group the deployments decide, since one of the add-on's name would be in its way.
     """
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            certificate = Path(folder) / "ca.pem"
-            certificate.write_bytes(base64.b64decode(cluster["certificateAuthority"]["data"]))
-            configuration = kubernetes.client.Configuration(host=cluster["endpoint"])
-            configuration.ssl_ca_cert = str(certificate)
-            configuration.retries = 0
-            configuration.api_key = {"authorization": f"Bearer {_token(session, cluster['name'])}"}
-            with kubernetes.client.ApiClient(configuration) as client:
-                return _signs(client)
+        with api_client(session, cluster) as client:
+            return _signs(client)
     except kubernetes.client.ApiException as error:
         return Failure("kubernetes:get", f"{error.status} {error.reason}", "the API server refuses this identity")
-    except (HTTPError, BotoCoreError, OSError, KeyError, binascii.Error) as error:
+    except KUBERNETES_ERRORS as error:
         return Failure("kubernetes:get", type(error).__name__, f"the Kubernetes API cannot be reached: {error}")
+
+
+@contextmanager
+def api_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[Any]:
+    """Give a client of the Kubernetes API of an EKS cluster, as EKS's DescribeCluster describes it.
+
+    Whatever goes wrong, now or while it is used, is one of KUBERNETES_ERRORS.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        certificate = Path(folder) / "ca.pem"
+        certificate.write_bytes(base64.b64decode(cluster["certificateAuthority"]["data"]))
+        configuration = kubernetes.client.Configuration(host=cluster["endpoint"])
+        configuration.ssl_ca_cert = str(certificate)
+        configuration.retries = 0
+        configuration.api_key = {"authorization": f"Bearer {_token(session, cluster['name'])}"}
+        with kubernetes.client.ApiClient(configuration) as client:
+            yield client
 
 
 def _signs(client: Any) -> dict[str, list[str]]:

@@ -1,0 +1,94 @@
+"""What the first preview after an adoption says, difference by difference, each with the reason beside it.
+
+Reads what `pulumi preview --json` printed. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["Difference", "differences"]
+
+_QUIET: Final = ("same", "read", "refresh", "read-discard")
+# What takes something away, whatever else the operation is called.
+_LOSES: Final = ("delete", "replace", "create-replacement", "delete-replaced", "discard", "discard-replaced")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One resource that an `up` would change: operation, `<type> <name>`, `property: live → file` lines, and why."""
+
+    operation: str
+    resource: str
+    lines: tuple[str, ...]
+    reason: str
+
+    @property
+    def loses(self) -> bool:
+        """Whether it deletes or replaces."""
+        return self.operation in _LOSES
+
+
+def differences(preview: str) -> list[Difference]:
+    """Return what a preview would change, what loses something first; raises ValueError for no preview."""
+    steps = json.loads(preview).get("steps", [])
+    found = [_difference(step) for step in steps if step["op"] not in _QUIET]
+    return sorted(found, key=lambda each: (not each.loses, each.resource))
+
+
+def _difference(step: Mapping[str, Any]) -> Difference:
+    kind, _, name = step["urn"].rpartition("::")
+    token = kind.rpartition("$")[2].rpartition("::")[2]
+    lines = tuple(_lines(step))
+    return Difference(step["op"], f"{token} {name}", lines, _reason(step, token))
+
+
+def _lines(step: Mapping[str, Any]) -> Iterator[str]:
+    if step["op"] != "update":
+        return
+    old, new = (step.get(side, {}).get("inputs", {}) for side in ("oldState", "newState"))
+    for path in sorted(_changed(step)):
+        name = path.partition(".")[0].partition("[")[0]
+        before, after = (json.dumps(side.get(name), sort_keys=True, default=str) for side in (old, new))
+        yield f"{path}: {_short(before)} → {_short(after)}"
+
+
+def _changed(step: Mapping[str, Any]) -> list[str]:
+    return list(step.get("detailedDiff") or step.get("diffReasons") or ())
+
+
+def _short(text: str, most: int = 160) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _reason(step: Mapping[str, Any], token: str) -> str:
+    if step["op"] in _LOSES:
+        return "an adoption never deletes or replaces: correct the file before anything else is run"
+    if step["op"] == "create":
+        return "is not live, so the first `pulumi up` makes it"
+    names = {path.partition(".")[0].partition("[")[0] for path in _changed(step)}
+    for known, reason in _REASONS.get(token, {}).items():
+        if names == {known}:
+            return reason
+    if names <= {"tags", "tagsAll"}:
+        return "the file tags what it has; `manageTags: false` leaves tags alone"
+    return "the file says it differently: change the file to what is live, or let the first `pulumi up` change it"
+
+
+# Differences of an adoption that change nothing that matters, or that cannot be avoided: type → property → why.
+_REASONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "aws:eks/addon:Addon": {
+        "configurationValues": "the same settings, written in another order or layout",
+        "resolveConflictsOnCreate": "AWS never tells it; it only says who wins at a conflict",
+        "resolveConflictsOnUpdate": "AWS never tells it; it only says who wins at a conflict",
+    },
+    "kubernetes:karpenter.sh/v1:NodePool": {
+        "metadata": "a note for Pulumi on the object: wait until it is Ready",
+    },
+    "kubernetes:karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass": {
+        "metadata": "a note for Pulumi on the object: wait until it is Ready",
+    },
+}

@@ -1,0 +1,170 @@
+"""The file for `pulumi import --file`: types, names, parents and providers are those that the program registers.
+
+They are read from a recording of the program, so that they cannot differ; ids are those of the live platform. What the
+program registers and nobody finds live is made by the first `up`, and is named.
+Source of the file's form: `pulumi import --help`, and cmd/pulumi/operations/import.go of pulumi/pulumi v3.200.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hpkit.adopt.addons import association_of
+from hpkit.adopt.live import Live
+from hpkit.recording import PROJECT, RecordedResource, Recording
+
+__all__ = ["IMPORTED", "Imports", "imports_of", "is_bookkeeping"]
+
+_PROVIDER: Final = "pulumi:providers:"
+# Whose second copy would be a second platform: the file has to name the one that is there.
+_ONLY_ONE: Final = ("aws:ec2/vpc:Vpc", "aws:eks/cluster:Cluster", "hyperpod:index:Cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class Imports:
+    """document: the import file; created: what the first `up` makes because it is not live; blockers: what must not be.
+
+    created names each as `<type> <name>`.
+    """
+
+    document: Mapping[str, Any]
+    created: tuple[str, ...]
+    blockers: tuple[str, ...]
+
+    @property
+    def entries(self) -> list[Mapping[str, Any]]:
+        """What is imported."""
+        return list(self.document["resources"])
+
+
+def is_bookkeeping(resource: RecordedResource) -> bool:
+    """Say whether a resource is only in Pulumi's state: a component or a provider."""
+    return not resource.custom or resource.type.startswith(_PROVIDER)
+
+
+def imports_of(recording: Recording, live: Live) -> Imports:
+    """Return what to import so that the state is what the program registers."""
+    table = {_label(each): each.urn for each in recording.resources.values() if is_bookkeeping(each)}
+    entries, created, blockers = [], [], []
+    for each in recording.resources.values():
+        if is_bookkeeping(each):
+            continue
+        find = IMPORTED.get(each.type)
+        found = find(each, live) if find else None
+        if found is not None:
+            entries.append(_entry(each, found, recording))
+        elif each.type in _ONLY_ONE:
+            blockers.append(
+                f"the file would make a second {each.type.rpartition(':')[2]} ({each.name}): name the one that is there"
+            )
+        else:
+            created.append(f"{each.type} {each.name}")
+    return Imports({"nameTable": table, "resources": entries}, tuple(created), tuple(blockers))
+
+
+def _label(resource: RecordedResource) -> str:
+    """Return what a resource is called inside the file, where names of different types must differ."""
+    return resource.urn.partition(f"::{PROJECT}::")[2]
+
+
+def _entry(resource: RecordedResource, found: str, recording: Recording) -> dict[str, Any]:
+    entry = {"type": resource.type, "name": _label(resource), "logicalName": resource.name, "id": found}
+    for key, urn in (("parent", resource.parent), ("provider", resource.provider)):
+        if urn:
+            entry[key] = _label(recording.resources[urn])
+    return entry
+
+
+def _cluster(resource: RecordedResource, live: Live) -> str | None:
+    return live.arn if resource.inputs["clusterName"] == live.cluster["ClusterName"] else None
+
+
+def _quota(resource: RecordedResource, live: Live) -> str | None:
+    for quota in live.quotas:
+        if quota["Name"] == resource.inputs["name"]:
+            return str(quota["ComputeQuotaArn"])
+    return None
+
+
+def _policy(resource: RecordedResource, live: Live) -> str | None:
+    for policy in live.policies:
+        if policy["Name"] == resource.inputs["name"]:
+            return str(policy["ClusterSchedulerConfigArn"])
+    return None
+
+
+def _autoscaled(resource: RecordedResource, live: Live) -> str | None:
+    name = resource.inputs["instanceGroupName"]
+    there = {group["InstanceGroupName"] for group in live.cluster["InstanceGroups"]}
+    return f"{live.arn}/{name}" if name in there else None
+
+
+def _guard(resource: RecordedResource, live: Live) -> str:
+    """Return a guard's inputs as its id: it is nowhere but in the state, and the cluster's ARN is the only live one."""
+    inputs = dict(resource.inputs)
+    if inputs.get("identity"):
+        inputs["identity"] = {
+            name: live.arn if name == "cluster" else value for name, value in inputs["identity"].items()
+        }
+    return json.dumps(inputs, sort_keys=True)
+
+
+def _addon(resource: RecordedResource, live: Live) -> str | None:
+    name = resource.inputs["addonName"]
+    return f"{live.eks_name}:{name}" if name in live.addons else None
+
+
+def _access_entry(resource: RecordedResource, live: Live) -> str | None:
+    principal = resource.inputs["principalArn"]
+    return f"{live.eks_name}:{principal}" if any(each.principal == principal for each in live.entries) else None
+
+
+def _access_policy(resource: RecordedResource, live: Live) -> str | None:
+    principal, policy = resource.inputs["principalArn"], resource.inputs["policyArn"]
+    for entry in live.entries:
+        if entry.principal == principal and entry.has(policy.rpartition("/")[2]):
+            return f"{live.eks_name}#{principal}#{policy}"
+    return None
+
+
+def _pod_identity(resource: RecordedResource, live: Live) -> str | None:
+    found = association_of(live, resource.inputs["namespace"], resource.inputs["serviceAccount"])
+    return f"{live.eks_name},{found['associationId']}" if found else None
+
+
+def _of_karpenter(objects: str) -> Callable[[RecordedResource, Live], str | None]:
+    def find(resource: RecordedResource, live: Live) -> str | None:
+        name: str = resource.inputs["metadata"]["name"]
+        return name if any(each["metadata"]["name"] == name for each in getattr(live, objects)) else None
+
+    return find
+
+
+def _object(resource: RecordedResource, live: Live) -> str | None:
+    metadata = resource.inputs["metadata"]
+    name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+    return name if f"{resource.type.rpartition(':')[2]} {name}" in live.objects else None
+
+
+_RBAC: Final = "kubernetes:rbac.authorization.k8s.io/v1"
+# How the live id of a resource is found, by type. Forms of the ids: "Import" in the pages of the Pulumi registry.
+IMPORTED: Final[Mapping[str, Callable[[RecordedResource, Live], str | None]]] = {
+    "hyperpod:index:Cluster": _cluster,
+    "hyperpod:index:ComputeQuota": _quota,
+    "hyperpod:index:ClusterSchedulerConfig": _policy,
+    "hyperpod:index:AutoscaledGroup": _autoscaled,
+    "hyperpod:index:ChangeGuard": _guard,
+    "aws:eks/addon:Addon": _addon,
+    "aws:eks/accessEntry:AccessEntry": _access_entry,
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _access_policy,
+    "aws:eks/podIdentityAssociation:PodIdentityAssociation": _pod_identity,
+    "kubernetes:karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass": _of_karpenter("node_classes"),
+    "kubernetes:karpenter.sh/v1:NodePool": _of_karpenter("node_pools"),
+    f"{_RBAC}:ClusterRole": _object,
+    f"{_RBAC}:ClusterRoleBinding": _object,
+    f"{_RBAC}:Role": _object,
+    f"{_RBAC}:RoleBinding": _object,
+}

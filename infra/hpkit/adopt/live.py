@@ -1,0 +1,101 @@
+"""A live platform as its APIs describe it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Live", "LiveAddon", "LiveEntry"]
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAddon:
+    """An EKS add-on: DescribeAddon's answer, and its configuration as a document; None where its text is none."""
+
+    described: Document
+    configuration: Document | None
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return str(self.described["addonVersion"])
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEntry:
+    """An access entry: DescribeAccessEntry's answer, and ListAssociatedAccessPolicies of it."""
+
+    described: Document
+    policies: Sequence[Document]
+
+    @property
+    def principal(self) -> str:
+        """ARN of the role or user."""
+        return str(self.described["principalArn"])
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """Kubernetes groups."""
+        return frozenset(self.described.get("kubernetesGroups", ()))
+
+    def has(self, policy: str) -> bool:
+        """Say whether the policy of that name is associated for the whole cluster."""
+        return any(
+            str(each["policyArn"]).endswith(f"/{policy}") and each["accessScope"]["type"] == "cluster"
+            for each in self.policies
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Answers of the APIs, as boto3 and the Kubernetes API give them.
+
+    cluster: DescribeCluster; eks: the `cluster` of EKS's DescribeCluster; zones: subnet id → zone; quotas, policies:
+    DescribeComputeQuota and DescribeClusterSchedulerConfig of all that belong to the cluster; identities: pod identity
+    associations; node_classes, node_pools: Kubernetes objects; objects: `Kind namespace/name` of what the kit could
+    have made in Kubernetes before; unknown: what was asked for and not answered, a sentence each.
+    """
+
+    cluster: Document
+    eks: Document
+    zones: Mapping[str, str]
+    quotas: Sequence[Document] = ()
+    policies: Sequence[Document] = ()
+    addons: Mapping[str, LiveAddon] = field(default_factory=dict)
+    entries: Sequence[LiveEntry] = ()
+    identities: Sequence[Document] = ()
+    node_classes: Sequence[Document] = ()
+    node_pools: Sequence[Document] = ()
+    objects: frozenset[str] = frozenset()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def arn(self) -> str:
+        """ARN of the HyperPod cluster."""
+        return str(self.cluster["ClusterArn"])
+
+    @property
+    def region(self) -> str:
+        """The region of the cluster."""
+        return self.arn.split(":")[3]
+
+    @property
+    def account(self) -> str:
+        """The account of the cluster."""
+        return self.arn.split(":")[4]
+
+    @property
+    def partition(self) -> str:
+        """The partition of the cluster."""
+        return self.arn.split(":")[1]
+
+    @property
+    def eks_name(self) -> str:
+        """Name of the EKS cluster."""
+        return str(self.eks["name"])
+
+    @property
+    def autoscales(self) -> bool:
+        """Whether managed Karpenter is on."""
+        return bool(self.cluster.get("AutoScaling", {}).get("Mode") == "Enable")

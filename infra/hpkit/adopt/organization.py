@@ -1,0 +1,382 @@
+"""From a live platform to the organization file that says the same, so that a program made of it changes nothing.
+
+Does not: call anything. What the file cannot say is named with what the kit will do about it, never dropped in silence;
+what makes an adoption impossible is a blocker.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpkit.adopt.addons import addons_of
+from hpkit.adopt.karpenter import autoscaling_of
+from hpkit.adopt.live import Live, LiveEntry
+from hpkit.plan.access import GROUP_PREFIX
+
+__all__ = ["Adopted", "Remarks", "adopt"]
+
+_ADMIN = "AmazonEKSClusterAdminPolicy"
+# What the service does not finish by itself in a moment, or cannot be updated out of.
+_STEADY = ("Created", "Updated")
+
+
+@dataclass
+class Remarks:
+    """What a person must know: stays = left alone by the kit; changes = the first `up` will; blockers = no adoption."""
+
+    stays: list[str] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    blockers: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """data is an organization file's; remarks say what it does not hold."""
+
+    data: dict[str, Any]
+    remarks: Remarks
+
+
+def adopt(
+    live: Live, *, organization: str, environment: str, pod_roles: Mapping[str, tuple[str, str]] | None = None
+) -> Adopted:
+    """Return the organization file of a live platform; organization and environment name its stack.
+
+    pod_roles: add-on that the kit would give a role → namespace and service account of the pods that take it.
+    """
+    remarks = Remarks()
+    _unsteady(live, remarks)
+    members, administrators = _access(live, remarks)
+    spec: dict[str, Any] = {
+        "region": live.region,
+        "manageTags": False,
+        "network": {"existing": _network(live)},
+        "eks": {"version": live.eks["version"], "existing": {"name": live.eks_name}},
+        "cluster": _cluster(live, remarks),
+    }
+    if administrators:
+        spec["eks"]["administrators"] = administrators
+    bucket = _bucket(spec["cluster"]["instanceGroups"])
+    spec["storage"] = {"existing": {"bucket": bucket} if bucket else {}}
+    if live.autoscales:
+        spec["autoscaling"] = autoscaling_of(live, remarks.changes)
+        _count_from_zero(spec)
+    if live.quotas or live.policies:
+        spec["governance"] = _governance(live, f"{organization}-{environment}")
+    if live.addons:
+        spec["addons"] = addons_of(live, remarks, pod_roles or {})
+    data: dict[str, Any] = {"organization": organization}
+    if live.policies:
+        data["clusterPolicy"] = _policy(live.policies[0])
+    if live.quotas:
+        data["teams"] = [_team_of(quota, members, remarks) for quota in _by_team(live.quotas)]
+    data["environments"] = {environment: spec}
+    return Adopted(data, remarks)
+
+
+def _unsteady(live: Live, remarks: Remarks) -> None:
+    """Name what cannot be taken over as it is now."""
+    block, cluster = remarks.blockers.append, live.cluster
+    for what in live.unknown:
+        block(f"not known, so nothing is imported: {what}")
+    if cluster["ClusterStatus"] != "InService":
+        reason = f" ({cluster['FailureMessage']})" if cluster.get("FailureMessage") else ""
+        block(f"the cluster {cluster['ClusterName']} is {cluster['ClusterStatus']}{reason}: wait until it is InService")
+    if cluster.get("NodeProvisioningMode") != "Continuous":
+        block(
+            f"{cluster['ClusterName']} does not provision continuously, the kit's clusters always do, and the service "
+            "cannot change it on a cluster that exists: make a new cluster and move the teams to it"
+        )
+    if cluster.get("RestrictedInstanceGroups"):
+        names = ", ".join(str(group["InstanceGroupName"]) for group in cluster["RestrictedInstanceGroups"])
+        block(f"restricted instance groups ({names}): the file has no word for them, and the kit would delete them")
+    if len(live.policies) > 1:
+        names = ", ".join(str(each["Name"]) for each in live.policies)
+        block(
+            f"{len(live.policies)} cluster policies ({names}), and the service documents one: delete what is not used"
+        )
+    teams = [_team(quota) for quota in live.quotas]
+    for team in sorted({team for team in teams if teams.count(team) > 1}):
+        names = ", ".join(str(quota["Name"]) for quota in live.quotas if _team(quota) == team)
+        block(f"{teams.count(team)} quotas of team {team} ({names}): the file has one per team; delete the others")
+    for each in [*live.quotas, *live.policies]:
+        if each["Status"] not in _STEADY:
+            block(f"{each['Name']} is {each['Status']}: wait, or delete it, until it is {' or '.join(_STEADY)}")
+
+
+def _network(live: Live) -> dict[str, Any]:
+    """Return where the cluster is: one subnet per zone, those of the cluster itself first, then those of groups."""
+    config = live.cluster["VpcConfig"]
+    subnets: dict[str, str] = {}
+    for subnet in [*config["Subnets"], *(each for group in _groups(live) for each in _override(group)["Subnets"])]:
+        subnets.setdefault(live.zones[subnet], subnet)
+    return {
+        "vpcId": live.eks["resourcesVpcConfig"]["vpcId"],
+        "subnets": dict(sorted(subnets.items())),
+        "controlPlaneSubnets": list(config["Subnets"]),
+        "securityGroupIds": list(config["SecurityGroupIds"]),
+    }
+
+
+def _groups(live: Live) -> list[Mapping[str, Any]]:
+    return sorted(live.cluster["InstanceGroups"], key=lambda group: str(group["InstanceGroupName"]))
+
+
+def _override(group: Mapping[str, Any]) -> Mapping[str, Any]:
+    return group.get("OverrideVpcConfig") or {"Subnets": [], "SecurityGroupIds": []}
+
+
+def _bucket(groups: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the bucket of the first group's script, for groups that come later."""
+    scripts = [group["lifecycleScript"] for group in groups if group["lifecycleScript"] != "None"]
+    return scripts[0].removeprefix("s3://").partition("/")[0] if scripts else None
+
+
+def _count_from_zero(spec: dict[str, Any]) -> None:
+    """Leave to Karpenter the counts of its groups."""
+    karpenters = {name for each in spec["autoscaling"]["nodeClasses"] for name in each["instanceGroups"]}
+    for group in spec["cluster"]["instanceGroups"]:
+        if group["name"] in karpenters:
+            group["instanceCount"] = 0
+
+
+def _access(live: Live, remarks: Remarks) -> tuple[dict[str, list[str]], list[str]]:
+    """Return team → roles, and administrators; every other entry is left alone.
+
+    HyperPod and EKS keep entries of their own, for nodes and services, which are nobody's to manage.
+    """
+    members: dict[str, list[str]] = {}
+    administrators = []
+    teams = {_team(quota) for quota in live.quotas}
+    for entry in sorted(live.entries, key=lambda each: each.principal):
+        if entry.described.get("type", "STANDARD") != "STANDARD" or "/aws-service-role/" in entry.principal:
+            continue
+        own = {group.removeprefix(GROUP_PREFIX) for group in entry.groups if group.startswith(GROUP_PREFIX)}
+        plain = ":role/" in entry.principal and len(own) == len(entry.groups) and own <= teams
+        if not plain or not (own or entry.has(_ADMIN)):
+            remarks.stays.append(_left_alone(entry))
+            continue
+        for team in sorted(own):
+            members.setdefault(team, []).append(entry.principal)
+        if entry.has(_ADMIN):
+            administrators.append(entry.principal)
+    return members, administrators
+
+
+def _left_alone(entry: LiveEntry) -> str:
+    has = [*sorted(entry.groups), *(str(each["policyArn"]).rpartition("/")[2] for each in entry.policies)]
+    return f"access entry of {entry.principal} ({', '.join(has) or 'no rights'})"
+
+
+def _governance(live: Live, stack: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "topologyAwareScheduling": "Unmanaged",
+        "allocations": {_team(quota): _rows(quota) for quota in _by_team(live.quotas)},
+    }
+    names = {_team(quota): str(quota["Name"]) for quota in _by_team(live.quotas) if quota["Name"] != _team(quota)}
+    if names:
+        spec["quotaNames"] = names
+    if live.policies and live.policies[0]["Name"] != stack:
+        spec["policyName"] = live.policies[0]["Name"]
+    return spec
+
+
+def _cluster(live: Live, remarks: Remarks) -> dict[str, Any]:
+    cluster = live.cluster
+    spec: dict[str, Any] = {"name": cluster["ClusterName"], "nodeRecovery": cluster.get("NodeRecovery", "None")}
+    tiered = cluster.get("TieredStorageConfig")
+    if tiered and tiered.get("Mode") != "Disable":
+        spec["tieredStorage"] = _renamed(
+            tiered, {"Mode": "mode", "InstanceMemoryAllocationPercentage": "instanceMemoryAllocationPercentage"}
+        )
+    spec["instanceGroups"] = [_group(group, live, remarks) for group in _groups(live)]
+    return spec
+
+
+def _group(group: Mapping[str, Any], live: Live, remarks: Remarks) -> dict[str, Any]:
+    name = group["InstanceGroupName"]
+    spec: dict[str, Any] = {"name": name}
+    types = group.get("InstanceRequirements", {}).get("DesiredInstanceTypes")
+    if group.get("InstanceType"):
+        spec["instanceType"] = group["InstanceType"]
+    else:
+        spec["instanceTypes"] = list(types or ())
+    spec["instanceCount"] = group.get("TargetCount", group.get("CurrentCount", 0))
+    spec |= _where(group, live)
+    spec["executionRole"] = group["ExecutionRole"]
+    spec |= _renamed(
+        group,
+        {
+            "MinCount": "minInstanceCount",
+            "ThreadsPerCore": "threadsPerCore",
+            "TrainingPlanArn": "trainingPlanArn",
+        },
+    )
+    if "Spot" in group.get("CapacityRequirements", {}):
+        spec["capacityType"] = "Spot"
+    if group.get("OnStartDeepHealthChecks"):
+        spec["deepHealthChecks"] = list(group["OnStartDeepHealthChecks"])
+    _kubernetes(group, spec)
+    _storage(group, spec, remarks)
+    _updates(group, spec)
+    script = group.get("LifeCycleConfig", {})
+    spec["lifecycleScript"] = "None"
+    if script.get("OnCreate"):
+        spec["lifecycleScript"] = f"{script['SourceS3Uri'].rstrip('/')}/{script['OnCreate']}"
+    _unsaid(group, remarks)
+    return spec
+
+
+def _where(group: Mapping[str, Any], live: Live) -> dict[str, Any]:
+    """Return the group's place as the file says it best: a zone, nothing for the cluster's own, else as it is."""
+    network, override = _network(live), group.get("OverrideVpcConfig")
+    config = override or live.cluster["VpcConfig"]
+    same_groups = sorted(config["SecurityGroupIds"]) == sorted(network["securityGroupIds"])
+    zones = sorted({live.zones[subnet] for subnet in config["Subnets"]})
+    named = [network["subnets"][zone] for zone in zones]
+    if same_groups and sorted(config["Subnets"]) == sorted(named):
+        if override and len(zones) == 1:
+            return {"availabilityZone": zones[0]}
+        if set(zones) == set(network["subnets"]):
+            return {}
+    return {
+        "overrideVpcConfig": {
+            "subnets": list(config["Subnets"]),
+            "securityGroupIds": list(config["SecurityGroupIds"]),
+        }
+    }
+
+
+def _kubernetes(group: Mapping[str, Any], spec: dict[str, Any]) -> None:
+    kubernetes = group.get("KubernetesConfig", {})
+    labels = kubernetes.get("DesiredLabels")
+    if labels:
+        spec["labels"] = dict(sorted(labels.items()))
+    taints = kubernetes.get("DesiredTaints")
+    if taints:
+        spec["taints"] = [_renamed(taint, {"Key": "key", "Value": "value", "Effect": "effect"}) for taint in taints]
+
+
+def _unsaid(group: Mapping[str, Any], remarks: Remarks) -> None:
+    """Name the settings of a group that the file has no word for, and that an update would therefore lose."""
+    for member in ("NetworkInterface", "SlurmConfig"):
+        if group.get(member):
+            remarks.changes.append(f"{group['InstanceGroupName']} has {member}, which the file cannot say")
+    if group.get("LifeCycleConfig", {}).get("OnInitComplete"):
+        remarks.changes.append(
+            f"{group['InstanceGroupName']} runs a script on init complete, which the file cannot say: it goes"
+        )
+
+
+def _storage(group: Mapping[str, Any], spec: dict[str, Any], remarks: Remarks) -> None:
+    for storage in group.get("InstanceStorageConfigs", ()):
+        volume = storage.get("EbsVolumeConfig", {})
+        if volume.keys() == {"VolumeSizeInGB"} and "ebsVolumeGiB" not in spec:
+            spec["ebsVolumeGiB"] = volume["VolumeSizeInGB"]
+        else:
+            remarks.changes.append(
+                f"a storage configuration of {group['InstanceGroupName']} ({', '.join(storage)}), which the file "
+                "cannot say: new nodes of the group would come without it"
+            )
+
+
+def _updates(group: Mapping[str, Any], spec: dict[str, Any]) -> None:
+    patch = group.get("AutoPatchConfig")
+    if patch:
+        names = {"PatchingStrategy": "patchingStrategy", "IdleWaitWindowInSeconds": "idleWaitWindowInSeconds"}
+        spec["autoPatch"] = _renamed(patch, names) | _rolling(patch)
+        if patch.get("DrainPolicy"):
+            drain = {"DrainTimeoutInSeconds": "drainTimeoutInSeconds", "OnDrainTimeout": "onDrainTimeout"}
+            spec["autoPatch"]["drainPolicy"] = _renamed(patch["DrainPolicy"], drain)
+    schedule = group.get("ScheduledUpdateConfig")
+    if schedule:
+        spec["scheduledUpdate"] = {"scheduleExpression": schedule["ScheduleExpression"]} | _rolling(schedule)
+
+
+def _rolling(update: Mapping[str, Any]) -> dict[str, Any]:
+    config = update.get("DeploymentConfig", {})
+    policy = config.get("RollingUpdatePolicy")
+    if not policy:
+        return {}
+    size = {"Type": "type", "Value": "value"}
+    spec: dict[str, Any] = {"maximumBatchSize": _renamed(policy["MaximumBatchSize"], size)}
+    if policy.get("RollbackMaximumBatchSize"):
+        spec["rollbackMaximumBatchSize"] = _renamed(policy["RollbackMaximumBatchSize"], size)
+    spec |= _renamed(config, {"WaitIntervalInSeconds": "waitIntervalInSeconds"})
+    alarms = [alarm["AlarmName"] for alarm in config.get("AutoRollbackConfiguration", ())]
+    return {"deploymentConfig": spec | ({"autoRollbackAlarms": alarms} if alarms else {})}
+
+
+def _renamed(source: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {ours: source[theirs] for theirs, ours in names.items() if source.get(theirs) is not None}
+
+
+def _policy(policy: Mapping[str, Any]) -> dict[str, Any]:
+    config = policy.get("SchedulerConfig", {})
+    classes = sorted(config.get("PriorityClasses", ()), key=lambda each: -int(each["Weight"]))
+    spec: dict[str, Any] = {"taskPrioritization": "Rank" if classes else "FirstComeFirstServed"}
+    if classes:
+        spec["priorityClasses"] = [{"name": each["Name"], "weight": each["Weight"]} for each in classes]
+    spec |= _renamed(config, {"FairShare": "fairShare", "IdleResourceSharing": "idleResourceSharing"})
+    return spec | _renamed(policy, {"Description": "description"})
+
+
+def _team(quota: Mapping[str, Any]) -> str:
+    return str(quota["ComputeQuotaTarget"]["TeamName"])
+
+
+def _by_team(quotas: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return sorted(quotas, key=_team)
+
+
+def _team_of(quota: Mapping[str, Any], members: Mapping[str, list[str]], remarks: Remarks) -> dict[str, Any]:
+    config = quota.get("ComputeQuotaConfig", {})
+    spec: dict[str, Any] = {"name": _team(quota), **_renamed(quota, {"Description": "description"})}
+    spec["fairShareWeight"] = quota["ComputeQuotaTarget"].get("FairShareWeight", 0)
+    sharing = _sharing(quota, remarks)
+    if sharing:
+        spec["sharing"] = sharing
+    if quota.get("ActivationState") == "Disabled":
+        remarks.changes.append(f"the quota of {_team(quota)} is disabled, and the kit's quotas are enabled")
+    spec |= _renamed(config, {"PreemptTeamTasks": "preemptTeamTasks"})
+    return spec | ({"members": members[_team(quota)]} if _team(quota) in members else {})
+
+
+def _sharing(quota: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
+    stated = quota.get("ComputeQuotaConfig", {}).get("ResourceSharingConfig", {})
+    sharing = _renamed(stated, {"Strategy": "strategy"})
+    # The service fills a limit in whatever the strategy; only with this one does it mean anything.
+    if sharing.get("strategy") == "LendAndBorrow":
+        sharing |= _renamed(stated, {"BorrowLimit": "borrowLimit"})
+        absolute = []
+        for row in stated.get("AbsoluteBorrowLimits", ()):
+            if row.get("Count") is not None:
+                absolute.append({"instanceType": row["InstanceType"], "count": row["Count"]})
+            else:
+                remarks.changes.append(
+                    f"a borrow limit of {_team(quota)} in fractions of {row['InstanceType']}, which the file cannot "
+                    "say: the limit goes"
+                )
+        if absolute:
+            sharing["absoluteBorrowLimits"] = absolute
+    return sharing
+
+
+def _rows(quota: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rows = []
+    for row in quota.get("ComputeQuotaConfig", {}).get("ComputeQuotaResources", ()):
+        spec: dict[str, Any] = {"instanceType": row["InstanceType"]}
+        if row.get("Count"):
+            # Beside a count, the service's own figures for vCPU and memory say nothing new.
+            rows.append({**spec, "count": row["Count"]})
+            continue
+        partition = row.get("AcceleratorPartition")
+        if partition:
+            spec["acceleratorPartition"] = {"type": partition["Type"], "count": partition["Count"]}
+        elif row.get("Accelerators"):
+            spec["accelerators"] = row["Accelerators"]
+        spec |= _renamed(row, {"VCpu": "vCpu", "MemoryInGiB": "memoryInGiB"})
+        if len(spec) == 1:
+            spec["count"] = 0
+        rows.append(spec)
+    return rows

@@ -1,0 +1,75 @@
+"""From a live platform to the two files of an adoption: the organization file, and what to import."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+import yaml
+
+from hpkit.adopt.imports import Imports, imports_of
+from hpkit.adopt.live import Live
+from hpkit.adopt.organization import Adopted, Remarks, adopt
+from hpkit.checks import Finding, check
+from hpkit.config import parse, read_text
+from hpkit.plan.derive import derive
+from hpkit.plan.model import Plan
+from hpkit.recording import Answers, Recording, record
+
+__all__ = ["Prepared", "answers_of", "prepare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """text: the organization file; findings: what the validator says of it; imports: None where it has errors."""
+
+    text: str
+    remarks: Remarks
+    findings: tuple[Finding, ...]
+    imports: Imports | None
+
+    @property
+    def errors(self) -> list[Finding]:
+        """Findings that keep the program from registering anything."""
+        return [each for each in self.findings if each.severity == "error"]
+
+
+def prepare(live: Live, *, organization: str, environment: str, file: str, today: datetime.date) -> Prepared:
+    """Return the files of a live platform; file is what findings are shown with."""
+    adopted = adopt(live, organization=organization, environment=environment)
+    recording = _recorded(adopted, environment, live)
+    if recording is not None:
+        # Only the program knows which add-ons it would give a role: the second file names those that are live.
+        adopted = adopt(live, organization=organization, environment=environment, pod_roles=_pod_roles(recording))
+        recording = _recorded(adopted, environment, live)
+    text = _text(adopted, live.arn)
+    document = read_text(text.encode())
+    findings = tuple(check(document, parse(document), file=file, today=today))
+    return Prepared(text, adopted.remarks, findings, imports_of(recording, live) if recording else None)
+
+
+def answers_of(live: Live) -> Answers:
+    """Return what AWS says of where the platform is, for recording its program."""
+    return Answers(account=live.account, partition=live.partition, eks=live.eks)
+
+
+def _recorded(adopted: Adopted, environment: str, live: Live) -> Recording | None:
+    organization = parse(read_text(_text(adopted, live.arn).encode())).organization
+    if organization is None:
+        return None
+    plan: Plan = derive(organization, environment)
+    return record(plan, answers_of(live))
+
+
+def _pod_roles(recording: Recording) -> dict[str, tuple[str, str]]:
+    associations = recording.named("eks/podIdentityAssociation:PodIdentityAssociation")
+    return {name: (each.inputs["namespace"], each.inputs["serviceAccount"]) for name, each in associations.items()}
+
+
+def _text(adopted: Adopted, arn: str) -> str:
+    remarks = adopted.remarks
+    lines = ["# yaml-language-server: $schema=./schema.json", "#", f"# Adopted from {arn}."]
+    lines += [f"# Stays as it is, and is not in this file: {what}." for what in remarks.stays]
+    lines += [f"# The first `pulumi up` changes: {what}." for what in remarks.changes]
+    body = yaml.safe_dump(adopted.data, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
+    return "\n".join(lines) + "\n" + body

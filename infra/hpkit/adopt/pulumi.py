@@ -1,0 +1,105 @@
+"""Pulumi's command line for one stack of a project: the commands that an adoption needs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hpkit.errors import ToolError
+
+__all__ = ["Pulumi"]
+
+_LOCKED = "the stack is currently locked"
+
+
+class Pulumi:
+    """One stack; root is the folder of Pulumi.yaml. Every method raises ToolError with what Pulumi said."""
+
+    def __init__(self, stack: str, *, root: Path) -> None:
+        if shutil.which("pulumi") is None:
+            raise ToolError(
+                "there is no `pulumi` on the PATH. Install it (https://www.pulumi.com/docs/install/), or take that of "
+                'the local cloud: eval "$(hpkit local env)"'
+            )
+        self.stack, self._root = stack, root
+
+    def export(self) -> dict[str, Any]:
+        """Return the stack's state; the stack is made where there is none."""
+        if not self.exists():
+            self._run("stack", "init", self.stack)
+        state: dict[str, Any] = json.loads(self._run("stack", "export", "--stack", self.stack))
+        return state
+
+    def exists(self) -> bool:
+        """Say whether the backend has the stack."""
+        listed = json.loads(self._run("stack", "ls", "--json"))
+        return any(each["name"].rpartition("/")[2] == self.stack for each in listed)
+
+    def write_state(self, state: Mapping[str, Any]) -> None:
+        """Put a state in the place of the one that is there."""
+        with _file(state) as path:
+            self._run("stack", "import", "--stack", self.stack, "--file", path)
+
+    def import_file(self, document: Mapping[str, Any]) -> None:
+        """Import what a file lists, output as it comes; every resource is protected until the first `up`."""
+        with _file(document) as path:
+            options = ["--generate-code=false", "--yes", "--skip-preview"]
+            code = subprocess.run(  # noqa: S603 - the arguments are the kit's own
+                self._command("import", "--stack", self.stack, "--file", path, *options), cwd=self._root, check=False
+            ).returncode
+        if code != 0:
+            raise ToolError(
+                f"`pulumi import` ended with {code}. What it imported is kept: "
+                "put right what it names above, and run the same command again"
+            )
+
+    def preview(self) -> str:
+        """Return what `pulumi preview --json` prints; ToolError with its errors where it is refused."""
+        done = self._done("preview", "--stack", self.stack, "--json")
+        if done.returncode == 0:
+            return done.stdout
+        raise ToolError(f"the first preview is refused, and so would `pulumi up` be: {_errors(done)}")
+
+    def forget(self) -> None:
+        """Remove the stack with its state, and leave alone everything that it describes."""
+        self._run("stack", "rm", self.stack, "--yes", "--force", "--preserve-config")
+
+    def _command(self, *arguments: str) -> list[str]:
+        return ["pulumi", *arguments, "--non-interactive"]
+
+    def _done(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603 - the arguments are the kit's own
+            self._command(*arguments), cwd=self._root, check=False, capture_output=True, text=True
+        )
+
+    def _run(self, *arguments: str) -> str:
+        done = self._done(*arguments)
+        if done.returncode == 0:
+            return done.stdout
+        said = (done.stderr or done.stdout).strip()
+        if _LOCKED in said:
+            said = f"{said}\nIf no other run is at work: pulumi cancel --yes --stack {self.stack}"
+        raise ToolError(f"pulumi {' '.join(arguments[:2])}: {said}")
+
+
+def _errors(done: subprocess.CompletedProcess[str]) -> str:
+    try:
+        said = json.loads(done.stdout).get("diagnostics", [])
+    except ValueError:
+        return (done.stderr or done.stdout).strip()
+    return "\n".join(each["message"].strip() for each in said if each["severity"] == "error") or done.stderr.strip()
+
+
+@contextmanager
+def _file(content: Mapping[str, Any]) -> Iterator[str]:
+    """Give a JSON file that is there for one command, in a folder of its owner alone: a state may hold secrets."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "content.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        yield str(path)
