@@ -59,7 +59,8 @@ class RecordedResource:
     """One registration.
 
     parent and provider are URNs ("" for none); after: URNs that it waits for; uses: property → URNs of the resources
-    whose outputs are in it; deleted_with: URN of the resource that takes it along.
+    whose outputs are in it; deleted_with: URN of the resource that takes it along; ignore_changes: inputs that keep
+    what is live.
     """
 
     urn: str
@@ -74,6 +75,7 @@ class RecordedResource:
     custom: bool
     retain_on_delete: bool
     deleted_with: str
+    ignore_changes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -151,6 +153,7 @@ def _resource(urn: str, request: Any) -> RecordedResource:
         custom=request.custom,
         retain_on_delete=request.retainOnDelete,
         deleted_with=request.deletedWith,
+        ignore_changes=tuple(request.ignoreChanges),
     )
 
 
