@@ -61,7 +61,8 @@ class RecordedResource:
     """One registration.
 
     parent and provider are URNs ("" for none); after: URNs that it waits for; uses: property → URNs of the resources
-    whose outputs are in it; deleted_with: URN of the resource that takes it along; version: of the plugin, "" for any.
+    whose outputs are in it; deleted_with: URN of the resource that takes it along; ignore_changes: inputs that keep
+    what is live; version: of the plugin, "" for any.
     """
 
     urn: str
@@ -76,6 +77,7 @@ class RecordedResource:
     custom: bool
     retain_on_delete: bool
     deleted_with: str
+    ignore_changes: tuple[str, ...]
     version: str
 
 
@@ -155,6 +157,7 @@ def _resource(urn: str, request: Any) -> RecordedResource:
         retain_on_delete=request.retainOnDelete,
         deleted_with=request.deletedWith,
         version=request.version,
+        ignore_changes=tuple(request.ignoreChanges),
     )
 
 

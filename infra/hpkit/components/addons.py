@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -16,42 +15,21 @@ from hpkit.catalog import addons as known_addons
 from hpkit.components.base import Component, Site, document
 from hpkit.components.eks import Eks
 from hpkit.plan.addon_values import merged
+from hpkit.plan.given import POD_ACCOUNTS, PodAccount, is_associated
 from hpkit.plan.iam import managed_policy, pod_trust
 from hpkit.plan.kueue import TASK_GOVERNANCE
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.plan.names import role_name
 
-__all__ = ["Addons", "PodRole"]
-
-
-@dataclass(frozen=True)
-class PodRole:
-    """A role that pods of one service account take by EKS Pod Identity; managed policies by name, or one document."""
-
-    namespace: str
-    service_account: str
-    managed: tuple[str, ...] = ()
-    policy: pulumi.Output[str] | None = None
-
-
-# What the add-ons' own pages ask for; what depends on resources of the stack comes in through `roles`.
-_ROLES = {
-    "amazon-cloudwatch-observability": PodRole(
-        "amazon-cloudwatch", "cloudwatch-agent", managed=("CloudWatchAgentServerPolicy",)
-    ),
-    "amazon-sagemaker-hyperpod-training-operator": PodRole(
-        "aws-hyperpod",
-        "hp-training-operator-controller-manager",
-        managed=("AmazonSageMakerHyperPodTrainingOperatorAccess",),
-    ),
-    "aws-ebs-csi-driver": PodRole(
-        "kube-system", "ebs-csi-controller-sa", managed=("service-role/AmazonEBSCSIDriverPolicy",)
-    ),
-}
+__all__ = ["Addons"]
 
 
 class Addons(Component):
-    """Some of the plan's add-ons; installed by name."""
+    """Some of the plan's add-ons; installed by name.
+
+    values: what the kit tells an add-on. policies: what a role that the kit makes for its pods allows, where that
+    depends on resources of the stack.
+    """
 
     installed: Mapping[str, aws.eks.Addon]
 
@@ -66,12 +44,12 @@ class Addons(Component):
         after: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions,
         values: Mapping[str, pulumi.Input[Mapping[str, Any]]] | None = None,
-        roles: Mapping[str, PodRole] | None = None,
+        policies: Mapping[str, pulumi.Output[str]] | None = None,
     ) -> None:
         super().__init__(name, opts=opts)
         self._plan, self._site, self._eks = plan, site, eks
         self._values = values or {}
-        self._roles = {**_ROLES, **(roles or {})}
+        self._policies = policies or {}
         known = {addon.name: addon for addon in known_addons()}
         need_nodes = {addon.name for addon in known.values() if addon.needs_nodes}
         wanted = {addon.name: addon for addon in plan.addons if (addon.name in need_nodes) == needing_nodes}
@@ -88,8 +66,9 @@ class Addons(Component):
         return self.installed.get(TASK_GOVERNANCE)
 
     def _install(self, addon: AddonPlan, after: Sequence[pulumi.Resource]) -> aws.eks.Addon:
-        role = self._roles.get(addon.name)
-        identity = [self._pod_identity(addon.name, role)] if role else []
+        identity = [self._pod_identity(addon)] if is_associated(self._plan, addon) else []
+        # The API would take away associations that the add-on has of its own and the program does not name.
+        left_alone = pulumi.ResourceOptions(ignore_changes=None if addon.pod_identity else ["podIdentityAssociations"])
         return aws.eks.Addon(
             addon.name,
             addon_name=addon.name,
@@ -98,7 +77,8 @@ class Addons(Component):
             configuration_values=self._configuration(addon),
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="OVERWRITE",
-            opts=self.child(after=[*after, *identity]),
+            service_account_role_arn=addon.service_account_role_arn,
+            opts=pulumi.ResourceOptions.merge(self.child(after=[*after, *identity]), left_alone),
         )
 
     def _configuration(self, addon: AddonPlan) -> pulumi.Output[str] | None:
@@ -109,7 +89,21 @@ class Addons(Component):
             lambda known: json.dumps(merged(known, addon.configuration), sort_keys=True)
         )
 
-    def _pod_identity(self, addon: str, wanted: PodRole) -> aws.eks.PodIdentityAssociation:
+    def _pod_identity(self, addon: AddonPlan) -> aws.eks.PodIdentityAssociation:
+        account = POD_ACCOUNTS[addon.name]
+        role: pulumi.Input[str]
+        rights: Sequence[pulumi.Resource]
+        role, rights = (addon.role, ()) if addon.role is not None else self._pod_role(addon.name, account)
+        return aws.eks.PodIdentityAssociation(
+            addon.name,
+            cluster_name=self._eks.name,
+            namespace=account.namespace,
+            service_account=account.name,
+            role_arn=role,
+            opts=self.child(after=rights),
+        )
+
+    def _pod_role(self, addon: str, account: PodAccount) -> tuple[pulumi.Output[str], Sequence[pulumi.Resource]]:
         place = self._site.place
         role = aws.iam.Role(
             addon,
@@ -125,18 +119,12 @@ class Addons(Component):
                 policy_arn=managed_policy(place, policy),
                 opts=self.child(),
             )
-            for policy in wanted.managed
+            for policy in account.managed
         ]
-        if wanted.policy is not None:
-            rights.append(aws.iam.RolePolicy(addon, name=addon, role=role.id, policy=wanted.policy, opts=self.child()))
-        return aws.eks.PodIdentityAssociation(
-            addon,
-            cluster_name=self._eks.name,
-            namespace=wanted.namespace,
-            service_account=wanted.service_account,
-            role_arn=role.arn,
-            opts=self.child(after=rights),
-        )
+        policy = self._policies.get(addon)
+        if policy is not None:
+            rights.append(aws.iam.RolePolicy(addon, name=addon, role=role.id, policy=policy, opts=self.child()))
+        return role.arn, rights
 
 
 def _requires(known: Mapping[str, AddOn], name: str) -> tuple[str, ...]:

@@ -40,7 +40,8 @@ class Governance(Component):
         tags = tags_of(plan)
         self.policy = ClusterSchedulerConfig(
             "policy",
-            name=plan.stack,
+            name=plan.policy_name,
+            description=policy.description,
             cluster_arn=cluster.cluster_arn,
             scheduler_config=_scheduler_config(policy),
             tags=tags,
@@ -49,7 +50,8 @@ class Governance(Component):
         self.quotas = {
             team.name: ComputeQuota(
                 team.name,
-                name=team.name,
+                name=team.quota_name,
+                description=team.description,
                 cluster_arn=cluster.cluster_arn,
                 compute_quota_target={"teamName": team.name, "fairShareWeight": team.fair_share_weight},
                 compute_quota_config=_quota_config(team),

@@ -128,12 +128,9 @@ class HyperPod(Component):
             "instanceCount": spec.instance_count,
             "minInstanceCount": spec.min_instance_count,
             **({"instanceType": spec.instance_type} if spec.instance_type else flexible),
-            "executionRole": self._identity.node_role_arn,
+            "executionRole": spec.execution_role or self._identity.node_role_arn,
             "lifeCycleConfig": self._lifecycle(spec),
-            "overrideVpcConfig": {
-                "subnets": [self._network.node_subnet_ids[zone] for zone in group.zones],
-                "securityGroupIds": list(self._network.security_group_ids),
-            },
+            "overrideVpcConfig": self._place(group),
             "capacityRequirements": {"spot": {}} if spec.capacity_type == "Spot" else None,
             "instanceStorageConfigs": storage,
             "threadsPerCore": spec.threads_per_core,
@@ -147,15 +144,28 @@ class HyperPod(Component):
         named = {key: value for key, value in given.items() if value not in (None, [], {})}
         return cast("ClusterInstanceGroupSpecification", {**named, "instanceCount": spec.instance_count})
 
-    def _lifecycle(self, spec: InstanceGroup) -> Document:
+    def _place(self, group: GroupPlan) -> Document:
+        if group.spec.override_vpc_config is not None:
+            override = group.spec.override_vpc_config
+            return {"subnets": list(override.subnets), "securityGroupIds": list(override.security_group_ids)}
+        return {
+            "subnets": [self._network.node_subnet_ids[zone] for zone in group.zones],
+            "securityGroupIds": list(self._network.security_group_ids),
+        }
+
+    def _lifecycle(self, spec: InstanceGroup) -> Document | None:
+        if not spec.has_lifecycle:
+            return None
         if spec.lifecycle_script is None:
             return {"sourceS3Uri": self._storage.lifecycle_uri, "onCreate": ON_CREATE}
         folder, _, script = spec.lifecycle_script.rpartition("/")
         return {"sourceS3Uri": folder, "onCreate": script}
 
 
-def tags_of(plan: Plan) -> list[Tag]:
-    """Return the plan's tags as the SageMaker API takes them."""
+def tags_of(plan: Plan) -> list[Tag] | None:
+    """Return the plan's tags as the SageMaker API takes them; None where the kit manages none."""
+    if not plan.spec.manage_tags:
+        return None
     return [{"key": key, "value": value} for key, value in sorted(plan.tags.items())]
 
 

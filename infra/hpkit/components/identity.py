@@ -10,6 +10,7 @@ import pulumi_aws as aws
 from hpkit.components.base import Component, Site, document
 from hpkit.components.network import Network
 from hpkit.components.storage import Storage
+from hpkit.plan.given import cluster_role, makes_karpenter_role, makes_node_role
 from hpkit.plan.iam import (
     instance_role_policy,
     karpenter_role_policy,
@@ -25,13 +26,14 @@ __all__ = ["Identity"]
 class Identity(Component):
     """Roles of one environment.
 
-    control_plane_role_arn is None for an EKS cluster that is there already; karpenter_role_arn without autoscaling.
+    control_plane_role_arn is None for an EKS cluster that is there already; node_role_arn where every group has a role
+    of its own; karpenter_role_arn, made or given, without autoscaling.
     for_control_plane, for_nodes: policies that must be in force before an EKS or HyperPod cluster is made, and until
     it is gone: HyperPod assumes its roles to remove nodes and their network interfaces.
     """
 
     control_plane_role_arn: pulumi.Output[str] | None = None
-    node_role_arn: pulumi.Output[str]
+    node_role_arn: pulumi.Output[str] | None = None
     karpenter_role_arn: pulumi.Output[str] | None = None
 
     def __init__(
@@ -45,8 +47,12 @@ class Identity(Component):
             role = self._role("control-plane", "eks.amazonaws.com", "The EKS control plane")
             self.for_control_plane.append(self._attach(role, "control-plane", "AmazonEKSClusterPolicy"))
             self.control_plane_role_arn = role.arn
-        self.node_role_arn = self._node_role(network, storage).arn
-        if plan.spec.autoscaling is not None:
+        if makes_node_role(plan):
+            self.node_role_arn = self._node_role(network, storage).arn
+        given = cluster_role(plan)
+        if given is not None:
+            self.karpenter_role_arn = pulumi.Output.from_input(given)
+        elif makes_karpenter_role(plan):
             self.karpenter_role_arn = self._karpenter_role().arn
         self.register_outputs({"nodeRoleArn": self.node_role_arn, "karpenterRoleArn": self.karpenter_role_arn})
 

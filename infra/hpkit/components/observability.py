@@ -9,7 +9,6 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.components.addons import PodRole
 from hpkit.components.base import Component, Site, document
 from hpkit.config.addons import MetricsProvider
 from hpkit.config.organization import Observability as Spec
@@ -28,19 +27,19 @@ _HYPERPOD = "amazon-sagemaker-hyperpod-observability"
 class Observability(Component):
     """Workspaces of one environment, and what the add-ons must know of them.
 
-    values and roles: configuration and pod identity of the add-ons that send metrics, by add-on.
+    values and policies: configuration of the add-ons that send metrics, and what their pods may do, by add-on.
     """
 
     workspace: aws.amp.Workspace | None = None
     grafana: aws.grafana.Workspace | None = None
     values: Mapping[str, pulumi.Input[Mapping[str, Any]]]
-    roles: Mapping[str, PodRole]
+    policies: Mapping[str, pulumi.Output[str]]
 
     def __init__(self, name: str, plan: Plan, spec: Spec, site: Site, *, opts: pulumi.ResourceOptions) -> None:
         super().__init__(name, opts=opts)
         self._plan, self._site = plan, site
         values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
-        roles: dict[str, PodRole] = {}
+        policies: dict[str, pulumi.Output[str]] = {}
         if spec.cloudwatch:
             values[_CLOUDWATCH] = cloudwatch_values()
         if spec.prometheus:
@@ -49,14 +48,10 @@ class Observability(Component):
             self.grafana = self._grafana()
         if self.workspace is not None:
             values[_HYPERPOD] = self._hyperpod_values(self.workspace, spec.metrics_provider)
-            roles[_HYPERPOD] = PodRole(
-                "hyperpod-observability",
-                "hyperpod-observability-operator-otel-collector",
-                policy=document(
-                    lambda workspace_arn: metrics_policy(site.place, workspace_arn), workspace_arn=self.workspace.arn
-                ),
+            policies[_HYPERPOD] = document(
+                lambda workspace_arn: metrics_policy(site.place, workspace_arn), workspace_arn=self.workspace.arn
             )
-        self.values, self.roles = values, roles
+        self.values, self.policies = values, policies
         self.register_outputs({})
 
     def _prometheus(self) -> aws.amp.Workspace:

@@ -12,7 +12,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from hpkit.components.access import Access
-from hpkit.components.addons import Addons, PodRole
+from hpkit.components.addons import Addons
 from hpkit.components.autoscaling import Autoscaling
 from hpkit.components.base import Site, document
 from hpkit.components.eks import Eks
@@ -23,6 +23,7 @@ from hpkit.components.network import Network
 from hpkit.components.observability import Observability
 from hpkit.components.scheduling import Scheduling
 from hpkit.components.storage import Storage
+from hpkit.components.untagged import untagged
 from hpkit.plan.iam import Place, lustre_policy
 from hpkit.plan.model import Plan
 from hpkit.plan.replace import guards_of
@@ -38,11 +39,13 @@ _FSX_CSI = "aws-fsx-csi-driver"
 
 def build(plan: Plan) -> dict[str, Any]:
     """Register everything that the plan comes to, and return the stack's outputs."""
-    provider = aws.Provider(
-        "aws", region=plan.spec.region, default_tags=aws.ProviderDefaultTagsArgs(tags=dict(plan.tags))
-    )
+    tags = aws.ProviderDefaultTagsArgs(tags=dict(plan.tags)) if plan.spec.manage_tags else None
+    provider = aws.Provider("aws", region=plan.spec.region, default_tags=tags)
     site, hyperpod_provider = _begun(plan, provider)
-    opts = pulumi.ResourceOptions(providers=[provider, hyperpod_provider])
+    # What is done to the resources of a component is taken from its options: every component gets these.
+    opts = pulumi.ResourceOptions(
+        providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
+    )
     guards = _guards(plan, opts)
     network = Network("network", plan, site, guard=[guards["vpc"], guards["groups"]], opts=opts)
     storage = Storage("storage", plan, site, network=network, opts=opts)
@@ -77,7 +80,7 @@ def build(plan: Plan) -> dict[str, Any]:
         kueue = addons.task_governance
         after = [] if kueue is None else [kueue]
         governance = Governance("governance", plan, plan.policy, cluster=platform.cluster, after=after, opts=opts)
-        if kueue is not None:
+        if kueue is not None and plan.manages_topology:
             Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, opts=opts)
         quotas = dict(governance.quotas)
     Access("access", plan, site, eks=eks, quotas=quotas, opts=opts)
@@ -156,15 +159,14 @@ def _node_addons(
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> Addons:
-    roles: dict[str, PodRole] = {}
+    policies: dict[str, pulumi.Output[str]] = {}
     values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
     if plan.spec.observability is not None:
         observed = Observability("observability", plan, plan.spec.observability, site, opts=opts)
-        roles.update(observed.roles)
+        policies.update(observed.policies)
         values.update(observed.values)
     if storage.lustre is not None:
-        policy = document(lustre_policy, file_system_arn=storage.lustre.arn)
-        roles[_FSX_CSI] = PodRole("kube-system", "fsx-csi-controller-sa", policy=policy)
+        policies[_FSX_CSI] = document(lustre_policy, file_system_arn=storage.lustre.arn)
     return Addons(
         "node-addons",
         plan,
@@ -173,7 +175,7 @@ def _node_addons(
         needing_nodes=True,
         after=after,
         values=values,
-        roles=roles,
+        policies=policies,
         opts=opts,
     )
 

@@ -11,6 +11,7 @@ import pulumi_aws as aws
 from hpkit.components.base import Component, Site, document
 from hpkit.components.network import Network
 from hpkit.config.storage import Lustre
+from hpkit.plan.given import makes_bucket, makes_script
 from hpkit.plan.iam import bucket_policy
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name
@@ -25,33 +26,45 @@ _OLD_VERSIONS_DAYS = 90
 class Storage(Component):
     """Lifecycle scripts and file systems.
 
-    lifecycle_uri: folder of the script, named after its content. ready: what must be there before a node is.
-    lustre: the file system, if there is one.
+    bucket_arn is None where no group has a script; lifecycle_uri: folder of the kit's own script, named after its
+    content, None where nobody runs it. ready: what must be there before a node is. lustre: the file system, if there is
+    one.
     """
 
-    bucket_arn: pulumi.Output[str]
-    lifecycle_uri: pulumi.Output[str]
-    ready: tuple[pulumi.Resource, ...]
+    bucket_arn: pulumi.Output[str] | None = None
+    lifecycle_uri: pulumi.Output[str] | None = None
+    ready: tuple[pulumi.Resource, ...] = ()
     lustre: aws.fsx.LustreFileSystem | None = None
 
     def __init__(self, name: str, plan: Plan, site: Site, *, network: Network, opts: pulumi.ResourceOptions) -> None:
         super().__init__(name, opts=opts)
         self._plan = plan
-        bucket = aws.s3.Bucket(
-            "lifecycle",
-            bucket=bucket_name(plan, site.place.account),
-            # Versions of scripts are no reason to keep a bucket that nobody protects.
-            force_destroy=not plan.spec.protect,
-            opts=self.child(protect=plan.spec.protect or None),
-        )
-        self.bucket_arn = bucket.arn
-        closed = self._close(bucket)
-        script = self._script(bucket, closed)
-        self.ready = (script, *closed)
         wanted = plan.spec.storage
+        if wanted is not None and wanted.existing is not None:
+            self._use(wanted.existing.bucket, site)
+        elif makes_bucket(plan):
+            self._make(site)
         if wanted is not None and wanted.lustre is not None:
             self.lustre = self._lustre(wanted.lustre, network)
         self.register_outputs({"bucketArn": self.bucket_arn, "lifecycleUri": self.lifecycle_uri})
+
+    def _use(self, bucket: str, site: Site) -> None:
+        self.bucket_arn = pulumi.Output.from_input(f"arn:{site.place.partition}:s3:::{bucket}")
+        if makes_script(self._plan):
+            self.ready = (self._script(pulumi.Output.from_input(bucket), []),)
+
+    def _make(self, site: Site) -> None:
+        protect = self._plan.spec.protect
+        bucket = aws.s3.Bucket(
+            "lifecycle",
+            bucket=bucket_name(self._plan, site.place.account),
+            # Versions of scripts are no reason to keep a bucket that nobody protects.
+            force_destroy=not protect,
+            opts=self.child(protect=protect or None),
+        )
+        self.bucket_arn = bucket.arn
+        closed = self._close(bucket)
+        self.ready = (self._script(bucket.id, closed), *closed)
 
     @property
     def _key_arn(self) -> str | None:
@@ -106,13 +119,13 @@ class Storage(Component):
         )
         return [private, owned, encrypted, versioned, tls_only]
 
-    def _script(self, bucket: aws.s3.Bucket, closed: list[pulumi.Resource]) -> aws.s3.BucketObjectv2:
+    def _script(self, bucket: pulumi.Output[str], closed: list[pulumi.Resource]) -> aws.s3.BucketObjectv2:
         content = _SCRIPT.read_text(encoding="utf-8")
         folder = f"lifecycle/{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-        self.lifecycle_uri = pulumi.Output.concat("s3://", bucket.id, "/", folder)
+        self.lifecycle_uri = pulumi.Output.concat("s3://", bucket, "/", folder)
         return aws.s3.BucketObjectv2(
             "on-create",
-            bucket=bucket.id,
+            bucket=bucket,
             key=f"{folder}/{ON_CREATE}",
             content=content,
             content_type="text/x-shellscript",

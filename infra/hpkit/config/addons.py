@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from hpkit.config.base import Model
+from hpkit.config.base import Api, Model
 
 __all__ = ["Addon", "Metrics", "MetricsProvider"]
 
@@ -33,6 +33,20 @@ class Addon(Model):
     configuration_values: Annotated[dict[str, Any], BeforeValidator(_json)] = Field(
         default={},
         description="What `aws eks describe-addon-configuration` lists for that version; laid over what the kit sets.",
+    )
+    role: Annotated[str, Api("RoleArn")] | None = Field(
+        default=None,
+        description="IAM role of its pods that is there already: the kit makes the Pod Identity association with it, "
+        "and no role.",
+    )
+    service_account_role_arn: Annotated[str, Api("RoleArn")] | None = Field(
+        default=None,
+        description="IAM role of its pods by the cluster's OIDC provider (IRSA), as EKS has it: the kit makes neither "
+        "role nor association.",
+    )
+    pod_identity: bool = Field(
+        default=True,
+        description="False: the kit makes neither role nor association, and leaves alone those that the add-on has.",
     )
 
     @model_validator(mode="before")

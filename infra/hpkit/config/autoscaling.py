@@ -95,3 +95,7 @@ class Autoscaling(Model):
     node_classes: tuple[NodeClass, ...] = Field(description="Which groups Karpenter owns.", min_length=1)
     node_pools: tuple[NodePool, ...] = Field(default=(), description="How far it may go.")
     keda: Keda | None = Field(default=None, description="Absent = off.")
+    cluster_role: Annotated[str, Api("RoleArn")] | None = Field(
+        default=None,
+        description="IAM role by which Karpenter adds and deletes nodes, if there is one already. Absent: the kit's.",
+    )

@@ -4,8 +4,17 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from hpkit.catalog import limit
@@ -29,25 +38,37 @@ class Model(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """Marks a field whose enum, pattern, length or range is that of a shape in the SageMaker API model."""
+    """Marks a field whose enum, pattern, length or range is that of a shape in the SageMaker API model.
+
+    also: a word of the kit's own that a text of this shape may be instead.
+    """
 
     shape: str
+    also: str = ""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         limits = limit(self.shape)
         if limits.enum:
             return core_schema.literal_schema(list(limits.enum))
         if limits.type == "string":
+            pattern = limits.pattern or ""
+            # The API anchors its patterns; pydantic does not.
+            anchored = f"^(?:{self.also}|{pattern})$" if self.also else f"^(?:{pattern})$"
             return core_schema.str_schema(
-                # The API anchors its patterns; pydantic does not.
-                pattern=f"^(?:{limits.pattern})$" if limits.pattern else None,
-                regex_engine="python-re",
+                pattern=anchored if pattern else None,
+                # Python's own engine knows no Unicode categories.
+                regex_engine="rust-regex" if r"\p{" in pattern else "python-re",
                 min_length=_whole(limits.min),
                 max_length=_whole(limits.max),
             )
         if limits.type == "float":
             return core_schema.float_schema(ge=limits.min, le=limits.max, strict=True, allow_inf_nan=False)
         return core_schema.int_schema(ge=_whole(limits.min), le=_whole(limits.max), strict=True)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        # Not every reader of JSON Schema knows Unicode categories; length and type are left to it.
+        described = handler(schema)
+        return {key: value for key, value in described.items() if key != "pattern" or "\\p{" not in value}
 
 
 def _whole(value: float | None) -> int | None:

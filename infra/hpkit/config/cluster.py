@@ -14,10 +14,14 @@ __all__ = [
     "DeploymentConfig",
     "DrainPolicy",
     "InstanceGroup",
+    "OverrideVpcConfig",
     "ScheduledUpdate",
     "Taint",
     "TieredStorage",
 ]
+
+# What lifecycleScript says where there is none.
+NO_SCRIPT = "None"
 
 
 class Taint(Model):
@@ -87,6 +91,17 @@ class AutoPatch(Model):
     )
 
 
+class OverrideVpcConfig(Model):
+    """Where a group's nodes stand, as the API has it: for groups that were made outside the kit."""
+
+    subnets: tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...] = Field(
+        description="Subnets of its nodes, 1–16, of the VPC in network.existing.", min_length=1, max_length=16
+    )
+    security_group_ids: tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")], ...] = Field(
+        description="Security groups of its nodes, 1–5.", min_length=1, max_length=5
+    )
+
+
 class InstanceGroup(Model):
     """Nodes of one kind, in one zone unless none is named."""
 
@@ -125,8 +140,19 @@ class InstanceGroup(Model):
     taints: tuple[Taint, ...] = Field(
         default=(), description="Kubernetes taints of its nodes, at most 50.", max_length=50
     )
-    lifecycle_script: Annotated[str, Api("S3Uri")] | None = Field(
-        default=None, description="S3 URI of another OnCreate script than the kit's."
+    lifecycle_script: Annotated[str, Api("S3Uri", also="None")] | None = Field(
+        default=None,
+        description="S3 URI of another OnCreate script than the kit's. None, as a word: no lifecycle configuration, "
+        "for nodes that need nothing but their AMI.",
+    )
+    execution_role: Annotated[str, Api("RoleArn")] | None = Field(
+        default=None,
+        description="IAM role of its nodes that is there already. Absent: the kit's, made only for such groups.",
+    )
+    override_vpc_config: OverrideVpcConfig | None = Field(
+        default=None,
+        description="Subnets and security groups, exactly so, where network.existing is used; instead of "
+        "availabilityZone. The same as the cluster's own is the same as none to the API.",
     )
     image_id: Annotated[str, Api("ImageId")] | None = Field(default=None, description="Custom AMI, or `default`.")
     auto_patch: AutoPatch | None = Field(default=None, description="Security patches when nodes are idle.")
@@ -136,6 +162,16 @@ class InstanceGroup(Model):
     def types(self) -> tuple[str, ...]:
         """Return every instance type that the group can hold."""
         return (self.instance_type,) if self.instance_type else self.instance_types
+
+    @property
+    def has_lifecycle(self) -> bool:
+        """Return whether nodes of the group run a script when they are created."""
+        return self.lifecycle_script != NO_SCRIPT
+
+    @property
+    def runs_kits_script(self) -> bool:
+        """Return whether that script is the kit's own."""
+        return self.lifecycle_script is None
 
 
 class TieredStorage(Model):

@@ -43,6 +43,9 @@ class ClusterPolicy(Model):
     fair_share: Annotated[str, Api("FairShare")] = Field(
         default="Enabled", description="Enabled: idle compute by the teams' weights. Disabled: by age."
     )
+    description: Annotated[str, Api("EntityDescription")] | None = Field(
+        default=None, description="Description that the API keeps with the policy, at most 1024 characters."
+    )
     idle_resource_sharing: Annotated[str, Api("IdleResourceSharing")] = Field(
         default="Disabled", description="Enabled: the service lends the capacity that no team reserved."
     )
@@ -95,6 +98,9 @@ class Team(Model):
     members: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(), description="IAM roles of the team's data scientists."
     )
+    description: Annotated[str, Api("EntityDescription")] | None = Field(
+        default=None, description="Description that the API keeps with the team's quota, at most 1024 characters."
+    )
 
 
 class AllocationRow(Model):
@@ -137,7 +143,16 @@ class Governance(Model):
         default={}, description="Team → rows. A team without rows has no queue in this environment."
     )
     shared_pool: SharedPool | None = Field(default=None, description="Absent: no pool.")
-    topology_aware_scheduling: Literal["Enabled", "Disabled"] | None = Field(
+    topology_aware_scheduling: Literal["Enabled", "Disabled", "Unmanaged"] | None = Field(
         default=None,
-        description="Default: Enabled, and Disabled where autoscaling is on, since absent nodes have no topology.",
+        description="Default: Enabled, and Disabled where autoscaling is on, since absent nodes have no topology. "
+        "Unmanaged: Kueue's configuration stays as the add-on has it.",
+    )
+    policy_name: Annotated[str, Api("EntityName")] | None = Field(
+        default=None,
+        description="The API's name of the cluster policy, which cannot change; absent: the stack's name.",
+    )
+    quota_names: dict[str, Annotated[str, Api("EntityName")]] = Field(
+        default={},
+        description="Team → the API's name of its quota, which cannot change, where that is not the team's.",
     )

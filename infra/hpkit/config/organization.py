@@ -60,6 +60,11 @@ class Environment(Model):
     addons: dict[str, Addon] = Field(
         default={}, description="EKS add-on → version, over the kit's default pins, or a map with its configuration."
     )
+    manage_tags: bool = Field(
+        default=True,
+        description="False: the kit sets no tags and changes none, so that what is there keeps its own. Several "
+        "HyperPod add-ons work only on resources with the tag `SageMaker: true`.",
+    )
     protect: bool = Field(default=False, description="Deletion protection for cluster, EKS, VPC, buckets.")
     allow_replace: tuple[Literal["bucket", "cluster", "eks", "fileSystem", "key", "vpc"], ...] = Field(
         default=(), description="What a change may replace; without it such a preview fails."
@@ -74,7 +79,9 @@ class Organization(Model):
     """One organization file: who shares, and each environment."""
 
     organization: Name = Field(description="Name; stacks are called `<organization>-<environment>`.")
-    tags: dict[str, str] = Field(default={}, description="Tags of every resource.", max_length=50)
+    tags: dict[str, str] = Field(
+        default={}, description="Tags of every resource, where an environment's manageTags is true.", max_length=50
+    )
     cluster_policy: ClusterPolicy = Field(
         default=ClusterPolicy(), description="Policy of every environment that states none."
     )

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from hpkit.config.base import Model
 
-__all__ = ["Lustre", "Storage"]
+__all__ = ["ExistingStorage", "Lustre", "Storage"]
 
 
 class Lustre(Model):
@@ -21,6 +21,15 @@ class Lustre(Model):
     )
 
 
+class ExistingStorage(Model):
+    """A bucket that is already there; the kit changes nothing about it."""
+
+    bucket: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+        description="Its name. The kit's own script is put into it only for groups that run it.",
+    )
+
+
 class Storage(Model):
     """The bucket of lifecycle scripts, and file systems."""
 
@@ -28,5 +37,9 @@ class Storage(Model):
         default=None,
         pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{36}$",
         description="Key for the bucket and the file system. Absent: the services' own keys.",
+    )
+    existing: ExistingStorage | None = Field(
+        default=None,
+        description="Use a bucket that is there. Absent: the kit makes one, if any group runs a script.",
     )
     lustre: Lustre | None = Field(default=None, description="Absent = none.")

@@ -8,13 +8,13 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from hpkit.catalog import InstanceType, addons, find_instance_type
-from hpkit.config.addons import Addon
+from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.governance import AllocationRow, Governance, SharedPool, Team
 from hpkit.config.network import Network
 from hpkit.config.organization import Environment, Organization
+from hpkit.plan.addons import addons_of
 from hpkit.plan.capacity import (
     GroupCapacity,
     PoolCapacity,
@@ -27,7 +27,6 @@ from hpkit.plan.capacity import (
     type_capacities,
 )
 from hpkit.plan.model import (
-    AddonPlan,
     GroupPlan,
     NetworkPlan,
     NodePoolPlan,
@@ -53,9 +52,7 @@ _CLOSED = (
     "aps-workspaces", "ec2", "ec2messages", "ecr.api", "ecr.dkr", "eks", "eks-auth", "kms", "logs",
     "monitoring", "s3", "sagemaker.api", "ssm", "ssmmessages", "sts",
 )  # fmt: skip
-_TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 ZONE_KEY = "topology.kubernetes.io/zone"
-_BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 
 
 def derive(organization: Organization, environment: str) -> Plan:
@@ -88,7 +85,7 @@ def derive(organization: Organization, environment: str) -> Plan:
         policy=policy,
         teams=_teams(organization, environment, capacity) if governance is not None else (),
         capacity=capacity,
-        addons=_addons(spec),
+        addons=addons_of(spec),
         topology_aware_scheduling=_topology(spec),
     )
 
@@ -148,7 +145,10 @@ def _network(network: Network, zones: tuple[ZonePlan, ...]) -> NetworkPlan:
 def _group_zones(group: InstanceGroup, zones: tuple[ZonePlan, ...]) -> tuple[str, ...]:
     if group.availability_zone is not None:
         return (group.availability_zone,)
-    return tuple(zone.availability_zone for zone in zones)
+    named = group.override_vpc_config.subnets if group.override_vpc_config else ()
+    # Subnets that network.existing does not list are in zones that nobody named.
+    known = tuple(zone.availability_zone for zone in zones if zone.subnet_id in named)
+    return known or tuple(zone.availability_zone for zone in zones)
 
 
 def _node_pool(spec: NodePool, groups: tuple[GroupPlan, ...]) -> NodePoolPlan:
@@ -168,24 +168,6 @@ def _topology(spec: Environment) -> bool:
     return stated == "Enabled" if stated is not None else spec.autoscaling is None
 
 
-def _addons(spec: Environment) -> tuple[AddonPlan, ...]:
-    # A cluster that is there has its own; what the file names is installed or taken to that version all the same.
-    wanted = set(spec.addons) | (set(_BASE_ADDONS) if spec.eks.existing is None else set())
-    if spec.governance is not None:
-        wanted.add(_TASK_GOVERNANCE)
-    if spec.observability is not None and spec.observability.cloudwatch:
-        wanted.add("amazon-cloudwatch-observability")
-    if spec.observability is not None and spec.observability.prometheus:
-        wanted.add("amazon-sagemaker-hyperpod-observability")
-    if spec.storage is not None and spec.storage.lustre is not None:
-        wanted.add("aws-fsx-csi-driver")
-    pins = {addon.name: addon.default for addon in addons()}
-    named = {name: spec.addons.get(name, Addon()) for name in sorted(wanted)}
-    return tuple(
-        AddonPlan(name, each.version or pins.get(name), each.configuration_values) for name, each in named.items()
-    )
-
-
 def _capacity(groups: tuple[GroupPlan, ...], pools: tuple[NodePoolPlan, ...]) -> dict[str, TypeCapacity]:
     known = {name: find_instance_type(name) for group in groups for name in group.spec.types}
     return type_capacities(
@@ -200,7 +182,7 @@ def _teams(organization: Organization, environment: str, capacity: Mapping[str, 
     counts = _share_counts(governance, capacity)
     known = {team.name: team for team in organization.teams}
     teams = [
-        _team(known[name], tuple(_rows(name, rows, environment, counts)))
+        _team(known[name], tuple(_rows(name, rows, environment, counts)), governance.quota_names.get(name))
         for name, rows in sorted(governance.allocations.items())
         if name in known
     ]
@@ -255,7 +237,7 @@ def _exact(value: float) -> Fraction:
     return Fraction(repr(value))
 
 
-def _team(team: Team, rows: tuple[QuotaRow, ...]) -> TeamPlan:
+def _team(team: Team, rows: tuple[QuotaRow, ...], named: str | None) -> TeamPlan:
     return TeamPlan(
         name=team.name,
         fair_share_weight=team.fair_share_weight,
@@ -265,6 +247,8 @@ def _team(team: Team, rows: tuple[QuotaRow, ...]) -> TeamPlan:
         preempt_team_tasks=team.preempt_team_tasks,
         members=team.members,
         rows=rows,
+        description=team.description,
+        named=named,
     )
 
 
@@ -291,6 +275,7 @@ def _shared_pool(governance: Governance, teams: list[TeamPlan], capacity: Mappin
         members=(),
         rows=tuple(rows),
         is_shared_pool=True,
+        named=governance.quota_names.get(pool.name),
     )
 
 

@@ -74,9 +74,12 @@ def pod_trust(place: Place, cluster_arn: str) -> Document:
 
 
 def instance_role_policy(
-    place: Place, *, eks_arn: str, bucket_arn: str, subnet_ids: Sequence[str], security_group_ids: Sequence[str]
+    place: Place, *, eks_arn: str, bucket_arn: str | None, subnet_ids: Sequence[str], security_group_ids: Sequence[str]
 ) -> Document:
-    """Return what an instance group's execution role needs on EKS, beside the policy that AWS manages for it."""
+    """Return what an instance group's execution role needs on EKS, beside the policy that AWS manages for it.
+
+    bucket_arn: where lifecycle scripts lie, None without any.
+    """
     interfaces = place.arn("ec2", "network-interface/*")
     subnets = [place.arn("ec2", f"subnet/{subnet}") for subnet in subnet_ids]
     groups = [place.arn("ec2", f"security-group/{group}") for group in security_group_ids]
@@ -123,8 +126,7 @@ def instance_role_policy(
             [f"arn:{place.partition}:ecr:*:*:repository/*"],
         ),
         _allow("PodIdentity", ["eks-auth:AssumeRoleForPodIdentity"], [eks_arn]),
-        _allow("LifecycleScripts", ["s3:GetObject"], [f"{bucket_arn}/*"]),
-        _allow("LifecycleBucket", ["s3:ListBucket"], [bucket_arn]),
+        *_scripts(bucket_arn),
     )
 
 
@@ -233,6 +235,15 @@ def bucket_policy(bucket_arn: str) -> Document:
             "Condition": {"Bool": {"aws:SecureTransport": "false"}},
         }
     )
+
+
+def _scripts(bucket_arn: str | None) -> list[Document]:
+    if bucket_arn is None:
+        return []
+    return [
+        _allow("LifecycleScripts", ["s3:GetObject"], [f"{bucket_arn}/*"]),
+        _allow("LifecycleBucket", ["s3:ListBucket"], [bucket_arn]),
+    ]
 
 
 def _allow(sid: str, actions: list[str], resources: list[str]) -> Document:

@@ -15,7 +15,9 @@ _INLINE = re.compile(r"^featureGates:", re.MULTILINE)
 
 
 def gates_of(plan: Plan) -> dict[str, bool]:
-    """Return Kueue's feature gates that switch topology-aware scheduling as the plan says."""
+    """Return Kueue's feature gates that switch topology-aware scheduling as the plan says; none where it does not."""
+    if not plan.manages_topology:
+        return {}
     versions = {each.name: each.version for each in plan.addons}
     shipped = {
         each.version: each.kueue for addon in addons() if addon.name == TASK_GOVERNANCE for each in addon.versions

@@ -57,7 +57,10 @@ class QuotaRow:
 
 @dataclass(frozen=True, slots=True)
 class TeamPlan:
-    """A team that has quota in this environment, with the names the service gives its objects."""
+    """A team that has quota in this environment, with the names the service gives its objects.
+
+    named: what the file calls its quota, where that is not the team's name.
+    """
 
     name: str
     fair_share_weight: int
@@ -68,6 +71,13 @@ class TeamPlan:
     members: tuple[str, ...]
     rows: tuple[QuotaRow, ...]
     is_shared_pool: bool = False
+    description: str | None = None
+    named: str | None = None
+
+    @property
+    def quota_name(self) -> str:
+        """Return the API's name of the team's quota."""
+        return self.named or self.name
 
     @property
     def namespace(self) -> str:
@@ -155,17 +165,24 @@ class NodePoolPlan:
 class AddonPlan:
     """An EKS add-on with the version to install; None lets EKS choose, because none is pinned.
 
-    configuration: what the file says of its configurationValues, over what the kit sets itself.
+    configuration: what the file says of its configurationValues, over what the kit sets itself. role,
+    service_account_role_arn, pod_identity: how the file gives its pods a role that is there.
     """
 
     name: str
     version: str | None
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    role: str | None = None
+    service_account_role_arn: str | None = None
+    pod_identity: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that one environment of one organization comes to."""
+    """Everything that one environment of one organization comes to.
+
+    topology_aware_scheduling is whether the kit switches it on; where it manages it at all says manages_topology.
+    """
 
     organization: str
     environment: str
@@ -184,3 +201,15 @@ class Plan:
     def stack(self) -> str:
         """Return the name of the Pulumi stack."""
         return f"{self.organization}-{self.environment}"
+
+    @property
+    def policy_name(self) -> str:
+        """Return the API's name of the cluster policy."""
+        named = self.spec.governance.policy_name if self.spec.governance else None
+        return named or self.stack
+
+    @property
+    def manages_topology(self) -> bool:
+        """Return whether the kit switches topology-aware scheduling, on or off."""
+        governance = self.spec.governance
+        return governance is not None and governance.topology_aware_scheduling != "Unmanaged"

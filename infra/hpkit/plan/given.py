@@ -1,0 +1,116 @@
+"""Which roles and buckets of an environment the kit makes, and which it is given; who the pods of add-ons are.
+
+Sources of the service accounts: the add-ons' own pages in the SageMaker HyperPod developer guide and the Amazon EKS
+user guide.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hpkit.plan.model import AddonPlan, Plan
+
+__all__ = [
+    "POD_ACCOUNTS",
+    "PodAccount",
+    "cluster_role",
+    "execution_roles",
+    "is_associated",
+    "makes_bucket",
+    "makes_karpenter_role",
+    "makes_node_role",
+    "makes_pod_role",
+    "makes_script",
+    "pod_roles",
+    "service_account_roles",
+]
+
+_HYPERPOD_METRICS: Final = "amazon-sagemaker-hyperpod-observability"
+_FSX_CSI: Final = "aws-fsx-csi-driver"
+
+
+@dataclass(frozen=True, slots=True)
+class PodAccount:
+    """The service account of an add-on's pods; managed: the policies of a role that the kit makes for it, by name."""
+
+    namespace: str
+    name: str
+    managed: tuple[str, ...] = ()
+
+
+POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
+    "amazon-cloudwatch-observability": PodAccount(
+        "amazon-cloudwatch", "cloudwatch-agent", managed=("CloudWatchAgentServerPolicy",)
+    ),
+    _HYPERPOD_METRICS: PodAccount("hyperpod-observability", "hyperpod-observability-operator-otel-collector"),
+    "amazon-sagemaker-hyperpod-training-operator": PodAccount(
+        "aws-hyperpod",
+        "hp-training-operator-controller-manager",
+        managed=("AmazonSageMakerHyperPodTrainingOperatorAccess",),
+    ),
+    "aws-ebs-csi-driver": PodAccount(
+        "kube-system", "ebs-csi-controller-sa", managed=("service-role/AmazonEBSCSIDriverPolicy",)
+    ),
+    "aws-efs-csi-driver": PodAccount("kube-system", "efs-csi-controller-sa"),
+    _FSX_CSI: PodAccount("kube-system", "fsx-csi-controller-sa"),
+    "aws-mountpoint-s3-csi-driver": PodAccount("kube-system", "s3-csi-driver-sa"),
+    "vpc-cni": PodAccount("kube-system", "aws-node"),
+}
+
+
+def makes_node_role(plan: Plan) -> bool:
+    """Return whether some group has no execution role of its own."""
+    return any(group.spec.execution_role is None for group in plan.groups)
+
+
+def makes_karpenter_role(plan: Plan) -> bool:
+    """Return whether Karpenter is on and needs a role."""
+    return plan.spec.autoscaling is not None and plan.spec.autoscaling.cluster_role is None
+
+
+def makes_bucket(plan: Plan) -> bool:
+    """Return whether lifecycle scripts need a bucket that is not there."""
+    there = plan.spec.storage.existing if plan.spec.storage else None
+    return there is None and any(group.spec.has_lifecycle for group in plan.groups)
+
+
+def makes_script(plan: Plan) -> bool:
+    """Return whether the kit's own script is uploaded: into a bucket of the kit always, else for groups that run it."""
+    return makes_bucket(plan) or any(group.spec.runs_kits_script for group in plan.groups)
+
+
+def makes_pod_role(plan: Plan, addon: AddonPlan) -> bool:
+    """Return whether the kit makes a role for an add-on's pods."""
+    if addon.role is not None or addon.service_account_role_arn is not None or not addon.pod_identity:
+        return False
+    observability, storage = plan.spec.observability, plan.spec.storage
+    if addon.name == _HYPERPOD_METRICS:
+        return observability is not None and observability.prometheus
+    if addon.name == _FSX_CSI:
+        return storage is not None and storage.lustre is not None
+    return addon.name in POD_ACCOUNTS and bool(POD_ACCOUNTS[addon.name].managed)
+
+
+def is_associated(plan: Plan, addon: AddonPlan) -> bool:
+    """Return whether the kit lets an add-on's pods take a role by EKS Pod Identity."""
+    return makes_pod_role(plan, addon) or (addon.role is not None and addon.name in POD_ACCOUNTS)
+
+
+def execution_roles(plan: Plan) -> tuple[str, ...]:
+    """Return the existing roles of instance groups."""
+    return tuple(sorted({role for group in plan.groups if (role := group.spec.execution_role)}))
+
+
+def cluster_role(plan: Plan) -> str | None:
+    """Return the existing role of Karpenter."""
+    return plan.spec.autoscaling.cluster_role if plan.spec.autoscaling else None
+
+
+def pod_roles(plan: Plan) -> tuple[str, ...]:
+    """Return the existing roles that add-ons' pods take by EKS Pod Identity."""
+    return tuple(sorted({addon.role for addon in plan.addons if addon.role is not None}))
+
+
+def service_account_roles(plan: Plan) -> tuple[str, ...]:
+    """Return the existing roles that add-ons' pods take by the cluster's OIDC provider."""
+    return tuple(sorted({role for addon in plan.addons if (role := addon.service_account_role_arn)}))
