@@ -31,6 +31,10 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"hpkit.components", "hpkit.plan"},
         {"pulumi", "networkx"},
     ),
+    "adopt": (
+        PURE - {"hpkit.whatif"} | {"hpkit.adopt", "hpkit.recording", "hpkit.preflight"},
+        {"boto3", "kubernetes", "yaml"},
+    ),
     "preflight": (
         (PURE - {"hpkit.whatif"}) | {"hpkit.preflight"},
         {"boto3", "botocore", "kubernetes", "urllib3"},
@@ -126,6 +130,7 @@ def test_policies_judge_what_is_registered_not_what_was_meant():
 def test_every_file_of_tests_is_collected():
     helpers = {
         "builders.py",
+        "shapes.py",
         "running.py",
         "cloud.py",
         "conftest.py",

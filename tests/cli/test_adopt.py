@@ -1,5 +1,7 @@
 """`hpkit adopt` against a live cluster on the local endpoint."""
 
+import json
+
 import pytest
 import yaml
 
@@ -61,6 +63,7 @@ def test_the_file_is_valid_and_says_what_is_live(live, tmp_path):
         "instanceType": "ml.g5.12xlarge",
         "instanceCount": 4,
         "availabilityZone": "us-west-2a",
+        "executionRole": "arn:aws:iam::123456789012:role/node",
         "threadsPerCore": 1,
         "labels": {"acme.example/pool": "gpu"},
         "taints": [{"key": "acme.example/gpu", "effect": "NoSchedule"}],
@@ -68,6 +71,10 @@ def test_the_file_is_valid_and_says_what_is_live(live, tmp_path):
         "lifecycleScript": "s3://sagemaker-scripts/on_create.sh",
     }
     assert system["instanceCount"] == 1
+    assert "availabilityZone" not in system, "it is where the cluster is, in all its subnets"
+    assert data["environments"]["prod"]["storage"] == {"existing": {"bucket": "sagemaker-scripts"}}
+    assert data["environments"]["prod"]["governance"]["quotaNames"] == {"nlp": "quota-nlp", "vision": "quota-vision"}
+    assert data["environments"]["prod"]["governance"]["policyName"] == "policy"
     assert data["environments"]["prod"]["governance"]["allocations"]["nlp"] == [
         {"instanceType": "ml.g5.12xlarge", "count": 3}
     ]
@@ -80,13 +87,32 @@ def test_the_file_is_valid_and_says_what_is_live(live, tmp_path):
     assert data["clusterPolicy"]["priorityClasses"] == [{"name": "training", "weight": 80}]
 
 
-def test_the_import_commands_name_every_live_thing(live):
-    result = adopt(live, "--organization", "acme", "--environment", "dev")
+def test_the_import_file_holds_every_live_thing_by_the_name_that_the_program_registers(live, tmp_path):
+    (tmp_path / "stacks").mkdir()
+    result = adopt(live, "--organization", "acme", "--environment", "dev", "--write", "stacks/acme.yaml", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.endswith("then: hpkit adopt run --stack acme-dev\n")
+    settings = yaml.safe_load((tmp_path / "stacks" / "Pulumi.acme-dev.yaml").read_text())
+    assert settings == {"config": {"hpkit:organization": "acme", "hpkit:environment": "dev"}}
+    document = json.loads((tmp_path / "stacks" / "acme-dev.import.json").read_text())
     _, arn = live
-    assert f"pulumi import --stack acme-dev hyperpod:index:Cluster train {arn}" in result.stderr
-    assert result.stderr.count("hyperpod:index:ComputeQuota ") == 2
-    assert result.stderr.count("hyperpod:index:ClusterSchedulerConfig acme-dev") == 1
-    assert yaml.safe_load(result.stdout)["organization"] == "acme"
+    imported = {(each["type"], each["logicalName"]): each for each in document["resources"]}
+    assert imported["hyperpod:index:Cluster", "cluster"]["id"] == arn
+    assert {name for kind, name in imported if kind == "hyperpod:index:ComputeQuota"} == {"nlp", "vision"}
+    assert ("hyperpod:index:ClusterSchedulerConfig", "policy") in imported
+    governance = ("aws:eks/addon:Addon", "amazon-sagemaker-hyperpod-taskgovernance")
+    assert imported[governance]["id"] == "kube:amazon-sagemaker-hyperpod-taskgovernance"
+    for each in document["resources"]:
+        assert each["provider"] in document["nameTable"]
+        assert each.get("parent", each["provider"]) in document["nameTable"]
+
+
+def test_a_cluster_is_found_by_its_name_in_a_region(live):
+    endpoint, arn = live
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_ENDPOINT_URL": endpoint.url}
+    result = hpkit("adopt", "--cluster", "train", "--region", "us-west-2", cwd=ROOT, **keys)
+    assert result.returncode == 0, result.stderr
+    assert f"# Adopted from {arn}." in result.stdout
 
 
 def test_a_file_that_is_there_is_not_replaced_unasked(live, tmp_path):
@@ -99,15 +125,16 @@ def test_a_file_that_is_there_is_not_replaced_unasked(live, tmp_path):
 
 
 def test_what_is_no_cluster_is_said_without_a_traceback(live):
-    result = hpkit("adopt", "--cluster", "train", cwd=ROOT)
+    result = hpkit("adopt", "--cluster", "no such name", cwd=ROOT)
     assert result.returncode == 2
-    assert "is not the ARN of a HyperPod cluster" in result.stderr
+    assert "neither the name of a HyperPod cluster nor its ARN" in result.stderr
+    assert hpkit("adopt", cwd=ROOT).returncode == 2
     endpoint, arn = live
     gone = arn[:-4] + "zzzz"
     keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
     result = hpkit("adopt", "--cluster", gone, cwd=ROOT, AWS_ENDPOINT_URL=endpoint.url, **keys)
     assert result.returncode == 1
-    assert "DescribeCluster: ResourceNotFound" in result.stderr
+    assert "sagemaker:DescribeCluster: ResourceNotFound" in result.stderr
 
 
 def test_a_service_that_cannot_be_reached_is_said_without_a_traceback(live):
@@ -115,4 +142,5 @@ def test_a_service_that_cannot_be_reached_is_said_without_a_traceback(live):
     keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_MAX_ATTEMPTS": "1"}
     result = hpkit("adopt", "--cluster", arn, cwd=ROOT, AWS_ENDPOINT_URL="http://127.0.0.1:9", **keys)
     assert result.returncode == 1
-    assert "error: Could not connect to the endpoint URL" in result.stderr
+    assert "sagemaker:DescribeCluster: EndpointConnectionError" in result.stderr
+    assert "Run it again when the service can be reached" in result.stderr

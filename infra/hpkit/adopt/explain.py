@@ -82,8 +82,6 @@ def _reason(step: Mapping[str, Any], token: str) -> str:
 _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
     "aws:eks/addon:Addon": {
         "configurationValues": "the same settings, written in another order or layout",
-        "resolveConflictsOnCreate": "AWS never tells it; it only says who wins at a conflict",
-        "resolveConflictsOnUpdate": "AWS never tells it; it only says who wins at a conflict",
     },
     "kubernetes:karpenter.sh/v1:NodePool": {
         "metadata": "a note for Pulumi on the object: wait until it is Ready",

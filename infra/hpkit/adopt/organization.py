@@ -57,7 +57,8 @@ def adopt(
     if administrators:
         spec["eks"]["administrators"] = administrators
     bucket = _bucket(spec["cluster"]["instanceGroups"])
-    spec["storage"] = {"existing": {"bucket": bucket} if bucket else {}}
+    if bucket:
+        spec["storage"] = {"existing": {"bucket": bucket}}
     if live.autoscales:
         spec["autoscaling"] = autoscaling_of(live, remarks.changes)
         _count_from_zero(spec)

@@ -3,7 +3,8 @@
 `pulumi import` can make neither a provider with settings nor use one that is not in the state; and resources that are
 imported under default providers would have those deleted by the first `up`. So the state is given, before the import,
 exactly what the program registers of them. Nothing of it exists anywhere else.
-Does not: touch a resource that the state has already.
+After the import, what AWS never tells of a resource is added as the program states it: it was never anything but a word
+to the API, and would be the only difference that the first preview shows.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from typing import Any, Final
 from hpkit.adopt.imports import is_bookkeeping
 from hpkit.recording import PROJECT, RecordedResource, Recording
 
-__all__ = ["strangers", "with_bookkeeping"]
+__all__ = ["strangers", "with_bookkeeping", "with_write_only"]
 
 _STACK: Final = "pulumi:pulumi:Stack"
+# Inputs that no answer of AWS holds: they say who wins when a call conflicts (EKS API, CreateAddon and UpdateAddon).
+_WRITE_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
+    "aws:eks/addon:Addon": ("resolveConflictsOnCreate", "resolveConflictsOnUpdate"),
+}
 
 
 def with_bookkeeping(exported: Mapping[str, Any], recording: Recording) -> dict[str, Any]:
@@ -31,6 +36,21 @@ def with_bookkeeping(exported: Mapping[str, Any], recording: Recording) -> dict[
     wanted = [each for each in recording.resources.values() if is_bookkeeping(each)]
     resources += [_entry(each, stack) for each in wanted if each.urn not in there]
     return {**exported, "deployment": {**deployment, "resources": _parents_first(resources)}}
+
+
+def with_write_only(exported: Mapping[str, Any], recording: Recording) -> dict[str, Any]:
+    """Return what `pulumi stack export` said, with the program's own inputs where AWS could tell none."""
+
+    def filled(each: Mapping[str, Any]) -> Mapping[str, Any]:
+        names, stated = _WRITE_ONLY.get(each["type"], ()), recording.resources.get(each["urn"])
+        if stated is None:
+            return each
+        never_told = {name: stated.inputs[name] for name in names if name in stated.inputs}
+        sides = {side: {**never_told, **each[side]} for side in ("inputs", "outputs") if never_told and side in each}
+        return {**each, **sides}
+
+    deployment = exported["deployment"]
+    return {**exported, "deployment": {**deployment, "resources": [filled(each) for each in deployment["resources"]]}}
 
 
 def strangers(exported: Mapping[str, Any], recording: Recording) -> list[str]:

@@ -84,7 +84,7 @@ def run(stack: str) -> None:
     from hpkit.adopt.organization import adopt
     from hpkit.adopt.prepare import answers_of
     from hpkit.adopt.pulumi import Pulumi
-    from hpkit.adopt.state import strangers, with_bookkeeping
+    from hpkit.adopt.state import strangers, with_bookkeeping, with_write_only
     from hpkit.recording import record
 
     plan = _plan(stack)
@@ -110,6 +110,7 @@ def run(stack: str) -> None:
     click.echo(f"{len(imports.entries) - len(left)} of {len(imports.entries)} are imported already", err=True)
     if left:
         pulumi.import_file({**imports.document, "resources": left})
+    pulumi.write_state(with_write_only(pulumi.export(), recording))
     _show(pulumi.preview(), imports, stack)
 
 

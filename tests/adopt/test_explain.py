@@ -1,0 +1,40 @@
+"""The first preview after an adoption, difference by difference."""
+
+import json
+
+from hpkit.adopt.explain import differences
+
+URN = "urn:pulumi:acme-prod::hpkit::hpkit:index:Addons$aws:eks/addon:Addon::coredns"
+
+
+def preview(*steps):
+    return json.dumps({"steps": list(steps)})
+
+
+def step(op, urn=URN, *, old=None, new=None):
+    paths = {name: {"kind": "update"} for name in new or {}}
+    return {"op": op, "urn": urn, "oldState": {"inputs": old}, "newState": {"inputs": new}, "detailedDiff": paths}
+
+
+def test_what_stays_the_same_is_not_mentioned():
+    assert differences(preview(step("same"), step("read"))) == []
+
+
+def test_what_would_be_lost_comes_first_and_says_so():
+    found = differences(preview(step("create", "urn:pulumi:s::hpkit::a:b:C::new"), step("delete"), step("replace")))
+    assert [each.loses for each in found] == [True, True, False]
+    assert "never deletes or replaces" in found[0].reason
+
+
+def test_an_update_shows_both_values_and_a_reason():
+    (found,) = differences(
+        preview(step("update", old={"configurationValues": '{"a":1}'}, new={"configurationValues": '{"a": 1}'}))
+    )
+    assert found.resource == "aws:eks/addon:Addon coredns"
+    assert found.lines == ('configurationValues: "{\\"a\\":1}" → "{\\"a\\": 1}"',)
+    assert "the same settings" in found.reason
+
+
+def test_an_update_that_nobody_foresaw_says_what_one_can_do():
+    (found,) = differences(preview(step("update", old={"addonVersion": "v1"}, new={"addonVersion": "v2"})))
+    assert "change the file to what is live" in found.reason

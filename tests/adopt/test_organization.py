@@ -1,0 +1,273 @@
+"""From a live platform to its organization file: what it says, what it leaves alone, what stops an adoption."""
+
+import datetime
+
+import pytest
+import yaml
+
+from hpkit.adopt.organization import adopt
+from hpkit.adopt.prepare import prepare
+from tests.adopt.builders import (
+    ACCOUNT,
+    ADMIN,
+    CLUSTER_ADMIN,
+    NODES,
+    SG,
+    SUBNETS,
+    addon,
+    cluster,
+    entry,
+    group,
+    live,
+    policy,
+    quota,
+)
+
+SCIENTISTS = f"arn:aws:iam::{ACCOUNT}:role/nlp-scientists"
+
+
+def file_of(platform):
+    return adopt(platform, organization="acme", environment="prod")
+
+
+def spec_of(platform):
+    return file_of(platform).data["environments"]["prod"]
+
+
+def groups_of(platform):
+    return {each["name"]: each for each in spec_of(platform)["cluster"]["instanceGroups"]}
+
+
+def prepared(platform):
+    return prepare(
+        platform,
+        organization="acme",
+        environment="prod",
+        file="stacks/acme.yaml",
+        today=datetime.date(2026, 11, 1),
+    )
+
+
+def test_a_plain_platform_is_a_valid_file_that_registers_only_what_is_live():
+    found = prepared(live())
+    assert found.errors == []
+    assert found.remarks.blockers == []
+    assert found.imports.created == ()
+    assert found.imports.blockers == ()
+
+
+def test_network_and_kubernetes_are_named_as_they_are():
+    spec = spec_of(live())
+    assert spec["network"]["existing"] == {
+        "vpcId": "vpc-0123456789abcdef0",
+        "subnets": SUBNETS,
+        "controlPlaneSubnets": list(SUBNETS.values()),
+        "securityGroupIds": [SG],
+    }
+    assert spec["eks"] == {"version": "1.33", "existing": {"name": "kube"}, "administrators": [ADMIN]}
+    assert spec["manageTags"] is False
+    assert spec["governance"]["topologyAwareScheduling"] == "Unmanaged"
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        (None, {}),
+        ({"Subnets": [SUBNETS["us-west-2a"]], "SecurityGroupIds": [SG]}, {"availabilityZone": "us-west-2a"}),
+        ({"Subnets": list(SUBNETS.values()), "SecurityGroupIds": [SG]}, {}),
+        (
+            {"Subnets": ["subnet-0cccccccccccccccc"], "SecurityGroupIds": [SG]},
+            {"overrideVpcConfig": {"subnets": ["subnet-0cccccccccccccccc"], "securityGroupIds": [SG]}},
+        ),
+        (
+            {"Subnets": [SUBNETS["us-west-2a"]], "SecurityGroupIds": ["sg-0fffffffffffffff0"]},
+            {
+                "overrideVpcConfig": {
+                    "subnets": [SUBNETS["us-west-2a"]],
+                    "securityGroupIds": ["sg-0fffffffffffffff0"],
+                }
+            },
+        ),
+    ],
+    ids=["the cluster's", "one zone", "all zones", "another subnet of a zone", "another security group"],
+)
+def test_a_group_is_said_to_be_where_it_is(override, said):
+    own = {"OverrideVpcConfig": override} if override else {}
+    platform = live(
+        cluster=cluster(InstanceGroups=[group(**own)]),
+        zones={**live().zones, "subnet-0cccccccccccccccc": "us-west-2a"},
+    )
+    found = groups_of(platform)["gpu"]
+    places = ("availabilityZone", "overrideVpcConfig")
+    assert {key: found[key] for key in places if key in found} == said
+    assert prepared(platform).errors == []
+
+
+def test_a_group_without_a_script_stays_without():
+    platform = live(cluster=cluster(InstanceGroups=[group(LifeCycleConfig={})]))
+    assert groups_of(platform)["gpu"]["lifecycleScript"] == "None"
+    assert "storage" not in spec_of(platform)
+    found = prepared(platform)
+    assert found.errors == []
+    assert found.imports.created == (), "no bucket is made for it"
+
+
+def test_names_that_the_service_cannot_change_are_kept():
+    platform = live(quotas=[quota("nlp", Name="nlp-compute-allocation")], policies=[policy("Cluster-Policy")])
+    governance = spec_of(platform)["governance"]
+    assert governance["quotaNames"] == {"nlp": "nlp-compute-allocation"}
+    assert governance["policyName"] == "Cluster-Policy"
+    assert prepared(platform).imports.created == ()
+
+
+def test_descriptions_are_kept():
+    platform = live(quotas=[quota(Description="language models")])
+    assert file_of(platform).data["teams"][0]["description"] == "language models"
+
+
+def test_scientists_become_members_and_others_are_left_alone():
+    platform = live(
+        entries=[
+            entry(),
+            entry(SCIENTISTS, groups=["hyperpod:team:nlp"], policies=()),
+            entry(f"arn:aws:iam::{ACCOUNT}:role/other", groups=["others"], policies=()),
+            entry(f"arn:aws:iam::{ACCOUNT}:user/somebody"),
+            entry(f"arn:aws:iam::{ACCOUNT}:role/both", groups=["others"], policies=(CLUSTER_ADMIN,)),
+        ]
+    )
+    found = file_of(platform)
+    assert found.data["teams"][0]["members"] == [SCIENTISTS]
+    assert found.data["environments"]["prod"]["eks"]["administrators"] == [ADMIN]
+    left = "\n".join(found.remarks.stays)
+    assert [name in left for name in ("role/other", "user/somebody", "role/both")] == [True, True, True]
+
+
+def test_entries_of_the_services_are_not_even_mentioned():
+    node = entry(NODES, policies=())
+    node.described["type"] = "HYPERPOD_LINUX"
+    linked = entry(f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/sagemaker.amazonaws.com/x", policies=())
+    assert file_of(live(entries=[entry(), node, linked])).remarks.stays == []
+
+
+def test_add_ons_keep_version_configuration_and_role():
+    role = f"arn:aws:iam::{ACCOUNT}:role/ebs"
+    ebs = "aws-ebs-csi-driver"
+    platform = live(
+        addons={
+            ebs: addon(ebs),
+            "vpc-cni": addon("vpc-cni", {"env": {"ENABLE_PREFIX_DELEGATION": "true"}}),
+            "aws-fsx-csi-driver": addon("aws-fsx-csi-driver", serviceAccountRoleArn=role),
+            "own": addon("own", podIdentityAssociations=["arn:…"]),
+        },
+        identities=[
+            {
+                "namespace": "kube-system",
+                "serviceAccount": "ebs-csi-controller-sa",
+                "roleArn": role,
+                "associationId": "a-1",
+            }
+        ],
+    )
+    found = prepared(platform)
+    addons = yaml.safe_load(found.text)["environments"]["prod"]["addons"]
+    assert addons[ebs] == {"version": "v1.6.0-eksbuild.1", "role": role}
+    assert addons["vpc-cni"]["configurationValues"] == {"env": {"ENABLE_PREFIX_DELEGATION": "true"}}
+    assert addons["aws-fsx-csi-driver"]["serviceAccountRoleArn"] == role
+    assert "own" not in addons
+    assert "the add-on own" in found.remarks.stays[0]
+    ids = {each["logicalName"]: each["id"] for each in found.imports.entries if "podIdentity" in each["type"]}
+    assert ids == {ebs: "kube,a-1"}
+    assert not [name for name in found.imports.created if "iam/" in name], found.imports.created
+
+
+def test_karpenters_groups_count_from_zero_and_its_pools_are_said():
+    pool = {
+        "metadata": {"name": "inference"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "nodeClassRef": {"group": "g", "kind": "HyperpodNodeClass", "name": "burst"},
+                    "requirements": [
+                        {
+                            "key": "node.kubernetes.io/instance-type",
+                            "operator": "In",
+                            "values": ["ml.g5.12xlarge"],
+                        }
+                    ],
+                    "expireAfter": "Never",
+                }
+            },
+            "limits": {"nvidia.com/gpu": "16"},
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5m"},
+        },
+    }
+    one_zone = {"OverrideVpcConfig": {"Subnets": [SUBNETS["us-west-2a"]], "SecurityGroupIds": [SG]}}
+    platform = live(
+        cluster=cluster(
+            AutoScaling={"Mode": "Enable", "AutoScalerType": "Karpenter", "Status": "InService"},
+            ClusterRole=f"arn:aws:iam::{ACCOUNT}:role/karpenter",
+            InstanceGroups=[
+                group("burst", TargetCount=3, **one_zone),
+                group("system", InstanceType="ml.m5.4xlarge", TargetCount=2),
+            ],
+        ),
+        node_classes=[{"metadata": {"name": "burst"}, "spec": {"instanceGroups": ["burst"]}}],
+        node_pools=[pool],
+        quotas=[],
+        policies=[],
+        addons={},
+    )
+    assert groups_of(platform)["burst"]["instanceCount"] == 0
+    found = prepared(platform)
+    assert found.errors == []
+    assert found.imports.created == ()
+    kinds = {each["type"].rpartition(":")[2] for each in found.imports.entries}
+    assert {"NodePool", "HyperpodNodeClass", "AutoscaledGroup"} <= kinds
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"cluster": cluster(ClusterStatus="Updating")}, "train is Updating: wait until it is InService"),
+        ({"cluster": cluster(NodeProvisioningMode=None)}, "does not provision continuously"),
+        (
+            {"cluster": cluster(RestrictedInstanceGroups=[{"InstanceGroupName": "nova"}])},
+            "restricted instance groups (nova)",
+        ),
+        ({"policies": [policy("one"), policy("two")]}, "2 cluster policies (one, two)"),
+        ({"quotas": [quota(Name="a"), quota(Name="b")]}, "2 quotas of team nlp (a, b)"),
+        ({"quotas": [quota(Status="UpdateFailed")]}, "nlp is UpdateFailed"),
+        ({"unknown": ("eks:ListAddons: AccessDenied: no. Allow it",)}, "not known, so nothing is imported: eks:List"),
+    ],
+    ids=["updating", "not continuous", "restricted", "two policies", "two quotas", "failed quota", "missing right"],
+)
+def test_what_cannot_be_adopted_says_why(change, says):
+    assert says in "\n".join(file_of(live(**change)).remarks.blockers)
+
+
+def test_a_team_name_that_kueue_cannot_take_is_an_error_of_the_file():
+    found = prepared(live(quotas=[quota("NLP_Team")]))
+    assert [each.rule for each in found.errors] == ["GOV004"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"quotas": [quota(ActivationState="Disabled")]}, "the quota of nlp is disabled"),
+        (
+            {"cluster": cluster(InstanceGroups=[group(NetworkInterface={"InterfaceType": "efa-only"})])},
+            "gpu has NetworkInterface",
+        ),
+        (
+            {
+                "cluster": cluster(
+                    InstanceGroups=[group(InstanceStorageConfigs=[{"EbsVolumeConfig": {"RootVolume": True}}])]
+                )
+            },
+            "a storage configuration of gpu",
+        ),
+    ],
+    ids=["disabled quota", "network interface", "storage"],
+)
+def test_what_the_file_cannot_say_is_listed_with_what_happens_to_it(change, says):
+    assert says in "\n".join(file_of(live(**change)).remarks.changes)

@@ -1,0 +1,74 @@
+"""Pulumi's state of an adopted stack: what is written into it, what is never touched, what stops an adoption."""
+
+import json
+
+from hpkit.adopt.imports import imports_of, is_bookkeeping
+from hpkit.adopt.prepare import answers_of
+from hpkit.adopt.state import strangers, with_bookkeeping, with_write_only
+from hpkit.cli.inputs import load
+from hpkit.plan.derive import derive
+from hpkit.recording import record
+from tests.adopt.builders import live
+from tests.adopt.test_organization import prepared
+
+EMPTY = {"version": 3, "deployment": {"manifest": {}, "secrets_providers": {"type": "passphrase"}}}
+
+
+def recorded(tmp_path, platform):
+    (tmp_path / "acme.yaml").write_text(prepared(platform).text)
+    plan = derive(load(tmp_path / "acme.yaml").parsed.organization, "prod")
+    return record(plan, answers_of(platform))
+
+
+def test_an_empty_state_gets_stack_components_and_providers_and_nothing_else(tmp_path):
+    recording = recorded(tmp_path, live())
+    state = with_bookkeeping(EMPTY, recording)
+    assert state["deployment"]["secrets_providers"] == {"type": "passphrase"}
+    resources = state["deployment"]["resources"]
+    wanted = {each.urn for each in recording.resources.values() if is_bookkeeping(each)}
+    assert {each["urn"] for each in resources[1:]} == wanted
+    assert resources[0]["type"] == "pulumi:pulumi:Stack"
+    places = {each["urn"]: index for index, each in enumerate(resources)}
+    assert all(places[each["parent"]] < places[each["urn"]] for each in resources[1:])
+    assert with_bookkeeping(state, recording) == state, "a second time changes nothing"
+
+
+def test_the_kubernetes_provider_is_the_one_of_the_live_cluster(tmp_path):
+    state = with_bookkeeping(EMPTY, recorded(tmp_path, live()))
+    (found,) = (each for each in state["deployment"]["resources"] if each["type"] == "pulumi:providers:kubernetes")
+    assert json.loads(found["inputs"]["kubeconfig"])["clusters"][0]["cluster"]["server"] == "https://kube.example"
+    assert found["inputs"]["version"]
+
+
+def test_what_the_program_does_not_register_is_named(tmp_path):
+    recording = recorded(tmp_path, live())
+    other = "urn:pulumi:acme-prod::hpkit::hyperpod:index:Cluster::handson"
+    state = with_bookkeeping(EMPTY, recording)
+    state["deployment"]["resources"].append({"urn": other, "custom": True, "type": "hyperpod:index:Cluster"})
+    assert strangers(state, recording) == [other]
+
+
+def test_what_aws_never_tells_is_as_the_program_states_it_and_the_rest_as_it_was_read(tmp_path):
+    recording = recorded(tmp_path, live())
+    addon = recording.one("eks/addon:Addon")
+    read = {"addonName": addon.inputs["addonName"], "addonVersion": "v0"}
+    state = with_bookkeeping(EMPTY, recording)
+    imported = {"urn": addon.urn, "custom": True, "type": addon.type, "inputs": read, "outputs": dict(read)}
+    state["deployment"]["resources"].append(imported)
+    found = with_write_only(state, recording)["deployment"]["resources"][-1]
+    assert found["inputs"]["resolveConflictsOnUpdate"] == "OVERWRITE"
+    assert found["inputs"]["addonVersion"] == "v0"
+
+
+def test_every_import_is_a_resource_of_the_program_with_its_parent_and_provider(tmp_path):
+    platform = live()
+    recording = recorded(tmp_path, platform)
+    imports = imports_of(recording, platform)
+    table = imports.document["nameTable"]
+    assert all(urn in recording.resources for urn in table.values())
+    by_name = {urn.partition("::hpkit::")[2]: each for urn, each in recording.resources.items()}
+    for entry in imports.entries:
+        resource = by_name[entry["name"]]
+        assert (entry["type"], entry["logicalName"]) == (resource.type, resource.name)
+        assert table.get(entry.get("parent"), "") == resource.parent
+        assert table[entry["provider"]] == resource.provider
