@@ -9,7 +9,16 @@ from typing import ClassVar
 
 from provider.cluster_live import MOST, SHARE, Document, LiveCluster, broken, line
 from provider.cluster_plan import handed_over, nodes, plan_update, refusals, unknown_groups
-from provider.cluster_words import GROUPS, group_names, keep_subnets, live_inputs, told, widened, without_counts
+from provider.cluster_words import (
+    GROUPS,
+    group_names,
+    inherited,
+    keep_subnets,
+    live_inputs,
+    told,
+    widened,
+    without_counts,
+)
 from provider.diff import same
 from provider.errors import ChangeFailedError, PartlyDoneError, PluginError, RefusedError
 from provider.fields import to_api
@@ -33,7 +42,7 @@ class Cluster(Handler):
     def diff(self, old: Props, new: Props, state: Props) -> Diff:
         """Compare; Karpenter's counts are no difference, what the API refuses is an error at preview."""
         self._declare(str(state.get("clusterArn", "")), new)
-        old, new = keep_subnets(old, state), keep_subnets(new, state)
+        old, new = inherited(keep_subnets(old, state)), inherited(keep_subnets(new, state))
         found = super().diff(without_counts(old, new), without_counts(new, new), state)
         if found.changes and state.get("clusterArn"):
             self.cloud.room.resize(state["clusterArn"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from provider.cluster_words import GROUPS, group_names, keep_subnets
+from provider.cluster_words import GROUPS, group_names, inherited, keep_subnets
 from provider.diff import same
 from provider.fields import GROUP_FROZEN, Field, to_api
 from provider.projection import SERVICE_OWNED, project
@@ -114,7 +114,7 @@ def plan_update(
 ) -> Plan:
     """Work out the next UpdateCluster call: only what differs from what is live."""
     request: dict[str, Any] = {}
-    old, new = keep_subnets(old, live), keep_subnets(new, live)
+    old, new = inherited(keep_subnets(old, live), live), inherited(keep_subnets(new, live), live)
     scaling, mode = _autoscaling(new, document)
     if mode == "Enable" and document.get("AutoScaling", {}).get("Status") == "Failed":
         # Asking for a mode that is set already changes nothing: let go of what failed, then enable it anew.

@@ -9,7 +9,7 @@ from provider.handler import Live
 from provider.projection import project
 from provider.values import Props
 
-__all__ = ["GROUPS", "group_names", "keep_subnets", "live_inputs", "told", "widened", "without_counts"]
+__all__ = ["GROUPS", "group_names", "inherited", "keep_subnets", "live_inputs", "told", "widened", "without_counts"]
 
 GROUPS: Final = ("instanceGroups", "restrictedInstanceGroups")
 
@@ -94,6 +94,36 @@ def without_counts(inputs: Props, new: Props) -> Props:
 def keep_subnets(inputs: Props, live: Props) -> Props:
     """Leave out the subnets that were only added to groups that live: the API takes them on new groups alone."""
     return _taking(inputs, _overrides(live), _added(inputs, live))
+
+
+def inherited(inputs: Props, live: Props | None = None) -> Props:
+    """Leave out the network of groups that name the cluster's own: to the API that is the same as none.
+
+    With live, groups that exist say it as they do there, and new ones as they are: the API takes no change of it.
+    """
+    own = _network(inputs.get("vpcConfig"))
+    there, exist = _overrides(live or {}), group_names(live or {})
+
+    def said(group: Any) -> Any:
+        override = group.get("overrideVpcConfig") if isinstance(group, dict) else {}
+        if own is None or (override is not None and _network(override) != own):
+            return group
+        name = group.get("instanceGroupName")
+        if name in there:
+            return {**group, "overrideVpcConfig": there[name]} if _network(there[name]) == own else group
+        if live is not None and name not in exist:
+            return group
+        return {key: value for key, value in group.items() if key != "overrideVpcConfig"}
+
+    return {**inputs, **{member: [said(group) for group in groups] for member, groups in _lists(inputs).items()}}
+
+
+def _network(config: Any) -> tuple[frozenset[str], frozenset[str]] | None:
+    """Return subnets and security groups, which have no order; None for what is not known yet."""
+    lists = [config.get(name) for name in ("subnets", "securityGroupIds")] if isinstance(config, dict) else [None]
+    if not all(isinstance(ids, list) and all(isinstance(each, str) for each in ids) for ids in lists):
+        return None
+    return frozenset(lists[0] or ()), frozenset(lists[1] or ())
 
 
 def widened(old: Props, new: Props, live: Props) -> list[str]:

@@ -4,6 +4,7 @@ Does not: cover the backend of Pulumi's state, nor the Kubernetes API, where the
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
@@ -12,6 +13,19 @@ from typing import Any, Final
 from hpkit.plan.access import groups_of
 from hpkit.plan.deployer_calls import ALWAYS, KINDS
 from hpkit.plan.deployer_rules import ACTION_OF, API_PREFIX, NO_RIGHT_NEEDED, RULES, Rule
+from hpkit.plan.given import (
+    cluster_role,
+    execution_roles,
+    is_associated,
+    made_roles,
+    makes_bucket,
+    makes_karpenter_role,
+    makes_node_role,
+    makes_pod_role,
+    makes_script,
+    pod_roles,
+    service_account_roles,
+)
 from hpkit.plan.iam import Place, managed_policy
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name, role_name
@@ -35,12 +49,11 @@ _PASSED: Final = {
     "karpenter": ("hyperpod:index:Cluster", ("hyperpod.sagemaker.amazonaws.com", "sagemaker.amazonaws.com")),
     "nodes": ("hyperpod:index:Cluster", ("sagemaker.amazonaws.com",)),
 }
-_ADDON_POLICIES: Final = {
-    "amazon-cloudwatch-observability": "CloudWatchAgentServerPolicy",
-    "amazon-sagemaker-hyperpod-training-operator": "AmazonSageMakerHyperPodTrainingOperatorAccess",
-    "aws-ebs-csi-driver": "service-role/AmazonEBSCSIDriverPolicy",
-}
+# Conditions that look at tags.
+_BY_TAGS: Final = ("NEW", "OWN", "NOT_ANOTHERS", "UNCLAIMED", "EC2_CREATES")
 _CUSTOM_IMAGE: Final = "DescribeImages DescribeSnapshots ModifyImageAttribute ModifySnapshotAttribute"
+# What sets or takes away tags, in the words of each service.
+_TAGGING: Final = re.compile(r":(?:(?:Un)?Tag\w+|(?:Add|Create|Delete)Tags|(?:Put|Delete)\w+Tagging)$")
 _STORAGE_KEY: Final = "CreateGrant Decrypt DescribeKey GenerateDataKey"
 
 
@@ -68,14 +81,22 @@ def deployer_policies(plan: Plan, place: Place) -> tuple[NamedDocument, ...]:
 def kinds_of(plan: Plan) -> frozenset[str]:
     """Return the types of resources that the plan comes to, of those that make AWS calls."""
     network, made = _network_kinds(plan), plan.spec.eks.existing is None
+    roles, bucket = made_roles(plan), makes_bucket(plan)
     groups, administrators = groups_of(plan), plan.spec.eks.administrators
     observability, storage = plan.spec.observability, plan.spec.storage
     wanted = {
+        "aws:iam/role:Role": bool(roles),
+        "aws:iam/rolePolicy:RolePolicy": any(role.inline for role in roles),
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment": any(role.managed for role in roles),
+        **{name: bucket for name in KINDS if name.startswith("aws:s3/")},
+        "aws:s3/bucketObjectv2:BucketObjectv2": makes_script(plan),
         "aws:eks/cluster:Cluster": made,
         "aws:kms/key:Key": made,
         "aws:cloudwatch/logGroup:LogGroup": made,
         "aws:eks/addon:Addon": bool(plan.addons),
-        "aws:eks/podIdentityAssociation:PodIdentityAssociation": _has_pod_roles(plan),
+        "aws:eks/podIdentityAssociation:PodIdentityAssociation": any(
+            is_associated(plan, addon) for addon in plan.addons
+        ),
         "aws:eks/accessEntry:AccessEntry": bool(groups or administrators),
         "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": bool(administrators),
         "aws:amp/workspace:Workspace": observability is not None and observability.prometheus,
@@ -101,7 +122,7 @@ def actions_of(plan: Plan) -> frozenset[str]:
         actions |= {f"ec2:{action}" for action in _CUSTOM_IMAGE.split()}
     if plan.spec.storage is not None and plan.spec.storage.kms_key_arn:
         actions |= {f"kms:{action}" for action in _STORAGE_KEY.split()}
-    return frozenset(actions)
+    return frozenset(actions if plan.spec.manage_tags else (each for each in actions if not _TAGGING.search(each)))
 
 
 def _network_kinds(plan: Plan) -> set[str]:
@@ -116,18 +137,6 @@ def _network_kinds(plan: Plan) -> set[str]:
         left_out |= {"VpcEndpoint"}
     there = (name for name in KINDS if name.startswith(("aws:ec2/", "aws:vpc/")))
     return {name for name in there if name.rpartition(":")[2] not in left_out}
-
-
-def _has_pod_roles(plan: Plan) -> bool:
-    addons = {addon.name for addon in plan.addons}
-    observability, storage = plan.spec.observability, plan.spec.storage
-    metrics = observability is not None and observability.prometheus
-    files = storage is not None and storage.lustre is not None
-    return (
-        not addons.isdisjoint(_ADDON_POLICIES)
-        or (metrics and "amazon-sagemaker-hyperpod-observability" in addons)
-        or (files and "aws-fsx-csi-driver" in addons)
-    )
 
 
 def _actions_of_call(call: str) -> list[str]:
@@ -149,15 +158,17 @@ def _statements(plan: Plan, place: Place) -> list[dict[str, Any]]:
 def _values(plan: Plan, place: Place) -> dict[str, tuple[str, ...]]:
     """Return what stands in the rules' resources; one that has no value leaves its resource out."""
     existing, storage = plan.spec.eks.existing, plan.spec.storage
+    bucket = storage.existing.bucket if storage and storage.existing else bucket_name(plan, place.account)
     plans = sorted({arn for group in plan.groups if (arn := group.spec.training_plan_arn)})
     return {
         "partition": (place.partition,),
         "region": (place.region,),
         "account": (place.account,),
-        "bucket": (bucket_name(plan, place.account),),
+        "bucket": (bucket,),
         "eks": (existing.name if existing else plan.stack,),
         "log_group": (f"/aws/eks/{plan.stack}/cluster",),
-        "roles": (_role_arn(place, f"{_role_prefix(plan)}*"),),
+        "roles": (_role_arn(place, f"{_role_prefix(plan)}*"),) if made_roles(plan) else (),
+        "pod_roles": pod_roles(plan),
         "storage_key": (storage.kms_key_arn,) if storage is not None and storage.kms_key_arn else (),
         "training_plans": tuple(plans),
         "reserved_capacity": (place.arn("sagemaker", "reserved-capacity/*"),) if plans else (),
@@ -174,48 +185,60 @@ def _resources(rule: Rule, values: Mapping[str, tuple[str, ...]]) -> list[str]:
 
 
 def _conditions(plan: Plan, place: Place, actions: Iterable[str]) -> dict[str, dict[str, Any]]:
+    services = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+    managed = {"ArnEquals": {"iam:PolicyARN": _managed(plan, place)}}
     tags = {key: plan.tags[key] for key in ("hpkit:organization", "hpkit:environment")}
     own = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
     tagged = {name for rule in RULES if rule.conditions == ("NEW",) and rule.service == "ec2" for name in rule.names()}
     creates = sorted(name.removeprefix("ec2:") for name in tagged.intersection(actions))
+    if not plan.spec.manage_tags:
+        # Nothing tells this environment's resources from others: their tags are not the kit's.
+        return {**{name: {} for name in _BY_TAGS}, "FOR_SERVICES": services, "MANAGED_POLICIES": managed}
     return {
         "NEW": {"StringEquals": {f"aws:RequestTag/{key}": value for key, value in tags.items()}},
         "OWN": {"StringEquals": own},
         "NOT_ANOTHERS": {"StringEqualsIfExists": own},
         "UNCLAIMED": {"Null": dict.fromkeys(own, "true")},
         "EC2_CREATES": {"StringEquals": {"ec2:CreateAction": creates}},
-        "FOR_SERVICES": {"Bool": {"kms:GrantIsForAWSResource": "true"}},
-        "MANAGED_POLICIES": {"ArnEquals": {"iam:PolicyARN": _managed(plan, place)}},
+        "FOR_SERVICES": services,
+        "MANAGED_POLICIES": managed,
     }
 
 
 def _managed(plan: Plan, place: Place) -> list[str]:
     """Return the policies that the stack's roles get, and no others: whoever attaches any could give himself all."""
-    names = ["AmazonSageMakerClusterInstanceRolePolicy"]
-    if plan.spec.eks.existing is None:
-        names.append("AmazonEKSClusterPolicy")
-    names += [_ADDON_POLICIES[addon.name] for addon in plan.addons if addon.name in _ADDON_POLICIES]
-    return sorted(managed_policy(place, name) for name in names)
+    return sorted(managed_policy(place, name) for role in made_roles(plan) for name in role.managed)
 
 
 def _passed(plan: Plan, place: Place) -> list[dict[str, Any]]:
-    kinds = kinds_of(plan)
-    passed = {
-        purpose: (_role_arn(place, role_name(plan, purpose)), services)
-        for purpose, (kind, services) in _PASSED.items()
-        if kind in kinds and (purpose != "karpenter" or plan.spec.autoscaling is not None)
+    """Return statements about roles that are handed to services: the program's own, and those the file names."""
+    kinds, prefix = kinds_of(plan), _role_arn(place, f"{_role_prefix(plan)}*")
+    own = {purpose: [_role_arn(place, role_name(plan, purpose))] for purpose in _PASSED}
+    karpenter = cluster_role(plan)
+    there = {
+        "karpenter": ([] if not makes_karpenter_role(plan) else own["karpenter"]) + ([karpenter] if karpenter else []),
+        "nodes": (own["nodes"] if makes_node_role(plan) else []) + list(execution_roles(plan)),
     }
-    if "aws:eks/podIdentityAssociation:PodIdentityAssociation" in kinds:
-        passed["pods"] = (_role_arn(place, f"{_role_prefix(plan)}*"), ("pods.eks.amazonaws.com",))
-    return [
+    passed = {
+        purpose: (there.get(purpose, own[purpose]), services)
+        for purpose, (kind, services) in _PASSED.items()
+        if kind in kinds
+    }
+    pods = [prefix] if any(makes_pod_role(plan, addon) for addon in plan.addons) else []
+    passed["pods"] = ([*pods, *pod_roles(plan)], ("pods.eks.amazonaws.com",))
+    statements = [
         _statement(
             "Pass" + "".join(word.capitalize() for word in purpose.split("-")),
             ["iam:PassRole"],
-            [arn],
+            arns,
             [{"StringEquals": {"iam:PassedToService": list(services)}}],
         )
-        for purpose, (arn, services) in passed.items()
+        for purpose, (arns, services) in passed.items()
+        if arns
     ]
+    # EKS does not document to which service it passes these.
+    accounts = list(service_account_roles(plan))
+    return statements + ([_statement("PassServiceAccounts", ["iam:PassRole"], accounts, [])] if accounts else [])
 
 
 def _service_roles(plan: Plan, place: Place) -> list[dict[str, Any]]:

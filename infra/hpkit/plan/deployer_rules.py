@@ -147,6 +147,8 @@ RULES: tuple[Rule, ...] = (
         "UpdateRole UpdateRoleDescription",
         ("{roles}",),
     ),
+    # EKS looks at the role of a Pod Identity association.
+    Rule("GivenRoles", "iam", "GetRole", ("{pod_roles}",)),
     Rule("ManagedPolicies", "iam", "AttachRolePolicy DetachRolePolicy", ("{roles}",), ("MANAGED_POLICIES",)),
     Rule("KeyCreate", "kms", "CreateKey", ("*",), ("NEW",)),
     Rule("KeyTag", "kms", "TagResource", _KEYS, ("NEW", "NOT_ANOTHERS")),

@@ -12,10 +12,13 @@ from hpkit.plan.model import AddonPlan, Plan
 
 __all__ = [
     "POD_ACCOUNTS",
+    "MadeRole",
     "PodAccount",
     "cluster_role",
     "execution_roles",
+    "given_roles",
     "is_associated",
+    "made_roles",
     "makes_bucket",
     "makes_karpenter_role",
     "makes_node_role",
@@ -36,6 +39,14 @@ class PodAccount:
     namespace: str
     name: str
     managed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRole:
+    """The policies of one role that the program makes: those of AWS by name, and whether it has one of its own."""
+
+    managed: tuple[str, ...]
+    inline: bool
 
 
 POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
@@ -91,6 +102,22 @@ def makes_pod_role(plan: Plan, addon: AddonPlan) -> bool:
     return addon.name in POD_ACCOUNTS and bool(POD_ACCOUNTS[addon.name].managed)
 
 
+def made_roles(plan: Plan) -> list[MadeRole]:
+    """Return the roles that the program makes, without their names."""
+    observability = plan.spec.observability
+    roles = []
+    if plan.spec.eks.existing is None:
+        roles.append(MadeRole(("AmazonEKSClusterPolicy",), inline=False))
+    if makes_node_role(plan):
+        roles.append(MadeRole(("AmazonSageMakerClusterInstanceRolePolicy",), inline=True))
+    if makes_karpenter_role(plan):
+        roles.append(MadeRole((), inline=True))
+    if observability is not None and observability.grafana:
+        roles.append(MadeRole((), inline=observability.prometheus))
+    pods = [POD_ACCOUNTS[addon.name] for addon in plan.addons if makes_pod_role(plan, addon)]
+    return [*roles, *(MadeRole(account.managed, inline=not account.managed) for account in pods)]
+
+
 def is_associated(plan: Plan, addon: AddonPlan) -> bool:
     """Return whether the kit lets an add-on's pods take a role by EKS Pod Identity."""
     return makes_pod_role(plan, addon) or (addon.role is not None and addon.name in POD_ACCOUNTS)
@@ -114,3 +141,18 @@ def pod_roles(plan: Plan) -> tuple[str, ...]:
 def service_account_roles(plan: Plan) -> tuple[str, ...]:
     """Return the existing roles that add-ons' pods take by the cluster's OIDC provider."""
     return tuple(sorted({role for addon in plan.addons if (role := addon.service_account_role_arn)}))
+
+
+def given_roles(plan: Plan) -> dict[str, str]:
+    """Return every existing role that the file hands to a service, and what for."""
+    karpenter = cluster_role(plan)
+    addons = {
+        role: f"pods of {addon.name}"
+        for addon in plan.addons
+        if (role := addon.role or addon.service_account_role_arn) is not None
+    }
+    return {
+        **addons,
+        **({karpenter: "managed Karpenter"} if karpenter is not None else {}),
+        **dict.fromkeys(execution_roles(plan), "execution role of instance groups"),
+    }

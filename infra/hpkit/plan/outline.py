@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from hpkit.config.autoscaling import WarmPool
+from hpkit.plan.given import makes_bucket, makes_karpenter_role, makes_node_role
 from hpkit.plan.model import GroupPlan, Plan, QuotaRow, TeamPlan
 from hpkit.plan.names import bucket_name, role_name
 
@@ -84,7 +85,8 @@ def _gateways(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _storage(plan: Plan) -> Iterator[Outline]:
-    yield Outline("s3.Bucket", bucket_name(plan, _ACCOUNT), "lifecycle scripts")
+    if makes_bucket(plan):
+        yield Outline("s3.Bucket", bucket_name(plan, _ACCOUNT), "lifecycle scripts")
     lustre = plan.spec.storage.lustre if plan.spec.storage else None
     if lustre is not None:
         size = f"{lustre.storage_capacity_gib} GiB, {lustre.per_unit_storage_throughput} MB/s for each TiB"
@@ -94,8 +96,9 @@ def _storage(plan: Plan) -> Iterator[Outline]:
 def _identity(plan: Plan) -> Iterator[Outline]:
     if plan.spec.eks.existing is None:
         yield Outline("iam.Role", role_name(plan, "control-plane"), "the EKS control plane")
-    yield Outline("iam.Role", role_name(plan, "nodes"), "execution role of the instance groups")
-    if plan.spec.autoscaling is not None:
+    if makes_node_role(plan):
+        yield Outline("iam.Role", role_name(plan, "nodes"), "execution role of the instance groups")
+    if makes_karpenter_role(plan):
         yield Outline("iam.Role", role_name(plan, "karpenter"), "lets managed Karpenter add and delete nodes")
 
 
@@ -171,9 +174,9 @@ def _governance(plan: Plan) -> Iterator[Outline]:
         Outline("", each.name, f"weight {each.weight}")
         for each in sorted(policy.priority_classes, key=lambda each: -each.weight)
     )
-    yield Outline("hyperpod.ClusterSchedulerConfig", plan.stack, detail, classes)
+    yield Outline("hyperpod.ClusterSchedulerConfig", plan.policy_name, detail, classes)
     for team in plan.teams:
-        yield Outline("hyperpod.ComputeQuota", team.name, _team_detail(team), tuple(_team_parts(team)))
+        yield Outline("hyperpod.ComputeQuota", team.quota_name, _team_detail(team), tuple(_team_parts(team)))
 
 
 def _team_parts(team: TeamPlan) -> Iterator[Outline]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hpkit.catalog import find_region, regions
+from hpkit.plan.given import given_roles
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CALLER, SERVICE_ROLE, role, role_arns
 from hpkit.preflight.model import Answers, Failure, Row, missing, ok, unanswered, unknown
@@ -99,7 +100,7 @@ def _role(plan: Plan, answers: Answers, arn: str, *, account: str | None) -> Row
     if isinstance(answer, Failure) and not answer.is_absence:
         return unanswered(_ROLES, what, answer, needed=_purpose(plan, arn))
     if isinstance(answer, Failure):
-        fix = "Create it, or name another one: EKS accepts no access entry for a principal that is not there"
+        fix = "Create it, or name another one: neither EKS nor HyperPod accepts a role that is not there"
         return missing(_ROLES, what, found="not there", needed=_purpose(plan, arn), fix=fix)
     found = answer["Role"]["Arn"]
     if found != arn:
@@ -110,4 +111,5 @@ def _role(plan: Plan, answers: Answers, arn: str, *, account: str | None) -> Row
 
 def _purpose(plan: Plan, arn: str) -> str:
     teams = [f"member of {team.name}" for team in plan.teams if arn in team.members]
-    return ", ".join((["administrator"] if arn in plan.spec.eks.administrators else []) + teams)
+    services = [purpose for purpose in (given_roles(plan).get(arn),) if purpose]
+    return ", ".join((["administrator"] if arn in plan.spec.eks.administrators else []) + teams + services)

@@ -6,6 +6,7 @@ All of them only read.
 from typing import Any, Final
 
 from hpkit.catalog import addons
+from hpkit.plan.given import given_roles
 from hpkit.plan.model import Plan
 from hpkit.preflight.model import Answers, Call, Failure
 
@@ -98,9 +99,9 @@ def role(name: str) -> Call:
 
 
 def role_arns(plan: Plan) -> tuple[str, ...]:
-    """Return every role that the file names as administrator or member."""
+    """Return every role that the file names: administrators, members, and those that are there for services."""
     named = {*plan.spec.eks.administrators, *(member for team in plan.teams for member in team.members)}
-    return tuple(sorted(named))
+    return tuple(sorted({*named, *given_roles(plan)}))
 
 
 def first_calls(plan: Plan) -> tuple[Call, ...]:
