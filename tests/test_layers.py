@@ -31,6 +31,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"hpkit.components", "hpkit.plan"},
         {"pulumi", "networkx"},
     ),
+    "adopt": ((PURE - {"hpkit.whatif"}) | {"hpkit.adopt", "hpkit.recording"}, set()),
     "preflight": (
         (PURE - {"hpkit.whatif"}) | {"hpkit.preflight"},
         {"boto3", "botocore", "kubernetes", "urllib3"},
