@@ -32,7 +32,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"pulumi", "networkx"},
     ),
     "adopt": (
-        PURE - {"hpkit.whatif"} | {"hpkit.adopt", "hpkit.recording", "hpkit.preflight"},
+        (PURE - {"hpkit.whatif"}) | {"hpkit.adopt", "hpkit.recording", "hpkit.preflight"},
         {"boto3", "kubernetes", "yaml"},
     ),
     "preflight": (

@@ -1,0 +1,259 @@
+"""What CloudFormation stacks hold, and how a stack lets go of a resource without deleting it.
+
+Does not: read or change templates. A person edits them; the change sets say whether the edit is right.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Any
+
+from hpkit.adopt.owned import Owned, Step, string
+from hpkit.errors import InputError
+
+__all__ = ["STACK", "cloudformation_steps", "is_handler", "nested", "read_cloudformation", "read_stacks"]
+
+STACK = "AWS::CloudFormation::Stack"
+_GONE = frozenset({"DELETE_COMPLETE", "DELETE_SKIPPED"})
+_ASK = "`aws cloudformation describe-stack-resources --stack-name …` writes what is wanted, for one stack"
+
+
+def read_cloudformation(text: str, *, stack: str = "", file: str = "the stacks' resources") -> list[Owned]:
+    """Return what stacks hold, from the AWS CLI's answers: one of them, or a list, for nested stacks.
+
+    Takes describe-stack-resources and list-stack-resources; the second does not say whose resources it lists, so each
+    answer needs a StackName beside them, or stack given. Raises InputError for anything else.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{file}: not JSON ({error}); {_ASK}") from None
+    owned: list[Owned] = []
+    for answer in data if isinstance(data, list) else [data]:
+        rows = _rows(answer, file)
+        for row in rows:
+            name = string(row, "StackName") or string(answer, "StackName") or stack
+            if not name:
+                raise InputError(f"{file}: does not say which stack holds {row.get('LogicalResourceId')}; {_ASK}")
+            owned += _owned(_stack_name(name), row, file)
+    if not owned:
+        raise InputError(f"{file}: holds no resource of a stack; {_ASK}")
+    return sorted(set(owned), key=lambda each: each.address)
+
+
+def _rows(answer: object, file: str) -> list[dict[str, Any]]:
+    rows = None
+    if isinstance(answer, dict):
+        rows = answer.get("StackResources", answer.get("StackResourceSummaries"))
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{file}: not an answer about a stack's resources; {_ASK}")
+    return rows
+
+
+def read_stacks(client: Any, stack: str) -> list[Owned]:
+    """Return what a live stack and the stacks nested in it hold; raises what the CloudFormation client raises."""
+    owned: list[Owned] = []
+    waiting, seen = [stack], set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for page in client.get_paginator("list_stack_resources").paginate(StackName=name):
+            for row in page["StackResourceSummaries"]:
+                found = _owned(_stack_name(name), row, name)
+                owned += found
+                waiting += [string(row, "PhysicalResourceId") for each in found if each.type == STACK and each.ids]
+    return sorted(set(owned), key=lambda each: each.address)
+
+
+def _stack_name(name: str) -> str:
+    """Return a stack's name from its name or ARN (arn:…:stack/NAME/uuid)."""
+    return name.split("/")[1] if name.startswith("arn:") and name.count("/") > 1 else name
+
+
+def _owned(stack: str, row: Mapping[str, Any], file: str) -> list[Owned]:
+    logical, kind = string(row, "LogicalResourceId"), string(row, "ResourceType")
+    if not logical or not kind:
+        raise InputError(f"{file}: a resource without LogicalResourceId or ResourceType; {_ASK}")
+    if row.get("ResourceStatus") in _GONE:
+        return []
+    return [Owned("cloudformation", f"{stack}/{logical}", kind, frozenset(_ids(string(row, "PhysicalResourceId"))))]
+
+
+def _ids(physical: str) -> Iterator[str]:
+    """Yield a physical id, and one of several parts joined the ways that `pulumi import` joins them.
+
+    CloudFormation joins the parts of a primary identifier with `|`, in an order that differs from type to type
+    (docs.aws.amazon.com/cloudcontrolapi/latest/userguide/resource-identifier.html).
+    """
+    parts = physical.split("|")
+    if len(parts) == 1 and physical:
+        yield physical
+    if len(parts) > 1:
+        yield from (part for part in parts if not part.startswith("arn:"))
+        # No import id begins with an ARN, and what begins with one must be a whole one.
+        orders = [order for order in permutations(parts) if not order[0].startswith("arn:")]
+        yield from (separator.join(order) for order in orders for separator in ":,_/")
+    association = re.fullmatch(r"arn:[^|]*:podidentityassociation/([^/|]+)/([^/|]+)", physical)
+    if association:
+        yield ",".join(association.groups())
+
+
+def is_handler(owned: Owned) -> bool:
+    """Tell a custom resource: to delete it calls its Lambda function, whatever that does."""
+    return owned.type.startswith("Custom::") or owned.type == "AWS::CloudFormation::CustomResource"
+
+
+def nested(owned: Sequence[Owned]) -> dict[str, Owned]:
+    """Return the resource that stands for each nested stack, by that stack's name."""
+    return {_stack_name(identifier): each for each in owned if each.type == STACK for identifier in each.ids}
+
+
+def _depth(stack: str, above: Mapping[str, Owned]) -> int:
+    depth, seen = 0, {stack}
+    while stack in above and above[stack].stack not in seen:
+        stack = above[stack].stack
+        seen.add(stack)
+        depth += 1
+    return depth
+
+
+def _root(stack: str, above: Mapping[str, Owned]) -> str:
+    seen = set()
+    while stack in above and stack not in seen:
+        seen.add(stack)
+        stack = above[stack].stack
+    return stack
+
+
+def cloudformation_steps(
+    let_go: Sequence[Owned], *, handlers: Sequence[Owned], above: Mapping[str, Owned]
+) -> list[Step]:
+    """Return how stacks let go of resources: keep them on deletion first, then take them out; nested stacks first.
+
+    Retain keeps a resource when it leaves a stack as well as when the stack is deleted, and its Delete is not called
+    (docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html). It changes
+    nothing that is live, so it comes before the import; what takes the resource out comes after, and before the first
+    `pulumi up`, for the same reasons as with Terraform.
+    """
+    if not let_go:
+        return []
+    roots = {_root(each.stack, above) for each in let_go}
+    handlers = [each for each in handlers if _root(each.stack, above) in roots]
+    stacks = sorted({each.stack for each in (*let_go, *handlers)}, key=lambda name: (-_depth(name, above), name))
+    steps = [Step("before import", _PROTECT, tuple(_protect(root) for root in sorted(roots)))]
+    if above:
+        steps.append(Step("before import", _NESTED))
+    for stack in stacks:
+        ours = [each.logical_id for each in let_go if each.stack == stack]
+        lambdas = [each.logical_id for each in handlers if each.stack == stack]
+        steps += _retain(stack, ours, lambdas)
+    for stack in stacks:
+        ours = [each.logical_id for each in let_go if each.stack == stack]
+        if ours:
+            steps += _remove(stack, ours)
+    steps.append(Step("after import", _OTHERWISE, tuple(_policies([*let_go, *handlers], above))))
+    return steps
+
+
+_PROTECT = "Nobody can delete the stacks from now on; the root's protection holds for those nested in it."
+# docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/: using-cfn-nested-stacks.html,
+# change-sets-for-nested-stacks.html, using-cfn-protect-stacks.html, protect-stack-resources.html
+_NESTED = """\
+These stacks are nested. AWS advises to update nested stacks from their root, and takes a change set at any level. The
+root names its nested templates by URL and reads them again whenever it is updated: those of the console lie in a bucket
+of AWS and change there, so an update from the root may bring changes that nobody asked for. Either put the templates
+edited below into a bucket of yours, name them in the root's TemplateURL and make one change set of the root with
+--include-nested-stacks, or update each nested stack itself, as below, and never again the root from its old template:
+that would take the Retain away."""
+_OTHERWISE = """\
+Where a resource cannot be taken out yet, because too much of the template refers to it, the stack may keep its record
+for a while: Retain and the protection from deletion stay, and these policies refuse every update that would touch it.
+A policy counts in updates only, and a stack has one: `get-stack-policy` shows what this replaces."""
+
+
+def _protect(root: str) -> str:
+    command = ["aws", "cloudformation", "update-termination-protection", "--enable-termination-protection"]
+    return shlex.join([*command, "--stack-name", root])
+
+
+def _file(stack: str, end: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]", "-", stack) + end
+
+
+def _retain(stack: str, ours: Sequence[str], lambdas: Sequence[str]) -> list[Step]:
+    # Parameters that an update does not name go back to their defaults, so all are named.
+    previous = (
+        "not_null(Stacks[0].Parameters, `[]`)[].{ParameterKey: ParameterKey, UsePreviousValue: `true`}"  # a JMESPath
+    )
+    base, name = ["aws", "cloudformation"], ["--stack-name", stack]
+    template = shlex.quote(_file(stack, ".template"))
+    fetch = (
+        shlex.join([*base, "get-template", *name, "--query", "TemplateBody", "--output", "text"]) + f" > {template}",
+        shlex.join([*base, "describe-stacks", *name, "--query", previous, "--output", "json"])
+        + f" > {shlex.quote(_file(stack, '.parameters.json'))}",
+    )
+    say = f"{stack}: write its template and parameters to files (a JSON template: --output json)."
+    edit = (
+        f"{stack}: in the template, set `DeletionPolicy: Retain` and `UpdateReplacePolicy: Retain` on "
+        f"{', '.join([*ours, *lambdas])}."
+    )
+    if lambdas:
+        edit += (
+            f" {', '.join(lambdas)}: a Lambda function makes it, and to delete it calls that function, which may undo "
+            "its work (uninstall a Helm chart, remove the lifecycle script)."
+        )
+    edit += (
+        " The change set must name these resources alone, each with Scope DeletionPolicy or UpdateReplacePolicy. "
+        "(A template over 51,200 bytes goes to S3, and --template-url names it.)"
+    )
+    return [Step("before import", say, fetch), Step("before import", edit, tuple(_change(stack, "hpkit-retain")))]
+
+
+def _change(stack: str, label: str) -> Iterator[str]:
+    base, name = ["aws", "cloudformation"], ["--stack-name", stack]
+    change = [*name, "--change-set-name", label]
+    capabilities = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
+    files = ["--template-body", f"file://{_file(stack, '.template')}"]
+    files += ["--parameters", f"file://{_file(stack, '.parameters.json')}"]
+    fields = "Changes[].ResourceChange.{id: LogicalResourceId, action: Action, policy: PolicyAction, scope: Scope}"
+    yield shlex.join([*base, "create-change-set", *change, *files, "--capabilities", *capabilities])
+    yield shlex.join([*base, "wait", "change-set-create-complete", *change])
+    yield shlex.join([*base, "describe-change-set", *change, "--query", fields])
+    yield shlex.join([*base, "execute-change-set", *change])
+    yield shlex.join([*base, "wait", "stack-update-complete", *name])
+
+
+def _remove(stack: str, ours: Sequence[str]) -> list[Step]:
+    say = (
+        f"{stack}: take {', '.join(ours)} out of the template, and put plain values where Ref and GetAtt named "
+        f"{'it' if len(ours) == 1 else 'them'}. The change set must say Remove with policy Retain for "
+        f"{'it' if len(ours) == 1 else 'each'}, and nothing else."
+    )
+    return [Step("after import", say, tuple(_change(stack, "hpkit-let-go")))]
+
+
+def _policies(let_go: Sequence[Owned], above: Mapping[str, Owned]) -> Iterator[str]:
+    """Yield one policy a stack: a nested stack's own does not keep its parent from dropping the whole of it."""
+    denied: dict[str, dict[str, str]] = {}
+    for each in let_go:
+        denied.setdefault(each.stack, {})[each.logical_id] = "Update:*"
+        stack, seen = each.stack, {each.stack}
+        while stack in above and above[stack].stack not in seen:
+            holder = above[stack]
+            denied.setdefault(holder.stack, {}).setdefault(holder.logical_id, "Update:Delete")
+            stack = holder.stack
+            seen.add(stack)
+    for stack, rules in sorted(denied.items(), key=lambda item: (-_depth(item[0], above), item[0])):
+        statements = [{"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"}]
+        statements += [
+            {"Effect": "Deny", "Principal": "*", "Action": action, "Resource": f"LogicalResourceId/{logical}"}
+            for logical, action in sorted(rules.items())
+        ]
+        body = json.dumps({"Statement": statements}, separators=(",", ":"))
+        yield shlex.join(
+            ["aws", "cloudformation", "set-stack-policy", "--stack-name", stack, "--stack-policy-body", body]
+        )
