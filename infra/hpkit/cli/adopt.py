@@ -12,6 +12,7 @@ import click
 
 from hpkit.cli.inputs import project_root, resolve
 from hpkit.cli.validate import findings_of
+from hpkit.config import read_file
 from hpkit.errors import ToolError
 from hpkit.plan.derive import derive
 from hpkit.plan.model import Plan
@@ -19,7 +20,9 @@ from hpkit.plan.model import Plan
 if TYPE_CHECKING:
     from hpkit.adopt.imports import Imports
     from hpkit.adopt.live import Live
+    from hpkit.adopt.owned import Owned
     from hpkit.adopt.prepare import Prepared
+    from hpkit.recording import Recording
 
 __all__ = ["command"]
 
@@ -80,18 +83,13 @@ def run(stack: str) -> None:
 
     Only the stack's state is written: the live platform is read.
     """
-    from hpkit.adopt.imports import imports_of
     from hpkit.adopt.organization import adopt
-    from hpkit.adopt.prepare import answers_of
     from hpkit.adopt.pulumi import Pulumi
     from hpkit.adopt.state import strangers, with_bookkeeping, with_write_only
-    from hpkit.recording import record
 
     plan = _plan(stack)
     pulumi = Pulumi(stack, root=project_root())
-    live = _read(plan.spec.cluster.name, plan.spec.region)
-    recording = record(plan, answers_of(live))
-    imports = imports_of(recording, live)
+    live, recording, imports = _registered(plan)
     remarks = adopt(live, organization=plan.organization, environment=plan.environment).remarks
     _stop_at([*remarks.blockers, *imports.blockers])
     state = pulumi.export()
@@ -112,6 +110,74 @@ def run(stack: str) -> None:
         pulumi.import_file({**imports.document, "resources": left})
     pulumi.write_state(with_write_only(pulumi.export(), recording))
     _show(pulumi.preview(), imports, stack)
+
+
+@command.command("handover")
+@click.option("--stack", required=True, help="Which stack of stacks/.")
+@click.option(
+    "--terraform",
+    "states",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A Terraform state file, or what `terraform show -json` printed.",
+)
+@click.option(
+    "--cloudformation",
+    "stacks",
+    multiple=True,
+    metavar="STACK",
+    help="Name of a CloudFormation stack, or a file with what `aws cloudformation describe-stack-resources` printed.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form: str) -> None:
+    """Say what Terraform or CloudFormation must let go of, so that no two tools own one thing. Changes nothing.
+
+    The lines that are printed can be run as they stand, in their order; those before `hpkit adopt run` come first.
+    """
+    from hpkit.adopt import as_data, lines
+    from hpkit.adopt import handover as handed_over
+    from hpkit.adopt.taken import taken_of
+
+    if not states and not stacks:
+        raise click.UsageError("name what owns the platform now: --terraform FILE, or --cloudformation STACK")
+    plan = _plan(stack)
+    live, _, imports = _registered(plan)
+    found = handed_over(_owned(states, stacks, plan.spec.region), taken_of(plan, live, imports))
+    click.echo(json.dumps(as_data(found), indent=2) if form == "json" else "\n".join(lines(found)))
+
+
+def _owned(states: Sequence[Path], stacks: Sequence[str], region: str) -> "list[Owned]":
+    """Return what the other tools hold; raises ToolError for a stack that cannot be read, InputError for a file."""
+    from hpkit.adopt import read_cloudformation, read_stacks, read_terraform
+
+    owned = [each for file in states for each in read_terraform(_input(file), file=str(file))]
+    for name in stacks:
+        if Path(name).is_file():
+            owned += read_cloudformation(_input(Path(name)), file=name)
+            continue
+        import boto3
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            owned += read_stacks(boto3.Session(region_name=region).client("cloudformation"), name)
+        except (BotoCoreError, ClientError) as error:
+            raise ToolError(f"CloudFormation stack {name}: {error}") from None
+    return owned
+
+
+def _input(file: Path) -> str:
+    return read_file(file).decode(errors="replace")
+
+
+def _registered(plan: Plan) -> "tuple[Live, Recording, Imports]":
+    """Return what is live, what the program registers, and what of it to import."""
+    from hpkit.adopt.imports import imports_of
+    from hpkit.adopt.prepare import answers_of
+    from hpkit.recording import record
+
+    live = _read(plan.spec.cluster.name, plan.spec.region)
+    recording = record(plan, answers_of(live))
+    return live, recording, imports_of(recording, live)
 
 
 @command.command("undo")

@@ -1,0 +1,59 @@
+"""What an adoption takes over or names, with the ids by which other tools know it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hpkit.adopt.imports import Imports
+from hpkit.adopt.live import Live
+from hpkit.adopt.owned import Taken
+from hpkit.plan.model import Plan
+
+__all__ = ["taken_of"]
+
+
+def taken_of(plan: Plan, live: Live, imports: Imports) -> list[Taken]:
+    """Return what Pulumi shall own, and what the file only names."""
+    found = [_imported(each, live) for each in imports.entries if each["type"] != "hyperpod:index:ChangeGuard"]
+    return [*found, *_named(plan, live)]
+
+
+def _imported(entry: Mapping[str, Any], live: Live) -> Taken:
+    ids = {str(entry["id"])}
+    if entry["type"] == "hyperpod:index:Cluster":
+        ids.add(str(live.cluster["ClusterName"]))
+    for quota in live.quotas:
+        if quota["ComputeQuotaArn"] == entry["id"]:
+            ids.add(str(quota["Name"]))
+    for policy in live.policies:
+        if policy["ClusterSchedulerConfigArn"] == entry["id"]:
+            ids.add(str(policy["Name"]))
+    if entry["type"] == "aws:eks/addon:Addon":
+        ids.add(str(live.addons[entry["logicalName"]].described.get("addonArn", entry["id"])))
+    return Taken(str(entry["type"]), str(entry["logicalName"]), frozenset(ids), "imported")
+
+
+def _named(plan: Plan, live: Live) -> Iterator[Taken]:
+    spec = plan.spec
+    if spec.network.existing is not None:
+        yield _existing("aws:ec2/vpc:Vpc", spec.network.existing.vpc_id)
+        for subnet in sorted(live.zones):
+            yield _existing("aws:ec2/subnet:Subnet", subnet)
+        for group in spec.network.existing.security_group_ids:
+            yield _existing("aws:ec2/securityGroup:SecurityGroup", group)
+    if spec.eks.existing is not None:
+        yield _existing("aws:eks/cluster:Cluster", live.eks_name, str(live.eks.get("arn", live.eks_name)))
+    if spec.storage is not None and spec.storage.existing is not None:
+        yield _existing("aws:s3/bucket:Bucket", spec.storage.existing.bucket)
+    roles = [
+        *(group.spec.execution_role for group in plan.groups),
+        spec.autoscaling.cluster_role if spec.autoscaling else None,
+        *(role for addon in spec.addons.values() for role in (addon.role, addon.service_account_role_arn)),
+    ]
+    for role in sorted({role for role in roles if role}):
+        yield _existing("aws:iam/role:Role", role.rpartition("/")[2], role)
+
+
+def _existing(token: str, name: str, *ids: str) -> Taken:
+    return Taken(token, name, frozenset({name, *ids}), "existing")
