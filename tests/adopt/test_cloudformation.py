@@ -164,8 +164,8 @@ def plan():
     owned = read_cloudformation(json.dumps(quick_setup()))
     found = by_address(owned)
     let_go = [found[f"{EKS}/VpcCNIAddOn"], found[f"{CLUSTER}/NewHyperPodCluster"]]
-    handlers = [each for each in owned if cloudformation.is_handler(each)]
-    return cloudformation.cloudformation_steps(let_go, handlers=handlers, above=cloudformation.nested(owned))
+    kept = [each for each in owned if each not in let_go and each.type != cloudformation.STACK]
+    return cloudformation.cloudformation_steps(let_go, kept=kept, above=cloudformation.nested(owned))
 
 
 def test_retain_comes_before_the_import_and_taking_out_after_it():
@@ -183,8 +183,23 @@ def test_retain_comes_before_the_import_and_taking_out_after_it():
 
 def test_a_handler_is_retained_and_the_danger_is_said():
     [step] = [step for step in plan() if "HelmCustomResource" in step.say]
+    assert "HelmCustomResourceAccessEntry" not in step.say
     assert "Retain" in step.say
     assert "uninstall a Helm chart" in step.say
+
+
+def test_a_stack_that_would_be_empty_gets_something_that_stands_for_nothing():
+    said = {
+        step.say.split(":")[0]: "WaitConditionHandle" in step.say
+        for step in plan()
+        if "out of the template" in step.say
+    }
+    assert said == {EKS: False, CLUSTER: True}
+
+
+def test_a_change_set_is_read_before_it_is_executed():
+    for step in plan():
+        assert not (asked(step.run, "create-change-set") and asked(step.run, "execute-change-set"))
 
 
 def test_only_the_root_is_protected_from_deletion():
@@ -195,7 +210,7 @@ def test_only_the_root_is_protected_from_deletion():
 def test_the_advice_for_nested_stacks_is_said():
     assert any("--include-nested-stacks" in step.say for step in plan())
     alone = [Owned("cloudformation", "s/V", "AWS::EC2::VPC", frozenset())]
-    steps = cloudformation.cloudformation_steps(alone, handlers=[], above={})
+    steps = cloudformation.cloudformation_steps(alone, kept=[], above={})
     assert not any("--include-nested-stacks" in step.say for step in steps)
 
 
@@ -229,9 +244,9 @@ def test_a_stack_in_itself_ends():
         ),
         Owned("cloudformation", "b/V", "AWS::EC2::VPC", frozenset({"vpc-1"})),
     ]
-    steps = cloudformation.cloudformation_steps(loop[2:], handlers=[], above=cloudformation.nested(loop))
+    steps = cloudformation.cloudformation_steps(loop[2:], kept=[], above=cloudformation.nested(loop))
     assert any("V" in step.say for step in steps)
 
 
 def test_nothing_to_let_go_needs_no_step():
-    assert cloudformation.cloudformation_steps([], handlers=[], above={}) == []
+    assert cloudformation.cloudformation_steps([], kept=[], above={}) == []

@@ -125,12 +125,20 @@ def test_a_key_is_quoted_as_hcl_quotes_it():
         ("aws_iam_role_policy_attachment", {"id": "r-2024", "role": "r", "policy_arn": "arn:q"}, "r/arn:q"),
         ("aws_eks_pod_identity_association", {"cluster_name": "eks", "association_id": "a-1"}, "eks,a-1"),
         ("aws_route", {"route_table_id": "rtb-1", "destination_cidr_block": "0.0.0.0/0"}, "rtb-1_0.0.0.0/0"),
+        ("aws_s3_object", {"bucket": "lcs", "key": "on_create.sh"}, "lcs/on_create.sh"),
+        ("kubernetes_manifest", {"manifest": {"kind": "NodePool", "metadata": {"name": "gpu"}}}, "NodePool/gpu"),
+        ("kubectl_manifest", {"kind": "NodePool", "name": "gpu"}, "NodePool/gpu"),
         ("kubernetes_namespace_v1", {"id": "x", "metadata": [{"name": "team"}]}, "team"),
     ],
 )
 def test_composed_ids(kind, attributes, wanted):
     [owned] = read_terraform(stored(resource(kind, "x", {"attributes": attributes})))
     assert wanted in owned.ids
+
+
+def test_the_bucket_of_an_object_is_not_the_object():
+    [owned] = read_terraform(stored(resource("aws_s3_object", "x", {"attributes": {"bucket": "lcs", "key": "k"}})))
+    assert "lcs" not in owned.ids
 
 
 def test_what_terraform_shows_says_the_same_as_what_it_stores():

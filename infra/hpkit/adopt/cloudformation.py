@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
-from hpkit.adopt.owned import Owned, Step, string
+from hpkit.adopt.owned import Owned, Step, When, string
 from hpkit.errors import InputError
 
 __all__ = ["STACK", "cloudformation_steps", "is_handler", "nested", "read_cloudformation", "read_stacks"]
 
 STACK = "AWS::CloudFormation::Stack"
+_RETAIN, _LET_GO = "hpkit-retain", "hpkit-let-go"
 _GONE = frozenset({"DELETE_COMPLETE", "DELETE_SKIPPED"})
 _ASK = "`aws cloudformation describe-stack-resources --stack-name …` writes what is wanted, for one stack"
 
@@ -129,10 +130,10 @@ def _root(stack: str, above: Mapping[str, Owned]) -> str:
     return stack
 
 
-def cloudformation_steps(
-    let_go: Sequence[Owned], *, handlers: Sequence[Owned], above: Mapping[str, Owned]
-) -> list[Step]:
+def cloudformation_steps(let_go: Sequence[Owned], *, kept: Sequence[Owned], above: Mapping[str, Owned]) -> list[Step]:
     """Return how stacks let go of resources: keep them on deletion first, then take them out; nested stacks first.
+
+    kept is all else that the stacks hold; the custom resources of it are retained, too.
 
     Retain keeps a resource when it leaves a stack as well as when the stack is deleted, and its Delete is not called
     (docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html). It changes
@@ -142,7 +143,8 @@ def cloudformation_steps(
     if not let_go:
         return []
     roots = {_root(each.stack, above) for each in let_go}
-    handlers = [each for each in handlers if _root(each.stack, above) in roots]
+    handlers = [each for each in kept if is_handler(each) and _root(each.stack, above) in roots]
+    full = {each.stack for each in (*kept, *above.values())}
     stacks = sorted({each.stack for each in (*let_go, *handlers)}, key=lambda name: (-_depth(name, above), name))
     steps = [Step("before import", _PROTECT, tuple(_protect(root) for root in sorted(roots)))]
     if above:
@@ -154,7 +156,7 @@ def cloudformation_steps(
     for stack in stacks:
         ours = [each.logical_id for each in let_go if each.stack == stack]
         if ours:
-            steps += _remove(stack, ours)
+            steps += _remove(stack, ours, empty=stack not in full)
     steps.append(Step("after import", _OTHERWISE, tuple(_policies([*let_go, *handlers], above))))
     return steps
 
@@ -210,30 +212,46 @@ def _retain(stack: str, ours: Sequence[str], lambdas: Sequence[str]) -> list[Ste
         " The change set must name these resources alone, each with Scope DeletionPolicy or UpdateReplacePolicy. "
         "(A template over 51,200 bytes goes to S3, and --template-url names it.)"
     )
-    return [Step("before import", say, fetch), Step("before import", edit, tuple(_change(stack, "hpkit-retain")))]
+    return [Step("before import", say, fetch), *_change(stack, _RETAIN, edit)]
 
 
-def _change(stack: str, label: str) -> Iterator[str]:
+def _change(stack: str, label: str, say: str) -> list[Step]:
+    """Return the making of a change set and its execution, apart, so that somebody reads it in between."""
     base, name = ["aws", "cloudformation"], ["--stack-name", stack]
     change = [*name, "--change-set-name", label]
     capabilities = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
     files = ["--template-body", f"file://{_file(stack, '.template')}"]
     files += ["--parameters", f"file://{_file(stack, '.parameters.json')}"]
     fields = "Changes[].ResourceChange.{id: LogicalResourceId, action: Action, policy: PolicyAction, scope: Scope}"
-    yield shlex.join([*base, "create-change-set", *change, *files, "--capabilities", *capabilities])
-    yield shlex.join([*base, "wait", "change-set-create-complete", *change])
-    yield shlex.join([*base, "describe-change-set", *change, "--query", fields])
-    yield shlex.join([*base, "execute-change-set", *change])
-    yield shlex.join([*base, "wait", "stack-update-complete", *name])
+    make = (
+        shlex.join([*base, "create-change-set", *change, *files, "--capabilities", *capabilities]),
+        shlex.join([*base, "wait", "change-set-create-complete", *change]),
+        shlex.join([*base, "describe-change-set", *change, "--query", fields]),
+    )
+    execute = (
+        shlex.join([*base, "execute-change-set", *change]),
+        shlex.join([*base, "wait", "stack-update-complete", *name]),
+    )
+    when: When = "before import" if label == _RETAIN else "after import"
+    return [
+        Step(when, say, make),
+        Step(when, f"{stack}: only if the change set says that and no more, go on.", execute),
+    ]
 
 
-def _remove(stack: str, ours: Sequence[str]) -> list[Step]:
+def _remove(stack: str, ours: Sequence[str], *, empty: bool) -> list[Step]:
+    one = len(ours) == 1
     say = (
         f"{stack}: take {', '.join(ours)} out of the template, and put plain values where Ref and GetAtt named "
-        f"{'it' if len(ours) == 1 else 'them'}. The change set must say Remove with policy Retain for "
-        f"{'it' if len(ours) == 1 else 'each'}, and nothing else."
+        f"{'it' if one else 'them'}."
     )
-    return [Step("after import", say, tuple(_change(stack, "hpkit-let-go")))]
+    if empty:
+        say += (
+            " Nothing else is in this stack, and CloudFormation takes no empty one: put an "
+            "AWS::CloudFormation::WaitConditionHandle in, which stands for nothing."
+        )
+    say += f" The change set must say Remove with policy Retain for {'it' if one else 'each'}."
+    return _change(stack, _LET_GO, say)
 
 
 def _policies(let_go: Sequence[Owned], above: Mapping[str, Owned]) -> Iterator[str]:

@@ -49,6 +49,10 @@ KINDS: dict[str, Kind] = {
     "aws:eks/addon:Addon": Kind(("aws_eks_addon", "awscc_eks_addon"), ("AWS::EKS::Addon",), _ADDONS),
     "kubernetes:helm.sh/v3:Release": Kind(("helm_release",), (), _ADDONS),
     **{
+        f"kubernetes:{token}": Kind((), (), _ADDONS, ("kubernetes_manifest", "kubectl_manifest"))
+        for token in ("karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass", "karpenter.sh/v1:NodePool")
+    },
+    **{
         f"kubernetes:{token}": Kind((f"kubernetes_{name}", f"kubernetes_{name}_v1"), (), _ADDONS)
         for token, name in (
             ("core/v1:Namespace", "namespace"),
@@ -85,6 +89,7 @@ KINDS: dict[str, Kind] = {
         ("aws_iam_role_policy_attachment",), (), _REST, (*_ROLE, "awscc_iam_role")
     ),
     "aws:s3/bucket:Bucket": Kind(("aws_s3_bucket", "awscc_s3_bucket"), _BUCKET, _REST),
+    "aws:s3/bucketObjectv2:BucketObjectv2": Kind(("aws_s3_object",), (), _REST),
     "aws:s3/bucketPolicy:BucketPolicy": Kind(("aws_s3_bucket_policy",), ("AWS::S3::BucketPolicy",), _REST),
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": Kind(
         ("aws_s3_bucket_lifecycle_configuration",), (), _REST, _BUCKET
@@ -100,6 +105,9 @@ KINDS: dict[str, Kind] = {
     ),
     "aws:s3/bucketVersioning:BucketVersioning": Kind(("aws_s3_bucket_versioning",), (), _REST, _BUCKET),
     "aws:ec2/vpc:Vpc": Kind(("aws_vpc", "awscc_ec2_vpc"), ("AWS::EC2::VPC",), _REST),
+    "aws:ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation": Kind(
+        ("aws_vpc_ipv4_cidr_block_association",), ("AWS::EC2::VPCCidrBlock",), _REST
+    ),
     "aws:ec2/subnet:Subnet": Kind(("aws_subnet", "awscc_ec2_subnet"), ("AWS::EC2::Subnet",), _REST),
     "aws:ec2/eip:Eip": Kind(("aws_eip", "awscc_ec2_eip"), ("AWS::EC2::EIP",), _REST),
     "aws:ec2/natGateway:NatGateway": Kind(("aws_nat_gateway",), ("AWS::EC2::NatGateway",), _REST),
@@ -135,6 +143,8 @@ _SEPARATORS = {
 
 def parent(token: str, identifier: str) -> str:
     """Return the id of what holds a part, from the part's own; unchanged where both have one id."""
+    if token.startswith("kubernetes:"):
+        return f"{token.rpartition(':')[2]}/{identifier}"
     separator = _SEPARATORS.get(token)
     if separator is None:
         return identifier

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Owned", "Step", "Taken", "Tool", "string"]
+__all__ = ["Owned", "Step", "Taken", "Tool", "When", "string"]
 
+When = Literal["before import", "after import"]
 Tool = Literal["terraform", "cloudformation"]
 
 
@@ -52,7 +53,7 @@ class Taken:
 class Step:
     """One step of a handover: when it is due, what it is for, the commands that do it."""
 
-    when: Literal["before import", "after import"]
+    when: When
     say: str
     run: tuple[str, ...] = ()
 

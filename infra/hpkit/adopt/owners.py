@@ -3,6 +3,7 @@
 Does not: run anything, nor decide what is imported.
 """
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from hpkit.adopt.owned import Owned, Step, Taken
 from hpkit.adopt.terraform import terraform_steps
 
 __all__ = ["Handover", "Held", "as_data", "handover", "lines", "steps"]
+
+_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def steps(found: Handover) -> list[Step]:
     )
     both += cloudformation_steps(
         [each for each in theirs if each.tool == "cloudformation"],
-        handlers=[each for each in found.handlers if each not in theirs],
+        kept=[each for each in keeps if each.tool == "cloudformation"],
         above=dict(found.stacks),
     )
     return [each for when in ("before import", "after import") for each in both if each.when == when]
@@ -148,11 +151,19 @@ def lines(found: Handover) -> list[str]:
         if those:
             out += ["", f"# {title}"]
         for number, each in enumerate(those, 1):
-            first, *others = each.say.splitlines()
-            out += [f"# {number}. {first}", *(f"#    {line}" for line in others), *each.run]
+            out += [*_wrapped(f"{number}. ", each.say), *each.run]
     if due:
         out += ["", "# Let neither Terraform, CloudFormation nor Pulumi change anything in between."]
     return out
+
+
+def _wrapped(head: str, say: str) -> Iterator[str]:
+    """Yield comment lines; what is indented is code, and stays as it is."""
+    for line in say.splitlines():
+        pieces = [line] if line.startswith(" ") else textwrap.wrap(line, _WIDTH, break_on_hyphens=False)
+        for piece in pieces:
+            yield f"# {head}{piece}"
+            head = " " * len(head)
 
 
 def _summary(found: Handover) -> Iterator[str]:

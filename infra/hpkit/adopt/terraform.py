@@ -29,6 +29,8 @@ _OWN = (
     "cluster_arn",
     "security_group_rule_id",
 )
+# Of other types these name a neighbour.
+_ONLY = {"bucket": "aws_s3_bucket", "cluster_arn": "awscc_sagemaker_cluster"}
 _KEYS = re.compile(r'\[(?:\d+|"(?:[^"\\]|\\.)*")\]')
 
 
@@ -95,7 +97,7 @@ def _key(index: object) -> str:
 
 
 def _owned(address: str, kind: str, attributes: Mapping[str, Any]) -> Owned:
-    own = {string(attributes, key) for key in _OWN if key != "cluster_arn" or kind == "awscc_sagemaker_cluster"}
+    own = {string(attributes, key) for key in _OWN if kind.startswith(_ONLY.get(key, ""))}
     own |= set(_composed(kind, attributes))
     return Owned("terraform", address, kind, frozenset(own - {""}))
 
@@ -115,6 +117,7 @@ _COMPOSED: dict[str, tuple[str, ...]] = {
     "aws_route": ("route_table_id", "_", "destination_cidr_block"),
     "aws_route_table_association": ("subnet_id", "/", "route_table_id"),
     "awscc_sagemaker_cluster": ("cluster_name",),
+    "aws_s3_object": ("bucket", "/", "key"),
     "awscc_s3_bucket": ("bucket_name",),
     "awscc_iam_role": ("role_name",),
     "helm_release": ("namespace", "/", "name"),
@@ -128,9 +131,20 @@ def _composed(kind: str, attributes: Mapping[str, Any]) -> Iterator[str]:
             yield "".join(parts)
     if kind in ("null_resource", "terraform_data"):
         yield from _quota(attributes)
-    if kind.startswith("kubernetes_"):
+    if kind in ("kubernetes_manifest", "kubectl_manifest"):
+        yield from _manifest(attributes)
+    elif kind.startswith("kubernetes_"):
         for metadata in attributes.get("metadata") or ():
             yield string(metadata, "name")
+
+
+def _manifest(attributes: Mapping[str, Any]) -> Iterator[str]:
+    """Yield Kind/name of a resource that can be of any kind."""
+    manifest = attributes.get("manifest")
+    if isinstance(manifest, dict):
+        yield f"{manifest['kind']}/{manifest['metadata']['name']}"
+    elif string(attributes, "kind"):
+        yield f"{string(attributes, 'kind')}/{string(attributes, 'name')}"
 
 
 def _quota(attributes: Mapping[str, Any]) -> Iterator[str]:
@@ -160,7 +174,7 @@ def terraform_steps(let_go: Sequence[Owned], *, kept: Sequence[Owned]) -> list[S
     steps = [
         Step(
             "before import",
-            "Back up Terraform's state, and let nobody apply from now on.",
+            "Back up Terraform's state, and let nobody apply from now on. Mend first what a plan shows.",
             (
                 f"terraform state pull > {_BACKUP}",
                 "terraform plan",
