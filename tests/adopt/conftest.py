@@ -1,0 +1,62 @@
+"""A running local cloud, and a repository in which somebody adopts what is live there."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local.supervisor import control
+from tests.program.cloud import Live, Repository
+from tests.running import AT_ONCE, running
+
+SECONDS = 300
+
+
+class Shell:
+    """Commands as a person types them in the repository, with the local cloud's environment."""
+
+    def __init__(self, instance, folder):
+        given = control.environment(instance)
+        path = os.pathsep.join([str(Path(sys.executable).parent), given["PATH"]])
+        self.environment = {**os.environ, **given, "PATH": path, "AWS_DEFAULT_REGION": "us-west-2", "NO_COLOR": "1"}
+        self.folder = folder
+
+    def __call__(self, *command, check=True, **more):
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**self.environment, **more},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said, said
+        assert not check or done.returncode == 0, said
+        return done
+
+
+@pytest.fixture
+def instance(tmp_path_factory):
+    with running("adopt", tmp_path_factory.mktemp("cloud"), *AT_ONCE, engine=True) as instance:
+        yield instance
+
+
+@pytest.fixture
+def live(instance):
+    return Live(instance)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    made = Repository(tmp_path)
+    for file in (made.folder / "stacks").glob("*.yaml"):
+        file.unlink()
+    return made
+
+
+@pytest.fixture
+def shell(instance, repository):
+    return Shell(instance, repository.folder)

@@ -1,0 +1,94 @@
+"""Live platforms adopted on the real engine: nothing is created, changed or deleted until somebody asks for it."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.adopt.shapes import Maker, by_hand, console, terraform
+from tests.program.cloud import ROOT, Program
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+STACK = "acme-prod"
+QUIET = ("same", "read", "refresh")
+
+
+def adopted(shell, cluster):
+    """Adopt a cluster as its page says, and return what the last command printed."""
+    where = ("--organization", "acme", "--environment", "prod", "--write", "stacks/acme.yaml")
+    shell("hpkit", "adopt", "--cluster", cluster, *where)
+    return shell("hpkit", "adopt", "run", "--stack", STACK).stdout
+
+
+def counts(shell, verb):
+    """Return how many resources an operation touches, by what happens to them."""
+    options = ["--yes", "--skip-preview"] if verb != "preview" else []
+    said = shell("pulumi", verb, "--stack", STACK, "--json", "--non-interactive", *options).stdout
+    if verb == "preview":
+        found = json.loads(said)["changeSummary"]
+    else:
+        lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        (found,) = [line["summaryEvent"]["resourceChanges"] for line in lines if "summaryEvent" in line]
+    return {name: count for name, count in found.items() if name not in QUIET}
+
+
+def edited(repository, change):
+    """Change the organization file, and its environment."""
+    file = repository.folder / "stacks" / "acme.yaml"
+    data = yaml.safe_load(file.read_text())
+    change(data, data["environments"]["prod"])
+    file.write_text(yaml.safe_dump(data, sort_keys=False))
+
+
+def one_team_more(data, prod):
+    data["teams"].append({"name": "serving"})
+    prod["governance"]["allocations"]["serving"] = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
+
+
+def quota_shifted(data, prod):
+    del data
+    allocations = prod["governance"]["allocations"]
+    first, second = sorted(allocations)[:2]
+    allocations[first][0]["count"] -= 1
+    allocations[second][0]["count"] += 1
+
+
+def lives_on(shell, repository, live, before):
+    """Do what people do after an adoption, and hand the platform back."""
+    assert counts(shell, "preview") == {}
+    assert counts(shell, "up") == {}
+    assert live.settled() == before, "an adoption touched something"
+    edited(repository, one_team_more)
+    assert counts(shell, "up") == {"create": 1}
+    edited(repository, quota_shifted)
+    assert counts(shell, "up") == {"update": 2}
+    assert counts(shell, "refresh") == {}
+    changed = live.settled()
+    said = shell("hpkit", "adopt", "undo", "--stack", STACK, "--yes").stdout
+    assert "is forgotten" in said
+    assert shell("pulumi", "stack", "ls", "--json").stdout.strip() == "[]"
+    assert live.settled() == changed, "handing back touched something"
+
+
+@pytest.mark.parametrize("shape", [console, terraform, by_hand])
+def test_a_platform_that_others_made_is_adopted_lived_in_and_handed_back(shape, shell, repository, live):
+    shape(Maker(live))
+    before = live.settled()
+    said = adopted(shell, live.cluster()["ClusterName"])
+    assert "a preview that changes nothing" in said, said
+    lives_on(shell, repository, live, before)
+
+
+def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instance, shell, repository, live):
+    for name in ("handson.yaml", "Pulumi.handson-dev.yaml"):
+        text = (ROOT / "stacks" / name).read_text()
+        (repository.folder / "stacks" / name).write_text(text)
+    made = Program(instance, "handson-dev", root=repository.folder)
+    made.up()
+    # Two stacks never own one thing: the first one is forgotten before the second takes over.
+    made.read("stack", "rm", "--yes", "--force", "--preserve-config")
+    before = live.settled()
+    said = adopted(shell, "handson")
+    assert "a preview that changes nothing" in said, said
+    lives_on(shell, repository, live, before)
