@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.builders import group, organization, team
+from tests.builders import findings, group, organization, team
 from tests.program.recorder import recorded_from
 from tests.program.test_existing import EKS, NETWORK
 
@@ -240,5 +240,7 @@ def test_a_whole_platform_that_is_there_comes_to_no_role_bucket_or_tag():
         "addons": {"amazon-cloudwatch-observability": {"serviceAccountRoleArn": role("logs")}},
         "manageTags": False,
     }
-    program = recorded_from(organization(groups=fleet, environment=environment))
+    data = organization(groups=fleet, environment=environment)
+    assert [found.message for found in findings(data) if found.severity == "error"] == []
+    program = recorded_from(data)
     assert made(program, "aws:iam/", "aws:s3/", "aws:ec2/", "aws:kms/", "PodIdentity", "Patch") == []
