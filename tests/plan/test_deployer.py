@@ -29,6 +29,14 @@ TAKE_NO_RESOURCE = {
 # Where the linter's table is older than S3's tags on buckets (Amazon S3 API reference, TagResource).
 BUCKET_TAGS = {"s3:ListTagsForResource", "s3:TagResource", "s3:UntagResource"}
 
+NETWORK = {
+    "existing": {
+        "vpcId": "vpc-0a1b2c3d4e5f60718",
+        "subnets": {"us-west-2a": "subnet-0a1b2c3d4e5f60718"},
+        "securityGroupIds": ["sg-0a1b2c3d4e5f60718"],
+    }
+}
+
 
 def plans():
     for file in FILES_OF_STACKS:
@@ -40,13 +48,7 @@ def plans():
 def variants():
     """Yield organizations with what no example has: a network and an EKS cluster that exist, Lustre, a custom AMI."""
     found = builders.organization(teams=[builders.team("nlp")])
-    found["environments"]["dev"]["network"] = {
-        "existing": {
-            "vpcId": "vpc-0a1b2c3d4e5f60718",
-            "subnets": {"us-west-2a": "subnet-0a1b2c3d4e5f60718"},
-            "securityGroupIds": ["sg-0a1b2c3d4e5f60718"],
-        }
-    }
+    found["environments"]["dev"]["network"] = NETWORK
     found["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
     yield found
     files = builders.organization(teams=[builders.team("nlp")])
@@ -60,6 +62,54 @@ def variants():
         "trainingPlanArn": "arn:aws:sagemaker:us-west-2:123456789012:training-plan/reserved",
     }
     yield files
+    yield from given()
+
+
+def given():
+    """Yield organizations whose roles, buckets and tags are there already: all of them, and some."""
+    role = "arn:aws:iam::123456789012:role/live/{}"
+    script = {"lifecycleScript": "s3://live/run.sh", "executionRole": role.format("nodes")}
+    whole = builders.organization(
+        teams=[builders.team("nlp")],
+        groups=[
+            builders.group("gpu", "ml.g5.12xlarge", 4, **script),
+            builders.group("burst", "ml.g5.8xlarge", 0, **script),
+        ],
+        environment={
+            "network": NETWORK,
+            "eks": {"version": "1.33", "existing": {"name": "theirs"}},
+            "storage": {"existing": {"bucket": "live"}},
+            "autoscaling": {
+                "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
+                "clusterRole": role.format("karpenter"),
+            },
+            "manageTags": False,
+            "addons": {
+                "aws-ebs-csi-driver": {"role": role.format("volumes")},
+                "amazon-cloudwatch-observability": {"serviceAccountRoleArn": role.format("logs")},
+                "vpc-cni": {"podIdentity": False},
+            },
+        },
+        top={"organization": "given"},
+    )
+    yield whole
+    some = builders.organization(
+        groups=[
+            builders.group("gpu", "ml.g5.12xlarge", 4, executionRole=role.format("nodes")),
+            builders.group("system", "ml.m5.4xlarge", 1),
+        ],
+        environment={
+            "storage": {"existing": {"bucket": "live"}},
+            "addons": {"vpc-cni": {"role": role.format("network")}, "aws-ebs-csi-driver": {}},
+        },
+        top={"organization": "some"},
+    )
+    yield some
+    yield builders.organization(
+        groups=[builders.group("gpu", "ml.g5.12xlarge", 4, lifecycleScript="None")],
+        environment={"manageTags": False},
+        top={"organization": "bare"},
+    )
 
 
 PLANS = list(plans())
@@ -81,12 +131,48 @@ def test_roles_and_managed_policies_are_exactly_those_of_the_program(plan):
     program = record(plan)
     by_sid = {each["Sid"]: each for each in statements_of(plan)}
     attached = {each.inputs["policyArn"] for each in program.all("iam/rolePolicyAttachment:RolePolicyAttachment")}
-    assert set(by_sid["ManagedPolicies"]["Condition"]["ArnEquals"]["iam:PolicyARN"]) == attached
-    (pattern,) = by_sid["Roles"]["Resource"]
+    assert ("ManagedPolicies" in by_sid) == bool(attached)
+    if attached:
+        assert set(by_sid["ManagedPolicies"]["Condition"]["ArnEquals"]["iam:PolicyARN"]) == attached
     names = {each.inputs["name"] for each in program.all("iam/role:Role")}
-    assert all(f"arn:aws:iam::123456789012:role/{name}".startswith(pattern.removesuffix("*")) for name in names)
-    passed = {each["Resource"][0].rpartition("/")[2] for sid, each in by_sid.items() if sid.startswith("Pass")}
-    assert {name for name in passed if not name.endswith("*")} <= names
+    assert ("Roles" in by_sid) == bool(names)
+    patterns = by_sid["Roles"]["Resource"] if names else []
+    assert all(f"arn:aws:iam::123456789012:role/{name}".startswith(patterns[0].removesuffix("*")) for name in names)
+    passed = {arn for sid, each in by_sid.items() if sid.startswith("Pass") for arn in each["Resource"]}
+    assert {arn.rpartition("/")[2] for arn in passed if not arn.endswith("*") and "/live/" not in arn} <= names
+    assert {arn for arn in passed if "/live/" in arn} == live_roles(program)
+
+
+def live_roles(program):
+    """Return every role that the program hands to a service and does not make."""
+    cluster = program.one("hyperpod:index:Cluster").inputs
+    addons = [each.inputs.get("serviceAccountRoleArn") for each in program.all("eks/addon:Addon")]
+    pods = [each.inputs["roleArn"] for each in program.all("eks/podIdentityAssociation:PodIdentityAssociation")]
+    nodes = [each["executionRole"] for each in cluster["instanceGroups"]]
+    return {arn for arn in (*nodes, cluster.get("clusterRole"), *addons, *pods) if arn and "/live/" in arn}
+
+
+def plan_of(organization):
+    return next(plan for plan in PLANS if plan.organization == organization)
+
+
+def test_who_manages_no_tags_is_asked_for_no_right_to_set_them():
+    tagging = {action for action in actions_of(plan_of("bare")) if "Tag" in action}
+    assert {
+        action for action in tagging if not action.partition(":")[2].startswith(("Get", "List", "Describe"))
+    } == set()
+    conditions = json.dumps([each.get("Condition") for each in statements_of(plan_of("bare"))])
+    assert "hpkit:" not in conditions
+
+
+def test_a_bucket_that_is_there_is_not_touched_but_for_the_kits_script():
+    assert not any(action.startswith("s3:") for action in actions_of(plan_of("given")))
+    found = {each["Sid"]: each for each in statements_of(plan_of("some"))}
+    assert found["BucketObjects"]["Resource"] == ["arn:aws:s3:::live/*"]
+    assert (found["Bucket"]["Action"], found["Bucket"]["Resource"]) == (
+        ["s3:ListBucketVersions"],
+        ["arn:aws:s3:::live"],
+    )
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)

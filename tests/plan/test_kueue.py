@@ -69,3 +69,9 @@ def test_the_gates_are_those_of_the_kueue_that_the_addon_ships(version, gates):
     assert len(found) == gates
     assert found["TopologyAwareScheduling"] is plan.topology_aware_scheduling
     assert len(set(found.values())) == 1
+
+
+def test_no_gate_is_switched_where_nobody_manages_them():
+    data = organization()
+    data["environments"]["dev"]["governance"]["topologyAwareScheduling"] = "Unmanaged"
+    assert gates_of(derive(typed(data), "dev")) == {}

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from hpkit.plan.outline import outline
-from tests.builders import organization
+from tests.builders import group, organization, team
 from tests.program.recorder import ACCOUNT, STACKS, recorded, recorded_from
 
 NAMES = sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml") if "-" in file.stem)
@@ -22,6 +22,8 @@ SHOWN = {
     "cloudwatch.LogGroup": ("aws:cloudwatch/logGroup:LogGroup", "name"),
     "eks.Cluster": ("aws:eks/cluster:Cluster", "name"),
     "eks.Addon": ("aws:eks/addon:Addon", "addonName"),
+    "hyperpod.ClusterSchedulerConfig": ("hyperpod:index:ClusterSchedulerConfig", "name"),
+    "hyperpod.ComputeQuota": ("hyperpod:index:ComputeQuota", "name"),
     "helm.Release": ("kubernetes:helm.sh/v3:Release", "name"),
     "amp.Workspace": ("aws:amp/workspace:Workspace", "alias"),
     "grafana.Workspace": ("aws:grafana/workspace:Workspace", "name"),
@@ -68,6 +70,33 @@ def test_the_outline_shows_file_system_charts_and_workspaces_as_they_are_made():
     data["environments"]["dev"]["cluster"]["dependencies"] = {"chart": "charts/x", "version": "0.1.0"}
     data["environments"]["dev"]["network"]["natGateways"] = "PerZone"
     compare(recorded_from(data))
+
+
+def test_the_outline_leaves_out_what_is_there_already():
+    role = "arn:aws:iam::123456789012:role/live"
+    data = organization(
+        teams=[team("nlp")],
+        groups=[
+            group("gpu", "ml.g5.12xlarge", 4, executionRole=role, lifecycleScript="s3://live/run.sh"),
+            group("burst", "ml.g5.8xlarge", 0, executionRole=role, lifecycleScript="None"),
+        ],
+        environment={
+            "storage": {"existing": {"bucket": "live"}},
+            "autoscaling": {"nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}], "clusterRole": role},
+            "governance": {
+                "allocations": {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 2}]},
+                "quotaNames": {"nlp": "language"},
+                "policyName": "live",
+            },
+        },
+    )
+    program = recorded_from(data)
+    compare(program)
+    shown = {node.kind: node.name for node in flat(outline(program.plan))}
+    assert "s3.Bucket" not in shown
+    assert shown["hyperpod.ComputeQuota"] == "language"
+    roles = {node.name for node in flat(outline(program.plan)) if node.kind == "iam.Role"}
+    assert roles == {each.inputs["name"] for each in program.all("aws:iam/role:Role")}
 
 
 @pytest.mark.parametrize("stack", NAMES)

@@ -1,0 +1,39 @@
+"""Roles that the file hands to services are looked up like those of people."""
+
+from hpkit.plan.derive import derive
+from hpkit.preflight.account import role_rows
+from hpkit.preflight.calls import CALLER, first_calls, role
+from hpkit.preflight.model import Answers, Failure
+from tests.builders import group, organization, typed
+
+ROLE = "arn:aws:iam::123456789012:role/{}"
+ON = {"nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}], "clusterRole": ROLE.format("karpenter")}
+
+
+def plan_of():
+    groups = [
+        group("gpu", "ml.g5.12xlarge", 4, executionRole=ROLE.format("nodes")),
+        group("burst", "ml.g5.8xlarge", 0, executionRole=ROLE.format("nodes")),
+    ]
+    addons = {
+        "aws-ebs-csi-driver": {"role": ROLE.format("volumes")},
+        "vpc-cni": {"serviceAccountRoleArn": ROLE.format("network")},
+    }
+    return derive(typed(organization(groups=groups, environment={"autoscaling": ON, "addons": addons})), "dev")
+
+
+def test_they_are_asked_for_and_said_with_what_they_are_for():
+    plan = plan_of()
+    names = ("karpenter", "network", "nodes", "volumes")
+    assert {role(name).key for name in names} <= {call.key for call in first_calls(plan)}
+    found = {role(name).key: {"Role": {"Arn": ROLE.format(name)}} for name in names if name != "nodes"}
+    absent = Failure("iam:GetRole", "NoSuchEntity", "no such role")
+    caller = {"Account": "123456789012", "Arn": ROLE.format("x")}
+    answers = Answers({**found, role("nodes").key: absent, CALLER.key: caller})
+    rows = {row.what.rpartition("/")[2]: row for row in role_rows(plan, answers)}
+    assert {name: (rows[name].status, rows[name].needed) for name in names} == {
+        "karpenter": ("ok", "managed Karpenter"),
+        "network": ("ok", "pods of vpc-cni"),
+        "nodes": ("missing", "execution role of instance groups"),
+        "volumes": ("ok", "pods of aws-ebs-csi-driver"),
+    }

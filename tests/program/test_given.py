@@ -1,0 +1,246 @@
+"""Roles, buckets, subnets, names and tags that are there already: they are used, and none of the kit's is made."""
+
+import json
+
+import pytest
+
+from tests.builders import findings, group, organization, team
+from tests.program.recorder import recorded_from
+from tests.program.test_existing import EKS, NETWORK
+
+ROLE = "arn:aws:iam::123456789012:role/live/{}"
+SUBNETS = list(NETWORK["existing"]["subnets"].values())
+GROUPS = NETWORK["existing"]["securityGroupIds"]
+ON = {
+    "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
+    "nodePools": [{"name": "burst", "nodeClass": "burst", "limits": {"nvidia.com/gpu": 8}}],
+}
+
+
+def role(name):
+    return ROLE.format(name)
+
+
+def scripted(name, **more):
+    return group(name, "ml.g5.12xlarge", 4, lifecycleScript="s3://live-scripts/v1/run.sh", **more)
+
+
+def groups_of(program):
+    found = program.one("hyperpod:index:Cluster").inputs["instanceGroups"]
+    return {each["instanceGroupName"]: each for each in found}
+
+
+def made(program, *kinds):
+    return sorted(each.name for each in program.resources.values() if any(kind in each.type for kind in kinds))
+
+
+def roles_of(program):
+    return {each.name for each in program.all("iam/role:Role")}
+
+
+def governed(**governance):
+    rows = [{"instanceType": "ml.g5.12xlarge", "count": 2}]
+    return organization(
+        teams=[team("nlp", description="Sprachmodelle – Köln"), team("vision")],
+        environment={"governance": {"allocations": {"nlp": rows, "vision": rows}, **governance}},
+    )
+
+
+def test_no_node_role_is_made_where_every_group_has_one():
+    program = recorded_from(organization(groups=[group("gpu", "ml.g5.12xlarge", 4, executionRole=role("nodes"))]))
+    assert groups_of(program)["gpu"]["executionRole"] == role("nodes")
+    assert "nodes" not in made(program, "aws:iam/")
+    assert "nodes" in roles_of(recorded_from(organization()))
+
+
+def test_a_group_without_a_role_gets_the_kits():
+    named = group("gpu", "ml.g5.12xlarge", 4, executionRole=role("nodes"))
+    program = recorded_from(organization(groups=[named, group("system", "ml.m5.4xlarge", 1)]))
+    found = groups_of(program)
+    assert found["gpu"]["executionRole"] == role("nodes")
+    assert found["system"]["executionRole"].endswith(":nodes")
+    assert "nodes" in roles_of(program)
+
+
+def test_subnets_of_a_group_go_as_they_are():
+    override = {"subnets": [SUBNETS[1], "subnet-0a1b2c3d4e5f60799"], "securityGroupIds": ["sg-0a1b2c3d4e5f60799"]}
+    named = {"name": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4, "overrideVpcConfig": override}
+    program = recorded_from(organization(groups=[named], environment={"network": NETWORK}))
+    assert groups_of(program)["gpu"]["overrideVpcConfig"] == override
+    assert program.plan.groups[0].zones == ("us-west-2b",)
+
+
+def test_subnets_that_the_network_does_not_list_may_be_in_any_zone():
+    override = {"subnets": ["subnet-0a1b2c3d4e5f60799"], "securityGroupIds": GROUPS}
+    named = {"name": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4, "overrideVpcConfig": override}
+    program = recorded_from(organization(groups=[named], environment={"network": NETWORK}))
+    assert program.plan.groups[0].zones == ("us-west-2a", "us-west-2b")
+
+
+def test_a_bucket_that_is_there_is_left_alone():
+    there = {"storage": {"existing": {"bucket": "live-scripts"}}}
+    program = recorded_from(organization(groups=[scripted("gpu")], environment=there))
+    assert made(program, "aws:s3/") == []
+    assert groups_of(program)["gpu"]["lifeCycleConfig"] == {"sourceS3Uri": "s3://live-scripts/v1", "onCreate": "run.sh"}
+    rights = json.loads(program.one("iam/rolePolicy:RolePolicy", "nodes").inputs["policy"])["Statement"]
+    assert {"arn:aws:s3:::live-scripts/*"} in [set(each["Resource"]) for each in rights]
+
+
+def test_the_kits_script_is_put_into_it_for_a_group_that_runs_it():
+    there = {"storage": {"existing": {"bucket": "live-scripts"}}}
+    program = recorded_from(organization(groups=[scripted("gpu"), scripted("b"), group("c", "ml.m5.4xlarge", 1)],
+                                         environment=there))  # fmt: skip
+    assert made(program, "aws:s3/") == ["on-create"]
+    script = program.one("s3/bucketObjectv2:BucketObjectv2")
+    assert script.inputs["bucket"] == "live-scripts"
+    folder = script.inputs["key"].rpartition("/")[0]
+    assert groups_of(program)["c"]["lifeCycleConfig"]["sourceS3Uri"] == f"s3://live-scripts/{folder}"
+    assert program.waits(program.one("hyperpod:index:Cluster"), script)
+
+
+def test_a_group_without_a_script_has_no_lifecycle_configuration_and_alone_needs_no_bucket():
+    bare = group("gpu", "ml.g5.12xlarge", 4, lifecycleScript="None")
+    program = recorded_from(organization(groups=[bare]))
+    assert "lifeCycleConfig" not in groups_of(program)["gpu"]
+    assert made(program, "aws:s3/") == []
+    assert "s3:" not in program.one("iam/rolePolicy:RolePolicy", "nodes").inputs["policy"]
+    beside = recorded_from(organization(groups=[bare, group("system", "ml.m5.4xlarge", 1)]))
+    assert set(made(beside, "aws:s3/")) == {"lifecycle", "on-create"}
+    assert "lifeCycleConfig" not in groups_of(beside)["gpu"]
+    assert "lifeCycleConfig" in groups_of(beside)["system"]
+
+
+def test_karpenter_takes_a_role_that_is_there():
+    fleet = [group("gpu", "ml.g5.12xlarge", 4), group("burst", "ml.g5.8xlarge", 0)]
+    named = recorded_from(
+        organization(groups=fleet, environment={"autoscaling": {**ON, "clusterRole": role("karpenter")}})
+    )
+    assert named.one("hyperpod:index:Cluster").inputs["clusterRole"] == role("karpenter")
+    assert "karpenter" not in made(named, "aws:iam/")
+    assert "karpenter" in roles_of(recorded_from(organization(groups=fleet, environment={"autoscaling": ON})))
+
+
+@pytest.mark.parametrize(
+    ("said", "association", "irsa", "ignored"),
+    [
+        ({}, "made", None, ()),
+        ({"role": role("pods")}, role("pods"), None, ()),
+        ({"serviceAccountRoleArn": role("pods")}, None, role("pods"), ()),
+        ({"podIdentity": False}, None, None, ("podIdentityAssociations",)),
+    ],
+)
+def test_the_pods_of_an_addon_take_their_role_as_the_file_says(said, association, irsa, ignored):
+    program = recorded_from(organization(environment={"addons": {"aws-ebs-csi-driver": said}}))
+    addon = program.one("eks/addon:Addon", "aws-ebs-csi-driver")
+    assert addon.inputs.get("serviceAccountRoleArn") == irsa
+    assert addon.ignore_changes == ignored
+    assert ("aws-ebs-csi-driver" in roles_of(program)) == (association == "made")
+    found = [each.inputs for each in program.all("eks/podIdentityAssociation:PodIdentityAssociation")]
+    assert [each["serviceAccount"] for each in found] == ["ebs-csi-controller-sa"] * (association is not None)
+    if association not in (None, "made"):
+        assert [each["roleArn"] for each in found] == [association]
+
+
+def test_an_addon_that_gets_no_role_from_the_kit_is_associated_with_the_one_that_is_named():
+    program = recorded_from(organization(environment={"addons": {"aws-fsx-csi-driver": {"role": role("files")}}}))
+    found = program.one("eks/podIdentityAssociation:PodIdentityAssociation").inputs
+    assert (found["namespace"], found["serviceAccount"]) == ("kube-system", "fsx-csi-controller-sa")
+    assert found["roleArn"] == role("files")
+    assert "aws-fsx-csi-driver" not in roles_of(program)
+
+
+def test_tags_that_are_there_stay_where_the_kit_manages_none():
+    environment = {"storage": {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200}}}
+    data = governed()
+    data["environments"]["dev"] |= environment
+    tagged = recorded_from(data)
+    data["environments"]["dev"]["manageTags"] = False
+    bare = recorded_from(data)
+    assert "defaultTags" not in bare.one("pulumi:providers:aws").inputs
+    assert [each.name for each in bare.resources.values() if "tags" in each.inputs] == []
+    ignored = {each.urn: each.ignore_changes for each in bare.resources.values() if each.ignore_changes}
+    assert {names for urn, names in ignored.items() if "::hyperpod:" in urn or "$hyperpod:" in urn} == {("tags",)}
+    assert {names for urn, names in ignored.items() if "$aws:" in urn} == {("tags", "tagsAll")}
+    carriers = {each.urn for each in tagged.resources.values() if "tags" in each.inputs}
+    assert carriers <= ignored.keys()
+    assert bare.resources.keys() == tagged.resources.keys()
+    assert all(each.provider == tagged.resources[urn].provider for urn, each in bare.resources.items())
+    assert all(each.after == tagged.resources[urn].after for urn, each in bare.resources.items())
+    assert not any(each.ignore_changes for each in tagged.resources.values())
+
+
+def test_an_addon_without_pod_identity_keeps_tags_and_associations():
+    data = organization(environment={"manageTags": False, "addons": {"vpc-cni": {"podIdentity": False}}})
+    assert recorded_from(data).one("eks/addon:Addon", "vpc-cni").ignore_changes == (
+        "podIdentityAssociations",
+        "tags",
+        "tagsAll",
+    )
+
+
+def test_policy_and_quotas_keep_the_names_that_the_api_has():
+    names = {"policyName": "ml-policy", "quotaNames": {"nlp": "Language-2024", "shared": "pool"}, "sharedPool": {}}
+    program = recorded_from(governed(**names))
+    quotas = program.named("hyperpod:index:ComputeQuota")
+    assert {name: each.inputs["name"] for name, each in quotas.items()} == {
+        "nlp": "Language-2024",
+        "shared": "pool",
+        "vision": "vision",
+    }
+    assert quotas["nlp"].inputs["computeQuotaTarget"]["teamName"] == "nlp"
+    assert program.one("hyperpod:index:ClusterSchedulerConfig", "policy").inputs["name"] == "ml-policy"
+    plain = recorded_from(governed())
+    assert plain.one("hyperpod:index:ClusterSchedulerConfig", "policy").inputs["name"] == "acme-dev"
+
+
+def test_descriptions_go_with_quota_and_policy():
+    data = governed()
+    data["clusterPolicy"] = {"description": "How we share"}
+    program = recorded_from(data)
+    quotas = program.named("hyperpod:index:ComputeQuota")
+    assert quotas["nlp"].inputs["description"] == "Sprachmodelle – Köln"
+    assert "description" not in quotas["vision"].inputs
+    assert program.one("hyperpod:index:ClusterSchedulerConfig").inputs["description"] == "How we share"
+    assert "description" not in recorded_from(governed()).one("hyperpod:index:ClusterSchedulerConfig").inputs
+
+
+@pytest.mark.parametrize(
+    ("said", "patched"), [("Unmanaged", False), ("Disabled", True), ("Enabled", True), (None, True)]
+)
+def test_kueues_configuration_is_touched_unless_it_is_unmanaged(said, patched):
+    program = recorded_from(governed(**({"topologyAwareScheduling": said} if said else {})))
+    found = made(program, "ConfigMapPatch", "DeploymentPatch", "v1:ConfigMap", "index:Scheduling")
+    assert bool(found) is patched
+
+
+def test_an_existing_clusters_network_is_in_the_order_of_the_file():
+    order = [SUBNETS[1], "subnet-0a1b2c3d4e5f60799", SUBNETS[0]]
+    network = {"existing": {**NETWORK["existing"], "controlPlaneSubnets": order}}
+    program = recorded_from(organization(environment={"network": network, "eks": EKS}))
+    config = program.one("hyperpod:index:Cluster").inputs["vpcConfig"]
+    assert config == {"subnets": order, "securityGroupIds": GROUPS}
+
+
+def test_administrators_of_an_existing_cluster_are_registered():
+    eks = {**EKS, "administrators": [role("admin")]}
+    entry = recorded_from(organization(environment={"network": NETWORK, "eks": eks})).one("eks/accessEntry:AccessEntry")
+    assert entry.inputs["principalArn"] == role("admin")
+    assert entry.inputs["kubernetesGroups"] == []
+
+
+def test_a_whole_platform_that_is_there_comes_to_no_role_bucket_or_tag():
+    fleet = [scripted("gpu", executionRole=role("nodes")), scripted("burst", executionRole=role("nodes"))]
+    fleet[1] |= {"instanceType": "ml.g5.8xlarge", "instanceCount": 0}
+    environment = {
+        "network": NETWORK,
+        "eks": EKS,
+        "storage": {"existing": {"bucket": "live-scripts"}},
+        "autoscaling": {**ON, "clusterRole": role("karpenter")},
+        "governance": {"topologyAwareScheduling": "Unmanaged", "policyName": "live"},
+        "addons": {"amazon-cloudwatch-observability": {"serviceAccountRoleArn": role("logs")}},
+        "manageTags": False,
+    }
+    data = organization(groups=fleet, environment=environment)
+    assert [found.message for found in findings(data) if found.severity == "error"] == []
+    program = recorded_from(data)
+    assert made(program, "aws:iam/", "aws:s3/", "aws:ec2/", "aws:kms/", "PodIdentity", "Patch") == []
