@@ -146,7 +146,7 @@ def console(make):
     bucket = f"{prefix}-bucket"
     make.bucket(bucket, "on_create.sh", "on_create_main.sh")
     control = make.role(f"{prefix}-role", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
-    nodes = make.role(f"{prefix}-exec", "sagemaker.amazonaws.com", "AmazonSageMakerClusterInstanceRolePolicy")
+    nodes = make.role(f"{prefix}ExecRole", "sagemaker.amazonaws.com", "AmazonSageMakerClusterInstanceRolePolicy")
     kube = f"{prefix}-eks"
     base = ("vpc-cni", "kube-proxy", "coredns", "eks-pod-identity-agent")
     eks = make.kubernetes(kube, control, subnets[:2], group, mode="API_AND_CONFIG_MAP", addons=base)
@@ -170,49 +170,46 @@ def console(make):
 
 
 def terraform(make):
-    """The Terraform root of awslabs: one private subnet for all, groups without a network of their own."""
-    name = "ml-cluster"
+    """The Terraform root of awslabs: a whole range per zone, each group in one, a CSI driver with a role of its own."""
+    prefix = "sagemaker-hyperpod-eks"
     _, subnets, group = make.network(
         "10.192.0.0/16",
-        secondary=["10.1.0.0/16"],
+        secondary=["10.1.0.0/16", "10.2.0.0/16"],
         subnets=[
             ("us-west-2a", "10.192.7.0/28"),
             ("us-west-2b", "10.192.8.0/28"),
             ("us-west-2a", "10.1.0.0/16"),
+            ("us-west-2b", "10.2.0.0/16"),
         ],
     )
-    bucket = "sagemaker-hyperpod-eks-bucket-123456789012"
-    make.bucket(bucket, "LifecycleScripts/base-config/on_create.sh")
-    control = make.role("sagemaker-hyperpod-eks-cluster-role", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
+    bucket = f"{prefix}-bucket-123456789012-us-west-2"
+    make.bucket(bucket, "on_create.sh", "on_create_main.sh")
+    control = make.role(f"{prefix}-cluster-role", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
     nodes = make.role(
-        "sagemaker-hyperpod-eks-SMHP-Exec-Role-us-west-2",
-        "sagemaker.amazonaws.com",
-        "AmazonSageMakerClusterInstanceRolePolicy",
+        f"{prefix}-SMHP-Exec-Role-us-west-2", "sagemaker.amazonaws.com", "AmazonSageMakerClusterInstanceRolePolicy"
     )
-    kube = "sagemaker-hyperpod-eks-cluster"
+    driver = make.role(f"{prefix}-fsx-csi-driver-role", "pods.eks.amazonaws.com")
+    kube = f"{prefix}-cluster"
     eks = make.kubernetes(kube, control, subnets[:2], group, mode="API_AND_CONFIG_MAP")
     make.addon(kube, "vpc-cni", configurationValues='{"env": {"ENABLE_PREFIX_DELEGATION": "true"}}')
     for addon in ("kube-proxy", "coredns", "eks-pod-identity-agent"):
         make.addon(kube, addon)
+    own = [{"serviceAccount": "fsx-csi-controller-sa", "roleArn": driver}]
+    make.addon(kube, "aws-fsx-csi-driver", podIdentityAssociations=own)
     make.administrator(kube, "Terraform")
-    script = "LifecycleScripts/base-config"
+    place = {"OverrideVpcConfig": {"SecurityGroupIds": [group], "Subnets": [subnets[3]]}}
+    disk = {"InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 100}}]}
     arn = make.hyperpod(
-        name,
+        "ml-cluster",
         eks,
         subnets[2:],
         group,
         [
-            _group(
-                "accelerated-instance-group-1",
-                "ml.g5.12xlarge",
-                4,
-                nodes,
-                f"{bucket}/{script}",
-                InstanceStorageConfigs=[{"EbsVolumeConfig": {"VolumeSizeInGB": 200}}],
-            ),
-            _group("system", "ml.m5.4xlarge", 2, nodes, f"{bucket}/{script}"),
+            _group("instance-group-1", "ml.m5.12xlarge", 2, nodes, bucket, ThreadsPerCore=2, **place, **disk),
+            _group("instance-group-2", "ml.g5.12xlarge", 4, nodes, bucket, ThreadsPerCore=2, **place, **disk),
         ],
         NodeRecovery="Automatic",
+        Tags=[{"Key": "SageMaker", "Value": "true"}],
     )
     make.governed(arn, kube, {"nlp": ("nlp", 2), "vision": ("vision", 1)}, policy="task-governance")
     return arn

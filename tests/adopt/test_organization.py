@@ -5,6 +5,7 @@ import datetime
 import pytest
 import yaml
 
+from hpkit.adopt.live import LiveAddon
 from hpkit.adopt.organization import adopt
 from hpkit.adopt.prepare import prepare
 from tests.adopt.builders import (
@@ -158,6 +159,7 @@ def test_add_ons_keep_version_configuration_and_role():
             "vpc-cni": addon("vpc-cni", {"env": {"ENABLE_PREFIX_DELEGATION": "true"}}),
             "aws-fsx-csi-driver": addon("aws-fsx-csi-driver", serviceAccountRoleArn=role),
             "own": addon("own", podIdentityAssociations=["arn:…"]),
+            "odd": LiveAddon({"addonVersion": "v1", "configurationValues": "- a list"}, None),
         },
         identities=[
             {
@@ -173,8 +175,9 @@ def test_add_ons_keep_version_configuration_and_role():
     assert addons[ebs] == {"version": "v1.6.0-eksbuild.1", "role": role}
     assert addons["vpc-cni"]["configurationValues"] == {"env": {"ENABLE_PREFIX_DELEGATION": "true"}}
     assert addons["aws-fsx-csi-driver"]["serviceAccountRoleArn"] == role
-    assert "own" not in addons
-    assert "the add-on own" in found.remarks.stays[0]
+    assert addons["own"] == {"version": "v1.6.0-eksbuild.1", "podIdentity": False}
+    assert "odd" not in addons
+    assert "the add-on odd v1" in found.remarks.stays[0]
     ids = {each["logicalName"]: each["id"] for each in found.imports.entries if "podIdentity" in each["type"]}
     assert ids == {ebs: "kube,a-1"}
     assert not [name for name in found.imports.created if "iam/" in name], found.imports.created

@@ -37,13 +37,8 @@ class Adopted:
     remarks: Remarks
 
 
-def adopt(
-    live: Live, *, organization: str, environment: str, pod_roles: Mapping[str, tuple[str, str]] | None = None
-) -> Adopted:
-    """Return the organization file of a live platform; organization and environment name its stack.
-
-    pod_roles: add-on that the kit would give a role → namespace and service account of the pods that take it.
-    """
+def adopt(live: Live, *, organization: str, environment: str) -> Adopted:
+    """Return the organization file of a live platform; organization and environment name its stack."""
     remarks = Remarks()
     _unsteady(live, remarks)
     members, administrators = _access(live, remarks)
@@ -65,7 +60,7 @@ def adopt(
     if live.quotas or live.policies:
         spec["governance"] = _governance(live, f"{organization}-{environment}")
     if live.addons:
-        spec["addons"] = addons_of(live, remarks, pod_roles or {})
+        spec["addons"] = addons_of(live, remarks)
     data: dict[str, Any] = {"organization": organization}
     if live.policies:
         data["clusterPolicy"] = _policy(live.policies[0])

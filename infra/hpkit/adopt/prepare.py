@@ -13,8 +13,7 @@ from hpkit.adopt.organization import Adopted, Remarks, adopt
 from hpkit.checks import Finding, check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive
-from hpkit.plan.model import Plan
-from hpkit.recording import Answers, Recording, record
+from hpkit.recording import Answers, record
 
 __all__ = ["Prepared", "answers_of", "prepare"]
 
@@ -37,33 +36,19 @@ class Prepared:
 def prepare(live: Live, *, organization: str, environment: str, file: str, today: datetime.date) -> Prepared:
     """Return the files of a live platform; file is what findings are shown with."""
     adopted = adopt(live, organization=organization, environment=environment)
-    recording = _recorded(adopted, environment, live)
-    if recording is not None:
-        # Only the program knows which add-ons it would give a role: the second file names those that are live.
-        adopted = adopt(live, organization=organization, environment=environment, pod_roles=_pod_roles(recording))
-        recording = _recorded(adopted, environment, live)
     text = _text(adopted, live.arn)
     document = read_text(text.encode())
-    findings = tuple(check(document, parse(document), file=file, today=today))
-    return Prepared(text, adopted.remarks, findings, imports_of(recording, live) if recording else None)
+    parsed = parse(document)
+    findings = tuple(check(document, parsed, file=file, today=today))
+    if parsed.organization is None:
+        return Prepared(text, adopted.remarks, findings, None)
+    recording = record(derive(parsed.organization, environment), answers_of(live))
+    return Prepared(text, adopted.remarks, findings, imports_of(recording, live))
 
 
 def answers_of(live: Live) -> Answers:
     """Return what AWS says of where the platform is, for recording its program."""
     return Answers(account=live.account, partition=live.partition, eks=live.eks)
-
-
-def _recorded(adopted: Adopted, environment: str, live: Live) -> Recording | None:
-    organization = parse(read_text(_text(adopted, live.arn).encode())).organization
-    if organization is None:
-        return None
-    plan: Plan = derive(organization, environment)
-    return record(plan, answers_of(live))
-
-
-def _pod_roles(recording: Recording) -> dict[str, tuple[str, str]]:
-    associations = recording.named("eks/podIdentityAssociation:PodIdentityAssociation")
-    return {name: (each.inputs["namespace"], each.inputs["serviceAccount"]) for name, each in associations.items()}
 
 
 def _text(adopted: Adopted, arn: str) -> str:
