@@ -131,7 +131,7 @@ def _group(name, kind, count, role, bucket, script="on_create.sh", **more):
 
 
 def console(make):
-    """Quick set-up of the console: nested stacks, a private subnet of its own range in each zone, groups in one zone."""
+    """Quick set-up of the console: nested stacks, a private subnet of its own range in each zone, groups in one."""
     prefix = "sagemaker-train-1a2b3c4d"
     _, subnets, group = make.network(
         "10.192.0.0/16",

@@ -1,0 +1,80 @@
+"""Adoptions that go wrong: killed half-way, in a stack of something else, after a wrong import."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.adopt.shapes import Maker, by_hand
+from tests.adopt.test_engine_shapes import STACK, adopted, counts
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+
+def killed_while_importing(shell):
+    """Start the import, and kill it with all that it started once the first resource is there."""
+    command = ["hpkit", "adopt", "run", "--stack", STACK]
+    process = subprocess.Popen(
+        command,
+        cwd=shell.folder,
+        env=shell.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    for line in process.stdout:
+        if " imported (" in line or time.monotonic() > deadline:
+            break
+    os.killpg(process.pid, signal.SIGKILL)
+    process.stdout.close()
+    process.wait()
+
+
+def test_an_import_that_is_killed_goes_on_and_what_is_not_the_programs_is_never_deleted(shell, live):
+    by_hand(Maker(live))
+    before = live.settled()
+    where = ("--organization", "acme", "--environment", "prod", "--write", "stacks/acme.yaml")
+    shell("hpkit", "adopt", "--cluster", "ours", *where)
+    killed_while_importing(shell)
+    again = shell("hpkit", "adopt", "run", "--stack", STACK, check=False)
+    if again.returncode != 0:
+        assert f"pulumi cancel --yes --stack {STACK}" in again.stderr, again.stderr
+        shell("pulumi", "cancel", "--yes", "--stack", STACK)
+        again = shell("hpkit", "adopt", "run", "--stack", STACK)
+    assert "a preview that changes nothing" in again.stdout
+    assert "0 of " not in again.stderr.split(" are imported already")[0][-8:], "it began anew"
+    assert live.settled() == before
+
+    arn = live.cluster()["ClusterArn"]
+    options = ["--generate-code=false", "--yes", "--skip-preview", "--non-interactive", "--stack", STACK]
+    shell("pulumi", "import", "hyperpod:index:Cluster", "handson", arn, *options)
+    refused = shell("hpkit", "adopt", "run", "--stack", STACK, check=False)
+    assert refused.returncode == 1
+    assert f"urn:pulumi:{STACK}::hpkit::hyperpod:index:Cluster::handson" in refused.stderr
+    assert "Nothing was imported" in refused.stderr
+    for verb in (["preview"], ["up", "--yes", "--skip-preview"]):
+        lost = shell("pulumi", *verb, "--stack", STACK, "--non-interactive", check=False)
+        assert lost.returncode != 0
+        assert "hyperpod:index:Cluster::handson" in lost.stdout + lost.stderr
+        assert "protected" in lost.stdout + lost.stderr
+    assert live.settled() == before
+    shell("pulumi", "state", "delete", "--yes", "--force", "--stack", STACK, refused_urn())
+    assert counts(shell, "preview") == {}
+
+
+def refused_urn():
+    return f"urn:pulumi:{STACK}::hpkit::hyperpod:index:Cluster::handson"
+
+
+def test_a_second_adoption_of_the_same_platform_changes_nothing(shell, live):
+    by_hand(Maker(live))
+    adopted(shell, "ours")
+    said = shell("hpkit", "adopt", "run", "--stack", STACK)
+    assert "a preview that changes nothing" in said.stdout
+    refused = shell("hpkit", "adopt", "--cluster", "ours", "--write", "stacks/acme.yaml", check=False)
+    assert refused.returncode == 2
+    assert "--force" in refused.stderr

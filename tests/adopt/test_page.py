@@ -1,0 +1,69 @@
+"""The page about adopting, followed line by line against a platform of Terraform's."""
+
+import json
+import re
+import shlex
+
+import pytest
+
+from tests.adopt.shapes import Maker, terraform
+from tests.program.cloud import ROOT
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
+
+PAGE = (ROOT / "docs" / "adopting.md").read_text(encoding="utf-8")
+
+
+def steps():
+    """Yield each command of the page with the lines that the page shows of its output."""
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
+        command, shown = "", []
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                if command:
+                    yield command, shown
+                command, shown = line[2:], []
+            else:
+                shown.append(line)
+        yield command, shown
+
+
+def state(live):
+    """Return the part of a Terraform state that matters, with the addresses of awslabs' root."""
+    cluster, arn = live.cluster(), live.cluster()["ClusterArn"]
+    eks = cluster["Orchestrator"]["Eks"]["ClusterArn"]
+    kube = eks.rpartition("/")[2]
+    held = [
+        ("module.hyperpod_cluster[0]", "awscc_sagemaker_cluster", "hyperpod_cluster", {"id": arn, "cluster_arn": arn}),
+        ("module.eks_cluster[0]", "aws_eks_cluster", "cluster", {"id": kube, "arn": eks, "name": kube}),
+        ("module.eks_cluster[0]", "aws_eks_addon", "vpc_cni", {"id": f"{kube}:vpc-cni", "addon_name": "vpc-cni"}),
+    ]
+    resources = [
+        {
+            "module": module,
+            "mode": "managed",
+            "type": kind,
+            "name": name,
+            "provider": "provider",
+            "instances": [{"schema_version": 0, "attributes": attributes}],
+        }
+        for module, kind, name, attributes in held
+    ]
+    return {"version": 4, "terraform_version": "1.9.0", "serial": 1, "lineage": "x", "resources": resources}
+
+
+def test_every_line_of_the_page_runs_and_prints_what_it_shows(shell, repository, live):
+    terraform(Maker(live))
+    before = live.settled()
+    (repository.folder / "terraform.tfstate").write_text(json.dumps(state(live)))
+    for command, shown in steps():
+        done = shell(*shlex.split(command))
+        said = done.stdout + done.stderr
+        assert [line for line in shown if line not in said] == [], f"{command}\n{said}"
+        if " handover " in command:
+            assert "terraform state rm 'module.hyperpod_cluster[0].awscc_sagemaker_cluster.hyperpod_cluster'" in said
+            assert "state rm 'module.eks_cluster[0].aws_eks_cluster.cluster'" not in said, "it stays Terraform's"
+        if " run " in command:
+            assert live.settled() == before
+    weights = {quota["ComputeQuotaTarget"]["FairShareWeight"] for quota in live.quotas().values()}
+    assert weights == {20}
