@@ -59,7 +59,8 @@ class RecordedResource:
     """One registration.
 
     parent and provider are URNs ("" for none); after: URNs that it waits for; uses: property → URNs of the resources
-    whose outputs are in it; deleted_with: URN of the resource that takes it along.
+    whose outputs are in it; deleted_with: URN of the resource that takes it along; made: what only AWS could say of it,
+    as it was made up here (its id, its ARN), and so what others hold that use it.
     """
 
     urn: str
@@ -74,6 +75,7 @@ class RecordedResource:
     custom: bool
     retain_on_delete: bool
     deleted_with: str
+    made: Mapping[str, Any]
 
 
 @dataclass
@@ -132,17 +134,19 @@ def record(plan: Plan, answers: Answers | None = None) -> Recording:
 
     run()
     for urn, request in monitor.requests.items():
-        recording.resources[urn] = _resource(urn, request)
+        recording.resources[urn] = _resource(urn, request, engine)
     return recording
 
 
-def _resource(urn: str, request: Any) -> RecordedResource:
+def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
     provider = request.provider or next(iter(request.providers.values()), "")
+    inputs = pulumi.runtime.rpc.deserialize_properties(request.object)
+    made = {"id": engine.id_of(request.name), **engine.made(request.name)}
     return RecordedResource(
         urn=urn,
         type=request.type,
         name=request.name,
-        inputs=pulumi.runtime.rpc.deserialize_properties(request.object),
+        inputs=inputs,
         parent="" if _type_of(request.parent) in ("", _STACK) else request.parent,
         provider=provider.rpartition("::")[0],
         after=frozenset(request.dependencies),
@@ -151,6 +155,7 @@ def _resource(urn: str, request: Any) -> RecordedResource:
         custom=request.custom,
         retain_on_delete=request.retainOnDelete,
         deleted_with=request.deletedWith,
+        made={key: value for key, value in made.items() if key not in inputs},
     )
 
 
@@ -165,16 +170,23 @@ class _Engine(mocks.Mocks):
     def __init__(self, region: str, answers: Answers) -> None:
         self._region, self._answers = region, answers
 
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+    def id_of(self, name: str) -> str:
+        """Return the id that a resource is given."""
+        return f"{name}-id"
+
+    def made(self, name: str) -> dict[str, Any]:
+        """Return what AWS would say of a resource beside its inputs."""
         place = f"{self._region}:{self._answers.account}"
-        made = {
-            "arn": f"arn:{self._answers.partition}:made:{place}:{args.name}",
+        return {
+            "arn": f"arn:{self._answers.partition}:made:{place}:{name}",
             "endpoint": "https://made.example",
             "certificateAuthority": {"data": "Q0E="},
             "clusterArn": f"arn:{self._answers.partition}:sagemaker:{place}:cluster/abcdefghijkl",
             "prometheusEndpoint": "https://aps.example",
         }
-        return f"{args.name}-id", {**made, **args.inputs}
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        return self.id_of(args.name), {**self.made(args.name), **args.inputs}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         return self._answers.to(args.token, region=self._region), []
