@@ -120,12 +120,12 @@ class Recording:
         return bool(networkx.has_path(self.graph, earlier.urn, later.urn))
 
 
-def record(plan: Plan, answers: Answers | None = None) -> Recording:
-    """Return what a plan registers; raises what the program raises."""
+def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Recording:
+    """Return what a plan registers in a stack, by default the plan's own; raises what the program raises."""
     given = answers or Answers()
     engine, recording = _Engine(plan.spec.region, given), Recording(plan)
     monitor = _Monitor(engine)
-    mocks.set_mocks(engine, project=PROJECT, stack=plan.stack, preview=False, monitor=monitor)
+    mocks.set_mocks(engine, project=PROJECT, stack=stack or plan.stack, preview=False, monitor=monitor)
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator] # it waits for every registration, whatever its name says
     def run() -> pulumi.Output[None]:

@@ -15,9 +15,10 @@ class TypeFacts:
     """One type, properties named by their path without indexes.
 
     immutable: a change replaces the resource. optional: leaving it out is no difference; unasked: neither is stating
-    it for the first time. present: it says what it says by being there. sets: order means nothing. entries: lists whose entries are told apart by that member.
-    defaults: what is taken for what is left out. identity: two resources cannot be alike in all of these at once, so
-    that the old one goes first, unless the engine made up the name (autoname); deletes_first: it always does.
+    it for the first time. present: it says what it says by being there. sets: order means nothing. entries: lists
+    whose entries are told apart by that member. defaults: what is taken for what is left out. identity: two resources
+    cannot be alike in all of these at once, so that the old one goes first, unless the engine made up the name
+    (autoname); deletes_first: it always does.
     """
 
     immutable: frozenset[str] = frozenset()

@@ -37,7 +37,7 @@ _WITH_IT: Final = {
     "vpc": "everything in it",
     "eks": "everything in it",
     "bucket": "every version of every object in it",
-    "key": "the means to read what it encrypted, after 30 days",
+    "key": "the means to read what it encrypted",
     "fileSystem": "every file on it",
 }
 
@@ -68,7 +68,7 @@ def judged_resources(before: Recorded, after: Recorded, steps: Sequence[Step]) -
     found: dict[str, tuple[str, list[str]]] = {}
     for step in steps:
         if step.lost and step.type in PRECIOUS:
-            found[PRECIOUS[step.type]] = (step.action, roots(step, steps))
+            found[PRECIOUS[step.type]] = (step.action, roots(step, steps) or _taken_over(PRECIOUS[step.type], after))
     moved = _moved(before, after, steps)
     if moved and "eks" not in found and any(each.type == EKS for each in after.resources.values()):
         found["eks"] = ("replace", [f"it cannot leave the VPC that it was made in: {moved}"])
@@ -81,19 +81,26 @@ def judged_resources(before: Recorded, after: Recorded, steps: Sequence[Step]) -
 def _moved(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str:
     """Return how the VPC becomes another one; empty where it stays."""
     sides = [side.plan.spec.network.existing for side in (before, after)]
-    old, new = (side.vpc_id if side else "one that the kit makes" for side in sides)
+    old, new = (side.vpc_id if side else "the kit's own" for side in sides)
     if old != new:
         return f"{old} → {new}"
     return "; ".join(cause for step in steps if step.lost and step.type == VPC for cause in roots(step, steps))
 
 
+def _taken_over(key: str, after: Recorded) -> list[str]:
+    """Return what stands in for a deleted one, where the file names one that is there already."""
+    network, eks = after.plan.spec.network.existing, after.plan.spec.eks.existing
+    names = {"vpc": network.vpc_id if network else "", "eks": eks.name if eks else ""}
+    return [f"the kit's own → {names[key]}"] if names.get(key) else []
+
+
 def _protected(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[RecordedResource]:
-    """Yield what the engine itself does not let go: to be replaced while protected, to be deleted when it was."""
+    """Yield what the engine itself does not let go: it is protected in the state, and stays so."""
     for step in steps:
-        if step.lost and step.type in PRECIOUS:
-            resource = (after if step.action == "replace" else before).resources[step.urn]
-            if resource.protect:
-                yield resource
+        if step.lost and step.type in PRECIOUS and before.resources[step.urn].protect:
+            stays = after.resources.get(step.urn)
+            if stays is None or stays.protect:
+                yield before.resources[step.urn]
 
 
 def _judge(
@@ -114,7 +121,11 @@ def _judge(
 def _with_it(key: str, before: Recorded) -> str:
     if key != "cluster":
         return _WITH_IT[key]
-    groups = [f"{group.spec.instance_count} × {'/'.join(group.spec.types)}" for group in before.plan.groups]
+    groups = [
+        f"Karpenter's of {group.spec.name}" if group.autoscaled else f"{group.spec.instance_count} × {kind}"
+        for group in sorted(before.plan.groups, key=lambda group: group.autoscaled)
+        if (kind := "/".join(group.spec.types)) and (group.autoscaled or group.spec.instance_count)
+    ]
     teams = [team.name for team in before.plan.teams]
     queues = f" and the queues of {_listing(teams)}" if teams else ""
     return f"its nodes ({_listing(groups)}), what runs on them{queues}"
@@ -139,7 +150,9 @@ def roots(step: Step, steps: Sequence[Step]) -> list[str]:
             if not cause.because and cause.replaces:
                 found[("" if here is step else f"{_name(here)}: ") + said(cause)] = None
             todo += [by_urn[urn] for urn in cause.because if cause.replaces and urn in by_urn]
-    return list(found)[:3]
+    # Another region is another everything: what follows from it is no cause of its own.
+    provider = [each for each in found if each.startswith("provider ")]
+    return (provider or list(found))[:3]
 
 
 def _name(step: Step) -> str:

@@ -16,6 +16,7 @@ __all__ = ["Action", "Cause", "Step", "steps_of"]
 
 Action = Literal["replace", "delete", "update", "create"]
 _ORDER: tuple[Action, ...] = ("replace", "delete", "update", "create")
+_HOLDS_NOTHING = ("pulumi:providers:", "hyperpod:index:ChangeGuard")
 Resources = Mapping[str, RecordedResource]
 
 
@@ -48,7 +49,7 @@ class Step:
     @property
     def lost(self) -> bool:
         """Return whether something that was there is deleted."""
-        held = self.custom and not self.type.startswith("pulumi:providers:")
+        held = self.custom and not self.type.startswith(_HOLDS_NOTHING)
         return held and not self.retained and self.action in ("replace", "delete")
 
 
