@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "infra" / "hpkit"
 
 STANDARD = frozenset(sys.stdlib_module_names)
-PURE = {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.checks", "hpkit.whatif"}
+PURE = {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.checks", "hpkit.whatif", "hpkit.change"}
 CLOUD = {"pulumi", "pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kubernetes"}
 
 # layer → (what it may import of the kit, what else beside the standard library)
@@ -19,8 +19,9 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "catalog": ({"hpkit.errors", "hpkit.catalog"}, set()),
     "config": ({"hpkit.errors", "hpkit.catalog", "hpkit.config"}, {"pydantic", "pydantic_core", "yaml"}),
     "plan": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan"}, set()),
-    "checks": (PURE - {"hpkit.whatif"}, set()),
+    "checks": (PURE - {"hpkit.whatif", "hpkit.change"}, set()),
     "whatif": (PURE, set()),
+    "change": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.change"}, set()),
     "review": (PURE | {"hpkit.review"}, {"jinja2"}),
     "components": (
         PURE | {"hpkit.components", "hpkit.resources"},
@@ -36,7 +37,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"boto3", "kubernetes", "yaml"},
     ),
     "preflight": (
-        (PURE - {"hpkit.whatif"}) | {"hpkit.preflight"},
+        (PURE - {"hpkit.whatif", "hpkit.change"}) | {"hpkit.preflight"},
         {"boto3", "botocore", "kubernetes", "urllib3"},
     ),
 }
@@ -78,7 +79,7 @@ def test_a_layer_imports_only_what_the_design_allows(layer):
             assert allowed, f"{file.relative_to(ROOT)} imports {name}"
 
 
-@pytest.mark.parametrize("layer", ["plan", "checks", "whatif", "review"])
+@pytest.mark.parametrize("layer", ["plan", "checks", "whatif", "change", "review"])
 def test_pure_layers_touch_no_clock_file_or_network(layer):
     for file in modules_of(layer):
         # datetime.date is a value; only asking for the current one would be impure.

@@ -62,7 +62,8 @@ class RecordedResource:
 
     parent and provider are URNs ("" for none); after: URNs that it waits for; uses: property → URNs of the resources
     whose outputs are in it; deleted_with: URN of the resource that takes it along; ignore_changes: inputs that keep
-    what is live; version: of the plugin, "" for any.
+    what is live; version: of the plugin, "" for any; made: what only AWS could say of it, as it was made up here (its
+    id, its ARN), and so what others hold that use it.
     """
 
     urn: str
@@ -79,6 +80,7 @@ class RecordedResource:
     deleted_with: str
     ignore_changes: tuple[str, ...]
     version: str
+    made: Mapping[str, Any]
 
 
 @dataclass
@@ -123,12 +125,12 @@ class Recording:
         return bool(networkx.has_path(self.graph, earlier.urn, later.urn))
 
 
-def record(plan: Plan, answers: Answers | None = None) -> Recording:
-    """Return what a plan registers; raises what the program raises."""
+def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Recording:
+    """Return what a plan registers in a stack, by default the plan's own; raises what the program raises."""
     given = answers or Answers()
     engine, recording = _Engine(plan.spec.region, given), Recording(plan)
     monitor = _Monitor(engine)
-    mocks.set_mocks(engine, project=PROJECT, stack=plan.stack, preview=False, monitor=monitor)
+    mocks.set_mocks(engine, project=PROJECT, stack=stack or plan.stack, preview=False, monitor=monitor)
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator] # it waits for every registration, whatever its name says
     def run() -> pulumi.Output[None]:
@@ -137,17 +139,19 @@ def record(plan: Plan, answers: Answers | None = None) -> Recording:
 
     run()
     for urn, request in monitor.requests.items():
-        recording.resources[urn] = _resource(urn, request)
+        recording.resources[urn] = _resource(urn, request, engine)
     return recording
 
 
-def _resource(urn: str, request: Any) -> RecordedResource:
+def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
     provider = request.provider or next(iter(request.providers.values()), "")
+    inputs = pulumi.runtime.rpc.deserialize_properties(request.object)
+    made = {"id": engine.id_of(request.name), **engine.made(request.name)}
     return RecordedResource(
         urn=urn,
         type=request.type,
         name=request.name,
-        inputs=pulumi.runtime.rpc.deserialize_properties(request.object),
+        inputs=inputs,
         parent="" if _type_of(request.parent) in ("", _STACK) else request.parent,
         provider=provider.rpartition("::")[0],
         after=frozenset(request.dependencies),
@@ -158,6 +162,7 @@ def _resource(urn: str, request: Any) -> RecordedResource:
         deleted_with=request.deletedWith,
         version=request.version,
         ignore_changes=tuple(request.ignoreChanges),
+        made={key: value for key, value in made.items() if key not in inputs},
     )
 
 
@@ -172,16 +177,23 @@ class _Engine(mocks.Mocks):
     def __init__(self, region: str, answers: Answers) -> None:
         self._region, self._answers = region, answers
 
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+    def id_of(self, name: str) -> str:
+        """Return the id that a resource is given."""
+        return f"{name}-id"
+
+    def made(self, name: str) -> dict[str, Any]:
+        """Return what AWS would say of a resource beside its inputs."""
         place = f"{self._region}:{self._answers.account}"
-        made = {
-            "arn": f"arn:{self._answers.partition}:made:{place}:{args.name}",
+        return {
+            "arn": f"arn:{self._answers.partition}:made:{place}:{name}",
             "endpoint": "https://made.example",
             "certificateAuthority": {"data": "Q0E="},
             "clusterArn": f"arn:{self._answers.partition}:sagemaker:{place}:cluster/abcdefghijkl",
             "prometheusEndpoint": "https://aps.example",
         }
-        return f"{args.name}-id", {**made, **args.inputs}
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        return self.id_of(args.name), {**self.made(args.name), **args.inputs}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         return self._answers.to(args.token, region=self._region), []

@@ -12,7 +12,7 @@ from provider.projection import SERVICE_OWNED, project
 from provider.values import Props, walk_unknown
 from provider.waiter import kind_of
 
-__all__ = ["Plan", "handed_over", "nodes", "plan_update", "refusals", "settled", "unknown_groups"]
+__all__ = ["STICKY", "Plan", "handed_over", "nodes", "plan_update", "refusals", "settled", "unknown_groups"]
 
 # What a member that is no longer stated goes back to; the API keeps whatever is left out of a call.
 _RESETS: Final[dict[str, Any]] = {
@@ -22,7 +22,7 @@ _RESETS: Final[dict[str, Any]] = {
     "instanceStorageConfigs": [],
 }
 # The API has no empty value for these.
-_STICKY: Final = (
+STICKY: Final = (
     "lifeCycleConfig",
     "onStartDeepHealthChecks",
     "trainingPlanArn",
@@ -73,7 +73,7 @@ def refusals(old: Props, new: Props) -> list[str]:
         ]
         found += [
             f"instanceGroups[{name}].{member}: cannot be taken away from a group that exists: give the group a new name"
-            for member in _STICKY
+            for member in STICKY
             if member in before[name] and member not in group and member != "instanceRequirements"
         ]
     enabled = all(side.get("autoScaling", {}).get("mode") == "Enable" for side in (old, new))

@@ -2,6 +2,7 @@
 
 from hpkit.checks import check
 from hpkit.config import parse, read_text
+from hpkit.recording import record
 from hpkit.review import FileInput, Half, Review, Side, StackInput, review
 from tests.builders import TODAY
 
@@ -31,4 +32,5 @@ def review_of(base: bytes | None, head: bytes | None, **more) -> Review:
         for name in sorted(old | new)
     ]
     files = [FileInput(FILE, before, after)]
+    more.setdefault("record", lambda plan, stack: record(plan, stack=stack))
     return review(files, stacks, base="main", commit="0123456789abcdef", **more)

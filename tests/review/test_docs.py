@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from hpkit.change import PRECIOUS
 from hpkit.cli.review import command
 from hpkit.review.as_json import as_dict
 from hpkit.review.as_markdown import LIMIT
@@ -20,12 +21,16 @@ def test_every_option_is_described():
 
 def test_every_code_to_watch_is_described_and_no_other():
     sources = "".join(
-        (ROOT / "infra" / "hpkit" / "review" / name).read_text() for name in ("cautions.py", "sharing.py")
+        (ROOT / "infra" / "hpkit" / "review" / name).read_text()
+        for name in ("cautions.py", "sharing.py", "resources.py")
     )
-    made = set(re.findall(r'Caution\(\s*"([a-z-]+)"', sources)) | {"replace-cluster", "replace-eks", "replace-vpc"}
+    made = set(re.findall(r'Caution\(\s*"([a-z-]+)"', sources))
+    judged = (ROOT / "infra" / "hpkit" / "change" / "groups.py").read_text()
+    made |= set(re.findall(r'Judgement\(\s*"([a-z-]+)"', judged)) | {"group-leaves", "group-renamed"}
+    made |= {f"{action}-{key}" for action in ("replace", "delete") for key in PRECIOUS.values()}
     section = PAGE.split("## What to watch")[1].split("## Cost")[0]
     rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
-    assert made == {code for row in rows for code in re.findall(r"`([a-z-]+)`", row)}
+    assert made == {code for row in rows for code in re.findall(r"`([a-zA-Z-]+)`", row)}
 
 
 def test_every_key_of_the_json_is_described():

@@ -80,7 +80,8 @@ def test_a_region_replaces_everything():
 
 def test_a_found_vpc_in_place_of_a_made_one_replaces_what_is_in_it():
     found = cautions(of(), of({"network": {"existing": EXISTING}}))
-    assert "vpc created → vpc-0123456789abcdef0" in found["replace-vpc"].message
+    assert "the kit's own → vpc-0123456789abcdef0" in found["delete-vpc"].message
+    assert "it cannot leave the VPC that it was made in" in found["replace-eks"].message
     assert found["replace-cluster"].verdict == "blocked"
 
 
@@ -93,8 +94,8 @@ def test_other_security_groups_replace_the_cluster_and_nothing_else():
 
 def test_a_found_eks_cluster_in_place_of_a_made_one_replaces_the_hyperpod_cluster():
     found = cautions(of(), of({"eks": {"version": "1.33", "existing": {"name": "shared"}}}))
-    assert "cluster created → shared" in found["replace-eks"].message
-    assert "its EKS cluster" in found["replace-cluster"].message
+    assert "the kit's own → shared" in found["delete-eks"].message
+    assert {found["delete-key"].verdict, found["replace-cluster"].verdict} == {"blocked"}
     assert "replace-vpc" not in found
 
 

@@ -10,6 +10,13 @@ from hpkit.catalog.instances import (
     instance_type,
     instance_types,
 )
+from hpkit.catalog.replacing import (
+    TypeFacts,
+    frozen_of_groups,
+    immutable_of_objects,
+    sticky_of_groups,
+    type_facts,
+)
 from hpkit.catalog.services import (
     AddOn,
     AddOnVersion,
@@ -32,14 +39,19 @@ __all__ = [
     "Region",
     "ShapeLimits",
     "Source",
+    "TypeFacts",
     "addons",
     "find_instance_type",
     "find_nearest",
     "find_region",
+    "frozen_of_groups",
+    "immutable_of_objects",
     "instance_type",
     "instance_types",
     "kubernetes_versions",
     "limit",
     "regions",
+    "sticky_of_groups",
     "topology_gates",
+    "type_facts",
 ]

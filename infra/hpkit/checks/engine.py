@@ -3,7 +3,7 @@
 import datetime
 from collections.abc import Iterable
 
-from hpkit.checks import addons, capacity, cluster, form, given, governance, karpenter, layout, network
+from hpkit.checks import addons, allowances, capacity, cluster, form, given, governance, karpenter, layout, network
 from hpkit.checks.finding import Finding
 from hpkit.checks.registry import Context, Issue, Rule
 from hpkit.config.document import Document, Path, Problem, format_path
@@ -31,6 +31,7 @@ RULES: tuple[Rule, ...] = tuple(
             *layout.RULES,
             *addons.RULES,
             *given.RULES,
+            *allowances.RULES,
             *_WAIVERS,
         ),
         key=lambda rule: rule.id,

@@ -15,6 +15,7 @@ from hpkit.checks import RULES
 from hpkit.checks.registry import Rule
 from hpkit.cli import deployer_policy
 from hpkit.cli.generate_catalog import service_model_text
+from hpkit.cli.generate_replacing import replacing_text
 from hpkit.cli.inputs import load, project_root
 from hpkit.cli.schema import schema_text
 from hpkit.cli.validate import findings_of
@@ -108,6 +109,7 @@ def _rule_section(rule: Rule, shown: list[dict[str, Any]]) -> list[str]:
 
 FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/service_model.json": service_model_text,
+    "infra/hpkit/catalog/data/replacing.json": replacing_text,
     "stacks/schema.json": schema_text,
     "docs/reference/config.md": reference,
     "infra/hpkit/checks/examples.json": _examples_text,

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import click
 
+from hpkit.change import Recorded
 from hpkit.cli.formats import width
 from hpkit.cli.inputs import project_root
 from hpkit.cli.review_git import find_base
 from hpkit.cli.review_scope import Scope, scope_of
 from hpkit.errors import InputError
+from hpkit.plan.model import Plan
 from hpkit.review import Review, review
 from hpkit.review.model import Preview
 
@@ -41,7 +43,15 @@ def command(ref: str | None, stacks: tuple[str, ...], form: str, output: str | N
     base = find_base(folder, ref)
     scope = scope_of(folder, base, stacks)
     previews = _previews(folder, scope) if preview else {}
-    found = review(scope.files, scope.stacks, base=base.ref, commit=base.commit, notes=scope.notes, previews=previews)
+    found = review(
+        scope.files,
+        scope.stacks,
+        record=_record,
+        base=base.ref,
+        commit=base.commit,
+        notes=scope.notes,
+        previews=previews,
+    )
     text = _writer(form)(found)
     if output is None:
         click.echo(text)
@@ -49,6 +59,13 @@ def command(ref: str | None, stacks: tuple[str, ...], form: str, output: str | N
         _write(Path(output), text)
         click.echo(f"wrote {output}: {found.verdict}", err=True)
     sys.exit(1 if found.verdict == "blocked" else 0)
+
+
+def _record(plan: Plan, stack: str) -> Recorded:
+    """Return what a plan registers; Pulumi is loaded when there is a change to judge, and not before."""
+    from hpkit.recording import record
+
+    return record(plan, stack=stack)
 
 
 def _writer(form: str) -> Callable[[Review], str]:

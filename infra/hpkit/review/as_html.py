@@ -24,7 +24,6 @@ def _template() -> Template:
     environment.globals |= {"capacity_chart": capacity_chart, "team_charts": team_charts}
     environment.filters["loss_line"] = rows.loss_line
     environment.filters["step_row"] = rows.step_row
-    environment.filters["resource_row"] = rows.resource_row
     return environment.get_template("review.html.j2")
 
 

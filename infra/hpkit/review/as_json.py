@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from hpkit.change import Step
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import CapacityChange, Change, ShareChange, TeamChange
 from hpkit.review.model import Cost, FindingChanges, Loss, Preview, Review, StackReview
@@ -68,7 +69,21 @@ def _stack(stack: StackReview) -> dict[str, Any]:
         ]
         if diff
         else [],
+        "changes": [_step(each) for each in stack.change.steps if each.custom] if stack.change else [],
         "preview": _preview(stack.preview),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "action": step.action,
+        "type": step.type,
+        "name": step.name,
+        "urn": step.urn,
+        "retained": step.retained,
+        "causes": [
+            {"path": each.path, "replaces": each.replaces, "because": list(each.because)} for each in step.causes
+        ],
     }
 
 

@@ -20,6 +20,7 @@ from hpkit.review.rows import (
     loss_line,
     place,
     policy_lines,
+    resource_lines,
     setting_list,
     team_table,
     unknown_lines,
@@ -147,10 +148,10 @@ def _lists(stack: StackReview) -> Iterator[str]:
     lists = {
         "watch": [caution.message for caution in stack.cautions],
         "who loses what": [loss_line(loss) for loss in stack.losses],
+        "resources": resource_lines(stack),
         "preview": list(_preview(stack.preview)) if stack.preview else [],
         "settings": setting_list(teams),
         "policy": list(policy_lines(stack)),
-        "resources": [f"{each.action} {each.kind} {each.name}" for each in stack.diff.resources] if stack.diff else [],
     }
     for title, lines in lists.items():
         if lines:

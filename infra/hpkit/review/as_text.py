@@ -16,6 +16,7 @@ from hpkit.review.rows import (
     loss_line,
     place,
     policy_lines,
+    resource_lines,
     setting_list,
     team_table,
     unknown_lines,
@@ -51,6 +52,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     yield from _preview(stack.preview, width)
     if stack.status in ("unchanged", "unreadable"):
         return
+    yield from _section("resources", resource_lines(stack), width)
     teams = changed_teams(stack)
     yield from _table("teams", TEAM_HEAD, team_table(teams))
     yield from _section("settings", setting_list(teams), width)
@@ -62,8 +64,6 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     )
     yield from _table("cost a month, on demand", ("capacity", "before", "after", "change"), list(cost_rows(stack)))
     yield from _section("", list(unknown_lines(stack)), width)
-    resources = stack.diff.resources if stack.diff else ()
-    yield from _section("resources", [f"{each.action} {each.kind} {each.name}" for each in resources], width)
 
 
 def _findings(changes: FindingChanges, width: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from hpkit.change import StackChange
 from hpkit.checks import Finding
 from hpkit.config import Organization
 from hpkit.plan.derive import derive
@@ -25,6 +26,7 @@ from hpkit.review.model import (
     Verdict,
     worst,
 )
+from hpkit.review.resources import Record, beside, compare
 from hpkit.review.words import plural
 
 __all__ = ["FileInput", "Half", "Side", "StackInput", "review"]
@@ -72,6 +74,7 @@ def review(
     files: Sequence[FileInput],
     stacks: Sequence[StackInput],
     *,
+    record: Record,
     base: str,
     commit: str,
     notes: Sequence[str] = (),
@@ -79,12 +82,14 @@ def review(
 ) -> Review:
     """Return the review of a change.
 
-    base and commit name what it is compared with; previews holds what the engine said, by stack.
+    record returns what a plan registers in a stack; base and commit name what the change is compared with; previews
+    holds what the engine said, by stack.
     """
     reviewed_files = tuple(
         FileReview(each.file, compare_findings(_shared(each.before), _shared(each.after))) for each in files
     )
-    reviewed = tuple(_stack(each, (previews or {}).get(each.stack)) for each in stacks)
+    reviewed = tuple(_stack(each, record, (previews or {}).get(each.stack)) for each in stacks)
+    reviewed = beside(reviewed)
     of_files: list[tuple[Verdict, str]] = [
         (verdict, f"{each.file}: {reason}") for each in reviewed_files for verdict, reason in _judge(each.findings)
     ]
@@ -121,7 +126,7 @@ def _plan(half: Half | None) -> Plan | None:
     return derive(half.side.organization, half.environment)
 
 
-def _stack(given: StackInput, preview: Preview | None) -> StackReview:
+def _stack(given: StackInput, record: Record, preview: Preview | None) -> StackReview:
     before, after = _plan(given.before), _plan(given.after)
     unread = [
         name
@@ -130,7 +135,8 @@ def _stack(given: StackInput, preview: Preview | None) -> StackReview:
     ]
     difference = None if unread else diff(before, after, stack=given.stack)
     findings = compare_findings(_own(given.before), _own(given.after))
-    cautions = cautions_of(difference) if difference else ()
+    changed, unrecorded = _compared(given, before, after, record)
+    cautions = cautions_of(difference, changed) if difference else ()
     losses = losses_of(difference) if difference else ()
     judged = [*_judge(findings), *_judge_plan(cautions, losses), *_judge_preview(preview)]
     if "head" in unread:
@@ -142,8 +148,9 @@ def _stack(given: StackInput, preview: Preview | None) -> StackReview:
         status=_status(difference),
         verdict=worst(verdict for verdict, _ in judged),
         reasons=tuple(reason for _, reason in judged),
-        note=f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else "",
+        note=f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else unrecorded,
         diff=difference,
+        change=changed,
         guaranteed_cost=_costs(before, after, guaranteed_cost),
         maximum_cost=_costs(before, after, maximum_cost),
         findings=findings,
@@ -151,6 +158,14 @@ def _stack(given: StackInput, preview: Preview | None) -> StackReview:
         losses=losses,
         preview=preview,
     )
+
+
+def _compared(
+    given: StackInput, before: Plan | None, after: Plan | None, record: Record
+) -> tuple[StackChange | None, str]:
+    halves = [half for half in (given.before, given.after) if half is not None]
+    faulty = any(each.severity == "error" for half in halves for each in half.side.findings)
+    return compare(given.stack, before, after, record, faulty=faulty)
 
 
 def _costs(before: Plan | None, after: Plan | None, cost: Callable[[Plan], Cost]) -> Change[Cost]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from hpkit.change import StackChange
 from hpkit.checks import Finding
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, PlanDiff
@@ -121,7 +122,8 @@ class FileReview:
 class StackReview:
     """One stack that the change touches.
 
-    diff is None where a side could not be read; note says which. before and after of cost are None where the
+    diff is None where a side could not be read, change where nothing differs or a side could not be recorded; note says
+    which. before and after of cost are None where the
     stack is not there or could not be read.
     """
 
@@ -133,6 +135,7 @@ class StackReview:
     reasons: tuple[str, ...]
     note: str
     diff: PlanDiff | None
+    change: StackChange | None
     guaranteed_cost: Change[Cost]
     maximum_cost: Change[Cost]
     findings: FindingChanges

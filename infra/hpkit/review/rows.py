@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from hpkit.checks import Finding
 from hpkit.plan.capacity import Amount
-from hpkit.plan.diff import Change, ResourceChange, TeamChange
+from hpkit.plan.diff import Change, TeamChange
 from hpkit.review.model import FindingChanges, Loss, PreviewStep, Review, StackReview, Verdict
+from hpkit.review.resources import Row, resource_rows
 from hpkit.review.words import arrow, cost, cost_change, maximum, plural, quantity
 
 __all__ = [
+    "RESOURCE_HEAD",
     "TEAM_HEAD",
     "VERDICTS",
     "Row",
@@ -22,7 +24,8 @@ __all__ = [
     "loss_line",
     "place",
     "policy_lines",
-    "resource_row",
+    "resource_lines",
+    "resource_rows",
     "setting_list",
     "step_row",
     "team_table",
@@ -34,8 +37,8 @@ VERDICTS: dict[Verdict, str] = {
     "attention": "Attention: look at what follows before it lands",
     "blocked": "Blocked: this cannot be deployed as it is",
 }
+RESOURCE_HEAD = ("action", "type", "name", "why")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "weight", "preemption")
-Row = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,7 @@ def step_row(step: PreviewStep) -> Row:
     return (step.action, step.type, step.name, ", ".join(step.properties))
 
 
-def resource_row(change: ResourceChange) -> Row:
-    """Return a resource of the plan as cells."""
-    return (change.action, change.kind, change.name, change.detail.before or "", change.detail.after or "")
+def resource_lines(stack: StackReview) -> list[str]:
+    """Return what does not stay as it is, a resource a line."""
+    rows = resource_rows(stack)
+    return [f"{action} {kind} {name}" + (f" ({why})" if why else "") for action, kind, name, why in rows]

@@ -8,7 +8,7 @@ from local.plugins.kubernetes.access import Settings
 from local.plugins.kubernetes.objects import AUTONAMED, annotation, metadata_of
 from provider.values import Props, is_unknown
 
-__all__ = ["Change", "changes", "deletes_first", "replaces"]
+__all__ = ["CONTENT", "IMMUTABLE", "Change", "changes", "deletes_first", "replaces"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ _POD_CHANGES: Final = ("spec.containers.image", "spec.initContainers.image", "sp
 _POD_CHANGES_OTHER: Final = ("spec.tolerations", "spec.terminationGracePeriodSeconds", "spec.schedulingGates")
 # Fields that take a new object, by group and kind: what the official plugin replaces for (pulumi-kubernetes, table
 # forceNew), and what the API server's validation of updates refuses (k8s.io/kubernetes 1.34).
-_IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", "PersistentVolume"): ("spec.csi", "spec.hostPath", "spec.local", "spec.nfs", "spec.volumeMode"),
     ("", "PersistentVolumeClaim"): ("spec",),
     ("", "ResourceQuota"): ("spec.scopes", "spec.scopeSelector"),
@@ -67,7 +67,7 @@ _IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("spec.group", "spec.names.kind", "spec.scope"),
 }
 # The official plugin makes a new one for new content, unless told that they are mutable, so that what mounts it rolls.
-_CONTENT: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData", "type")}
+CONTENT: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData", "type")}
 
 
 def changes(old: Any, new: Any, keys: tuple[str | int, ...] = ()) -> Iterator[Change]:
@@ -102,14 +102,14 @@ def replaces(change: Change, old: Props, new: Props, *, patch: bool, settings: S
     group, kind = _group(old.get("apiVersion")), str(old.get("kind", ""))
     if plain == "apiVersion":
         return group != _group(new.get("apiVersion"))  # another version of a group shows the same object
-    if group == "" and kind in _CONTENT and _under(plain, _CONTENT[kind]):
+    if group == "" and kind in CONTENT and _under(plain, CONTENT[kind]):
         mutable = settings.config_map_mutable if kind == "ConfigMap" else settings.secret_mutable
         return not mutable or old.get("immutable") is True or new.get("immutable") is True
-    if group == "" and kind in _CONTENT and plain == "immutable":
+    if group == "" and kind in CONTENT and plain == "immutable":
         return old.get("immutable") is True
     if (group, kind) == ("", "Pod"):
         return plain.startswith("spec.") and not _under(plain, (*_POD_CHANGES, *_POD_CHANGES_OTHER))
-    return _under(plain, _IMMUTABLE.get((group, kind), ()))
+    return _under(plain, IMMUTABLE.get((group, kind), ()))
 
 
 def deletes_first(old: Props, new: Props) -> bool:

@@ -1,0 +1,77 @@
+"""One stack's change: its steps, what the guards say of them, and the allowances that it does not need."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hpkit.change.groups import judged_groups, judged_versions, leaving
+from hpkit.change.judgement import PRECIOUS, Judgement, judged_resources
+from hpkit.change.recorded import Recorded
+from hpkit.change.steps import Action, Step, steps_of
+
+__all__ = ["StackChange", "Unneeded", "change"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unneeded:
+    """An allowance for something that this change does not do; while it stands, the guard is off."""
+
+    key: str
+    name: str
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and what to do."""
+        verb = "replaces or deletes" if self.key == "allowReplace" else "deletes"
+        nothing = f"{self.key} names {self.name}, and this change {verb} no such thing"
+        return f"{nothing}: remove it, or it lets a later one do so"
+
+
+@dataclass(frozen=True, slots=True)
+class StackChange:
+    """Everything about one stack: steps, replacements first; judgements, refusals first; unneeded allowances."""
+
+    steps: tuple[Step, ...]
+    judgements: tuple[Judgement, ...]
+    unneeded: tuple[Unneeded, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Return whether a guard ends the run."""
+        return any(each.refused for each in self.judgements)
+
+    def of(self, action: Action) -> tuple[Step, ...]:
+        """Return the steps of one action."""
+        return tuple(step for step in self.steps if step.action == action)
+
+    @property
+    def lost(self) -> tuple[Step, ...]:
+        """Return what is replaced or deleted, components and providers left out."""
+        return tuple(step for step in self.steps if step.lost)
+
+
+def change(before: Recorded | None, after: Recorded | None) -> StackChange:
+    """Return what the engine's preview would do, and refuse; None is a stack that is not there."""
+    steps = steps_of(before, after)
+    if before is None or after is None:
+        return StackChange(steps, (), tuple(_unneeded(before, after, steps)))
+    found = [*judged_resources(before, after, steps), *judged_groups(before, after, steps)]
+    found += judged_versions(before, after)
+    judgements = tuple(sorted(found, key=lambda each: not each.refused))
+    return StackChange(steps, judgements, tuple(_unneeded(before, after, steps)))
+
+
+def _unneeded(before: Recorded | None, after: Recorded | None, steps: Sequence[Step]) -> Iterator[Unneeded]:
+    if after is None:
+        return
+    lost = {PRECIOUS[step.type] for step in steps if step.lost and step.type in PRECIOUS}
+    # EKS cannot follow its VPC, nor does the cluster: whoever allows the one has to allow the others.
+    lost |= {"eks", "cluster"} if "vpc" in lost else set()
+    for key in after.plan.spec.allow_replace:
+        if key not in lost:
+            yield Unneeded("allowReplace", key)
+    gone = {group.spec.name for group in leaving(before, after)} if before is not None else set()
+    staying = {group.spec.name for group in after.plan.groups}
+    for name in after.plan.spec.allow_delete.instance_groups:
+        # A group that stays is a finding of the validator already (ALW001).
+        if name not in gone | staying:
+            yield Unneeded("allowDelete.instanceGroups", name)

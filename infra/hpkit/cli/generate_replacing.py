@@ -1,0 +1,90 @@
+"""What no type can change in place, from the tables of the plugins: the data that hpkit.change reads."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from local.plugins.aws.kind import Kind, Prop
+    from provider.fields import Field
+
+__all__ = ["replacing_text"]
+
+_SOURCE = (
+    "pulumi-aws, pulumi-kubernetes and the SageMaker API, as the tables of the stand-ins and of the hyperpod plugin "
+    "have them: local/plugins/aws/services, local/plugins/kubernetes/diff.py, infra/provider/fields.py"
+)
+
+
+def replacing_text() -> str:
+    """Return the data file: a type a line."""
+    from local.plugins.aws.table import KINDS
+    from local.plugins.kubernetes.diff import CONTENT, IMMUTABLE
+    from local.plugins.kubernetes.release import REPLACES, TOKEN
+    from provider.cluster_plan import STICKY
+    from provider.fields import GROUP_FROZEN, RESOURCES, table
+
+    types = {token: _kind(kind) for token, kind in KINDS.items()}
+    types |= {each.token: _resource(table(name)) for name, each in RESOURCES.items()}
+    # A provider's plugin is not asked: whatever lies in another region, or another account, is another resource.
+    types |= {f"pulumi:providers:{name}": {"immutable": ["region"]} for name in ("aws", "hyperpod")}
+    types[TOKEN] = {"immutable": list(REPLACES)}
+    objects = {"/".join(filter(None, key)): list(fields) for key, fields in IMMUTABLE.items()}
+    objects |= {kind: list(fields) for kind, fields in CONTENT.items()}
+    parts = {
+        "source": json.dumps(_SOURCE),
+        "types": _lines(types),
+        "kubernetes": _lines(objects),
+        "groups": json.dumps({"frozen": list(GROUP_FROZEN), "sticky": list(STICKY)}),
+    }
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {text}" for key, text in parts.items()) + "\n}\n"
+
+
+def _lines(data: dict[str, Any]) -> str:
+    lines = [f"    {json.dumps(key)}: {json.dumps(data[key], sort_keys=True)}" for key in sorted(data)]
+    return "{\n" + ",\n".join(lines) + "\n  }"
+
+
+def _kind(kind: "Kind") -> dict[str, Any]:
+    # The region of a resource is its provider's: the program states none on a resource.
+    props = [(path, prop) for path, prop in _props(kind.spec, "") if path != "region"]
+    found = {
+        "immutable": [path for path, prop in props if prop.immutable],
+        # Leaving these out is no difference: AWS fills them in, or never tells them.
+        "optional": [path for path, prop in props if prop.computed or (prop.write_only and prop.default is None)],
+        "unasked": [path for path, prop in props if prop.write_only and prop.immutable],
+        "sets": [path for path, prop in props if prop.kind == "set"],
+        "defaults": {path: prop.default for path, prop in props if prop.default is not None},
+        "identity": list(kind.identity),
+    }
+    return {key: value for key, value in found.items() if value} | (
+        {"autoname": kind.autoname} if kind.autoname else {}
+    )
+
+
+def _props(spec: "Prop", above: str) -> "Iterator[tuple[str, Prop]]":
+    for prop in spec.members:
+        path = f"{above}.{prop.name}" if above else prop.name
+        yield path, prop
+        yield from _props(prop, path)
+
+
+def _resource(spec: "Field") -> dict[str, Any]:
+    from provider.diff import SERVICE_DEFAULTS
+
+    fields = list(_fields(spec, ""))
+    found = {
+        "immutable": [path for path, each in fields if each.immutable],
+        "sets": [path for path, each in fields if each.identity == "*"],
+        "present": [path for path, each in fields if each.kind == "object" and not each.members],
+        "entries": {path: each.identity for path, each in fields if each.identity not in ("", "*")},
+        "defaults": {path: SERVICE_DEFAULTS[each.name] for path, each in fields if each.name in SERVICE_DEFAULTS},
+    }
+    return {key: value for key, value in found.items() if value} | {"deletesFirst": True}
+
+
+def _fields(spec: "Field", above: str) -> "Iterator[tuple[str, Field]]":
+    for each in (spec.item or spec).members if spec.kind == "list" else spec.members:
+        path = f"{above}.{each.name}" if above else each.name
+        yield path, each
+        yield from _fields(each, path)
