@@ -38,13 +38,7 @@ from hpkit.plan.model import (
     ZonePlan,
 )
 
-__all__ = [
-    "ZONE_KEY",
-    "derive",
-    "instances_of",
-    "quotas_of",
-    "share_of",
-]
+__all__ = ["ZONE_KEY", "derive", "instances_of", "quotas_of", "share_of"]
 
 # What a cluster without internet needs: nodes (ec2, ecr, s3, sts, logs, monitoring), access to them (ssm),
 # pod identity and the Kubernetes API (eks-auth, eks), operators (sagemaker.api), keys and metrics (kms, aps).
