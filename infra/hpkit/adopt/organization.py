@@ -218,7 +218,7 @@ def _group(group: Mapping[str, Any], live: Live, remarks: Remarks) -> dict[str, 
     script = group.get("LifeCycleConfig", {})
     spec["lifecycleScript"] = "None"
     if script.get("OnCreate"):
-        spec["lifecycleScript"] = f"{script['SourceS3Uri'].rstrip('/')}/{script['OnCreate']}"
+        spec["lifecycleScript"] = f"{script['SourceS3Uri']}/{script['OnCreate']}"
     _unsaid(group, remarks)
     return spec
 
