@@ -1,0 +1,80 @@
+"""What the commands of `hpkit adopt` share: a stack's plan, what is live, files that are written whole."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpkit.cli.inputs import resolve
+from hpkit.cli.validate import findings_of
+from hpkit.errors import ToolError
+from hpkit.plan.derive import derive
+from hpkit.plan.model import Plan
+
+if TYPE_CHECKING:
+    from hpkit.adopt.imports import Imports
+    from hpkit.adopt.live import Live
+    from hpkit.recording import Recording
+
+__all__ = ["import_file", "plan_of", "read", "registered", "stop_at", "write"]
+
+
+def read(cluster: str, region: str) -> "Live":
+    """Ask the APIs; raises ToolError with code and message of what they refuse."""
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
+    from hpkit.adopt.read import read as ask
+
+    try:
+        return ask(boto3.Session(region_name=region), cluster, say=lambda line: click.echo(line, err=True))
+    except BotoCoreError as error:
+        raise ToolError(f"{error} (credentials and endpoint are those of the AWS SDK: AWS_PROFILE, …)") from None
+
+
+def plan_of(stack: str) -> Plan:
+    """Return the plan of a stack whose file has no error: the program would register nothing otherwise."""
+    loaded = resolve((), (stack,))[0]
+    errors = [finding for finding in findings_of(loaded) if finding.severity == "error"]
+    organization = loaded.parsed.organization
+    if errors or organization is None or loaded.environment is None:
+        raise ToolError(f"{loaded.file} has {len(errors)} errors: see `hpkit validate --stack {stack}`")
+    return derive(organization, loaded.environment)
+
+
+def registered(plan: Plan) -> "tuple[Live, Recording, Imports]":
+    """Return what is live, what the program registers, and what of it to import."""
+    from hpkit.adopt.imports import imports_of
+    from hpkit.adopt.prepare import answers_of
+    from hpkit.recording import record
+
+    live = read(plan.spec.cluster.name, plan.spec.region)
+    recording = record(plan, answers_of(live))
+    return live, recording, imports_of(recording, live)
+
+
+def import_file(imports: "Imports") -> str:
+    """Return the file for `pulumi import --file`."""
+    return json.dumps(imports.document, indent=2, sort_keys=True) + "\n"
+
+
+def write(file: Path, text: str, *, unless_there: bool = False, private: bool = False) -> None:
+    """Write a file whole or not at all, and say so; private: for its owner alone."""
+    if unless_there and file.exists():
+        return
+    temporary = file.with_name(f".{file.name}.new")
+    try:
+        temporary.touch(mode=0o600 if private else 0o644)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(file)
+    except OSError as error:
+        raise ToolError(f"{file}: {error.strerror}") from None
+    click.echo(f"wrote {file}", err=True)
+
+
+def stop_at(blockers: Sequence[str]) -> None:
+    """Raise ToolError with all that makes an adoption impossible, if there is anything."""
+    if blockers:
+        raise ToolError("this cannot be adopted as it is; nothing was imported:\n  " + "\n  ".join(blockers))

@@ -1,0 +1,74 @@
+"""`hpkit adopt handover`: what Terraform or CloudFormation must let go of."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpkit.cli.adopt_common import plan_of, registered
+from hpkit.config import read_file
+from hpkit.errors import ToolError
+
+if TYPE_CHECKING:
+    from hpkit.adopt import Owned
+
+__all__ = ["handover"]
+
+
+@click.command("handover")
+@click.option("--stack", required=True, help="Which stack of stacks/.")
+@click.option(
+    "--terraform",
+    "states",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A Terraform state file, or what `terraform show -json` printed.",
+)
+@click.option(
+    "--cloudformation",
+    "stacks",
+    multiple=True,
+    metavar="STACK",
+    help="Name of a CloudFormation stack, or a file with what `aws cloudformation describe-stack-resources` printed.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form: str) -> None:
+    """Say what Terraform or CloudFormation must let go of, so that no two tools own one thing. Changes nothing.
+
+    The lines that are printed can be run as they stand, in their order; those before `hpkit adopt run` come first.
+    """
+    from hpkit.adopt import as_data, lines
+    from hpkit.adopt import handover as handed_over
+    from hpkit.adopt.taken import taken_of
+
+    if not states and not stacks:
+        raise click.UsageError("name what owns the platform now: --terraform FILE, or --cloudformation STACK")
+    plan = plan_of(stack)
+    live, _, imports = registered(plan)
+    found = handed_over(_owned(states, stacks, plan.spec.region), taken_of(plan, live, imports))
+    click.echo(json.dumps(as_data(found), indent=2) if form == "json" else "\n".join(lines(found)))
+
+
+def _owned(states: Sequence[Path], stacks: Sequence[str], region: str) -> "list[Owned]":
+    """Return what the other tools hold; raises ToolError for a stack that cannot be read, InputError for a file."""
+    from hpkit.adopt import read_cloudformation, read_stacks, read_terraform
+
+    owned = [each for file in states for each in read_terraform(_input(file), file=str(file))]
+    for name in stacks:
+        if Path(name).is_file():
+            owned += read_cloudformation(_input(Path(name)), file=name)
+            continue
+        import boto3
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            owned += read_stacks(boto3.Session(region_name=region).client("cloudformation"), name)
+        except (BotoCoreError, ClientError) as error:
+            raise ToolError(f"CloudFormation stack {name}: {error}") from None
+    return owned
+
+
+def _input(file: Path) -> str:
+    return read_file(file).decode(errors="replace")

@@ -1,0 +1,96 @@
+"""`hpkit adopt run` and `undo`: a live platform comes into a stack's state, and out of it again."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.adopt_common import import_file, plan_of, registered, stop_at, write
+from hpkit.cli.inputs import project_root
+from hpkit.errors import ToolError
+
+if TYPE_CHECKING:
+    from hpkit.adopt.imports import Imports
+
+__all__ = ["run", "undo"]
+
+
+@click.command("run")
+@click.option("--stack", required=True, help="Which stack of stacks/.")
+def run(stack: str) -> None:
+    """Import into a stack what is live, and show its first preview. Run it again after whatever ended it early.
+
+    Only the stack's state is written: the live platform is read.
+    """
+    from hpkit.adopt.organization import adopt
+    from hpkit.adopt.pulumi import Pulumi
+    from hpkit.adopt.state import strangers, with_bookkeeping, with_write_only
+
+    plan = plan_of(stack)
+    pulumi = Pulumi(stack, root=project_root())
+    live, recording, imports = registered(plan)
+    remarks = adopt(live, organization=plan.organization, environment=plan.environment).remarks
+    stop_at([*remarks.blockers, *imports.blockers])
+    state = pulumi.export()
+    unknown = strangers(state, recording)
+    if unknown:
+        raise ToolError(
+            f"{stack} has {len(unknown)} resources that the program does not register, and `up` would delete:\n  "
+            + "\n  ".join(unknown)
+            + "\nNothing was imported. Adopt into a stack of its own, or take them out of this one: "
+            + f"pulumi state delete --stack {stack} URN"
+        )
+    write(project_root() / "stacks" / f"{stack}.import.json", import_file(imports))
+    pulumi.write_state(with_bookkeeping(state, recording))
+    there = {each["urn"] for each in (pulumi.export()["deployment"] or {}).get("resources", [])}
+    left = [each for each in imports.entries if _urn(each, recording.resources) not in there]
+    click.echo(f"{len(imports.entries) - len(left)} of {len(imports.entries)} are imported already", err=True)
+    if left:
+        pulumi.import_file({**imports.document, "resources": left})
+    pulumi.write_state(with_write_only(pulumi.export(), recording))
+    _show(pulumi.preview(), imports, stack)
+
+
+@click.command("undo")
+@click.option("--stack", required=True, help="Which stack of stacks/.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def undo(stack: str, yes: bool) -> None:
+    """Hand a platform back: forget the stack's state, and touch nothing that is live.
+
+    The state is kept in a file beside, with which `pulumi stack import` takes it back.
+    """
+    from hpkit.adopt.pulumi import Pulumi
+
+    pulumi = Pulumi(stack, root=project_root())
+    if not pulumi.exists():
+        raise ToolError(f"there is no stack {stack} in this backend, so there is nothing to forget")
+    state = pulumi.export()
+    resources = [each for each in (state["deployment"] or {}).get("resources", []) if each.get("custom")]
+    if not yes:
+        click.confirm(f"Forget {len(resources)} resources of {stack}? Nothing that is live is touched.", abort=True)
+    kept = project_root() / f"{stack}.state.json"
+    write(kept, json.dumps(state, indent=2) + "\n", private=True)
+    pulumi.forget()
+    click.echo(f"{stack} is forgotten, and all that it described is as it was. Its last state: {kept}")
+
+
+def _urn(entry: Any, resources: Any) -> str:
+    return next(str(urn) for urn in resources if urn.endswith(f"::{entry['name']}"))
+
+
+def _show(preview: str, imports: "Imports", stack: str) -> None:
+    """Print the first preview with the reason of each difference; exit 1 if anything would be lost."""
+    from hpkit.adopt.explain import differences
+
+    found = differences(preview)
+    for each in found:
+        click.echo(f"{each.operation} {each.resource}: {each.reason}")
+        for line in each.lines:
+            click.echo(f"  {line}")
+    lost = [each for each in found if each.loses]
+    if lost:
+        raise ToolError(f"{len(lost)} of {len(imports.entries)} would be deleted or replaced: do not run `pulumi up`")
+    if found:
+        click.echo(f"{stack} is adopted: {len(found)} differences, none deletes or replaces")
+    else:
+        click.echo(f"{stack} is adopted: {len(imports.entries)} resources, and a preview that changes nothing")
