@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from local.supervisor import control
+from tests.local.aws.conftest import cloud, served
 from tests.program.cloud import Live, Repository
 from tests.running import AT_ONCE, running
+
+__all__ = ["Shell", "cloud", "served"]
 
 SECONDS = 300
 

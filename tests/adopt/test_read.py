@@ -1,0 +1,52 @@
+"""Reading a live platform: what is not answered is unknown, and stops an adoption."""
+
+import boto3
+import pytest
+
+from hpkit.adopt.organization import adopt
+from hpkit.adopt.read import read
+from hpkit.errors import ToolError
+
+
+@pytest.fixture
+def session(cloud, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", cloud.endpoint.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    return boto3.Session(region_name="us-west-2")
+
+
+def test_a_call_that_is_not_answered_is_unknown_and_not_absent(cloud, session):
+    arn = cloud.govern()
+    cloud.endpoint.set_faults(internal="1@ListComputeQuotas")
+    found = read(session, arn, say=lambda _: None)
+    assert found.quotas == []
+    assert [line.partition(":")[0] for line in found.unknown] == ["sagemaker"]
+    (blocker,) = adopt(found, organization="acme", environment="prod").remarks.blockers
+    assert blocker.startswith("not known, so nothing is imported: sagemaker:ListComputeQuotas")
+
+
+def test_karpenters_objects_that_nobody_can_see_are_unknown(cloud, session):
+    karpenter = {"Mode": "Enable", "AutoScalerType": "Karpenter"}
+    arn = cloud.make_cluster(ClusterRole=cloud.karpenter_role, NodeRecovery="Automatic")
+    cloud.sm.update_cluster(ClusterName=arn, AutoScaling=karpenter)
+    cloud.advance(60)
+    found = read(session, "train", say=lambda _: None)
+    assert found.autoscales
+    assert ["the Kubernetes API of kube does not answer" in line for line in found.unknown] == [True]
+
+
+def test_without_karpenter_and_teams_nobody_needs_a_way_to_the_kubernetes_api(cloud, session):
+    arn = cloud.govern()
+    cloud.quota(arn, "nlp")
+    cloud.policy(arn)
+    found = read(session, arn, say=lambda _: None)
+    assert found.unknown == ()
+    assert [each["ComputeQuotaTarget"]["TeamName"] for each in found.quotas] == ["nlp"]
+    assert list(found.addons) == ["amazon-sagemaker-hyperpod-taskgovernance"]
+
+
+def test_a_cluster_that_is_not_there_is_said_with_the_services_own_words(cloud, session):
+    del cloud
+    with pytest.raises(ToolError, match="sagemaker:DescribeCluster: ResourceNotFound"):
+        read(session, "nowhere", say=lambda _: None)
