@@ -36,6 +36,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         (PURE - {"hpkit.whatif"}) | {"hpkit.adopt", "hpkit.recording", "hpkit.preflight"},
         {"boto3", "kubernetes", "yaml"},
     ),
+    "teardown": ({"hpkit.errors"}, set()),
     "preflight": (
         (PURE - {"hpkit.whatif", "hpkit.change"}) | {"hpkit.preflight"},
         {"boto3", "botocore", "kubernetes", "urllib3"},

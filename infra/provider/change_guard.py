@@ -1,13 +1,15 @@
-"""ChangeGuard: says no, at preview already, to a change that would replace what must not be lost.
+"""ChangeGuard: says no, at preview already, to a change that would replace or delete what must not be lost.
 
-It makes nothing anywhere. The program hands it what the guarded resource cannot change in place, and lets the
-guarded resource depend on it: a change that is not allowed ends the run before anything else is touched.
+It makes nothing anywhere. The program hands it the live ids of what it guards: an id that is missing, another, or not
+known any more belongs to something that goes, whatever the cause. What is not allowed by name ends the run there.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar
 
+from provider.check import check
 from provider.errors import RefusedError
 from provider.handler import Diff, Handler, Live
 from provider.task import Task
@@ -23,51 +25,145 @@ class ChangeGuard(Handler):
     seconds: ClassVar[float] = 60.0
 
     def diff(self, old: Props, new: Props, state: Props) -> Diff:
-        """Compare; a change that would replace the subject, or skip a version, is an error unless it is allowed."""
+        """Compare; what would be lost, or a version that is skipped, is an error unless it is allowed."""
         skipped = _skipped(old.get("version"), new.get("version"))
         if skipped:
             raise RefusedError(f"{new['subject']}: {skipped}")
-        lost = _lost(old.get("identity", {}), new.get("identity", {}))
-        if lost and new.get("allowReplace") is not True:
+        moved = _moved(old.get("fixed", {}), new.get("fixed", {}))
+        if moved:
+            remedy = f", or {new['remedy']}" if new.get("remedy") else ""
             raise RefusedError(
-                f"This change would REPLACE {new['subject']}, with everything in it:\n  "
-                + "\n  ".join(lost)
-                + f"\nWhat to do: take the change back, or {new['remedy']}"
+                f"{new['subject']} cannot change in place:\n  "
+                + "\n  ".join(moved)
+                + f"\nWhat to do: take the change back{remedy}."
+            )
+        lost = _lost(old, new)
+        if lost.keys() - _names(new.get("allowReplace")):
+            raise RefusedError(_refusal(lost, old, new))
+        # What leaves the program is still protected in the state, until a run before has lifted that.
+        unseen = sorted(
+            name for name in lost if name not in new["identity"] and name not in _names(old.get("allowReplace"))
+        )
+        if unseen:
+            raise RefusedError(
+                f"{new['subject']}: {_listed(unseen, old)} would be DELETED, as allowed, but is still protected in the "
+                f"state. What to do: keep `allowReplace: [{', '.join(unseen)}]`{_where(new)}, take the rest of the "
+                "change back and run `pulumi up`, which lifts the protection; then make the change."
             )
         return super().diff(old, new, state)
 
-    def foresee(self, task: Task, old: Props, new: Props) -> None:
-        """Say loudly what an allowed change costs."""
-        lost = _lost(old.get("identity", {}), new.get("identity", {}))
-        if old and lost:
-            task.warn(f"This change REPLACES {new['subject']}, as allowed: {'; '.join(lost)}")
+    def remarks(self, old: Props, new: Props, state: Props) -> list[str]:
+        """Say loudly what an allowed change costs, and which allowance nothing needs."""
+        del state
+        lost = _lost(old, new)
+        found = []
+        if lost:
+            causes = "; ".join(f"{name}: {cause}" for name, cause in lost.items())
+            found.append(f"This change REPLACES or DELETES {_listed(lost, old)}, as allowed ({causes}).")
+        if "identity" in new and not is_unknown(new["identity"]):
+            found += [
+                f"allowReplace names {name}, and nothing replaces it (any more): take it out{_where(new, 'of')}."
+                for name in sorted(_names(new.get("allowReplace")) - lost.keys())
+            ]
+        return found
 
     def create(self, task: Task, inputs: Props) -> Live:
         """Take note of the subject as it is."""
-        return Live(task.urn.rpartition("::")[2], inputs, inputs)
+        return Live(_logical_name(task), inputs, inputs)
 
     def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> Live | None:
-        """Return what was noted: there is nothing else."""
-        del task
-        return Live(resource_id, state, inputs or state) if state else None
+        """Return what was noted: there is nothing else. At import the id is the JSON text of the inputs."""
+        if state or inputs:
+            return Live(resource_id, state or inputs, inputs or state)
+        given = _imported(resource_id)
+        return Live(_logical_name(task), given, given)
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> Live:
         """Take note of the subject as it becomes."""
-        del state
-        self.foresee(task, old, new)
+        del task, old, state
         return Live(resource_id, new, new)
 
     def delete(self, task: Task, resource_id: str) -> None:
         """Forget the subject."""
 
 
-def _lost(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """List what would be replaced; what was not noted before, or is not known yet, is no change."""
+def _logical_name(task: Task) -> str:
+    return task.urn.rpartition("::")[2]
+
+
+def _imported(text: str) -> Props:
+    """Read the id that an import gives; raises RefusedError saying what is wrong with it."""
+    what_to_do = (
+        "What to do: give the JSON text of its inputs as the id, "
+        """such as '{"subject": "acme-dev", "identity": {"vpc": "vpc-0123456789abcdef0"}}'."""
+    )
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise RefusedError(f"The id {text!r} of a ChangeGuard is not JSON ({error}). {what_to_do}") from None
+    if not isinstance(given, dict):
+        raise RefusedError(f"The id {text!r} of a ChangeGuard is no JSON object. {what_to_do}")
+    failures = [f"{failure.path} {failure.reason}" for failure in check("ChangeGuard", given)]
+    if failures:
+        raise RefusedError(f"The id of a ChangeGuard has wrong inputs: {'; '.join(failures)}. {what_to_do}")
+    return given
+
+
+def _lost(old: Props, new: Props) -> dict[str, str]:
+    """Return what goes, by name: its id then and now; nothing where no ids are given, or none is known yet."""
+    before, after = old.get("identity"), new.get("identity")
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return {}
+    return {name: f"{id_} {_fate(after, name)}" for name, id_ in sorted(before.items()) if after.get(name) != id_}
+
+
+def _moved(old: Props, new: Props) -> list[str]:
+    """List the settings that differ; one that comes, goes, or is not known yet is no change."""
     return [
         f"{name}: {old[name]} becomes {new[name]}"
         for name in sorted(old.keys() & new.keys())
         if not is_unknown(new[name]) and old[name] != new[name]
     ]
+
+
+def _fate(after: dict[str, Any], name: str) -> str:
+    if name not in after:
+        return "is not in the program any more"
+    return "is replaced" if is_unknown(after[name]) else f"becomes {after[name]}"
+
+
+def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
+    nested, allowed = list(old.get("nested", [])), _names(new.get("allowReplace"))
+    first = min((nested.index(name) for name in lost if name in nested), default=len(nested))
+    # What stands on something that goes goes with it, though it may come later in the program.
+    going = [*nested[first:], *sorted(set(lost) - set(nested))]
+    words = old.get("contents", {})
+    needed = [*going, *sorted(allowed - set(going))]
+    return "\n  ".join(
+        [
+            f"This change would REPLACE or DELETE of {new['subject']}:",
+            *(f"{name}: {cause}" for name, cause in lost.items()),
+            "That takes away:",
+            *(f"  {words.get(name, name)}" for name in going),
+        ]
+    ) + (
+        f"\nWhat to do: take the change back. To allow it once: `allowReplace: [{', '.join(needed)}]`{_where(new)}, "
+        "and take that out again afterwards."
+    )
+
+
+def _listed(names: Any, old: Props) -> str:
+    words = old.get("contents", {})
+    return "; ".join(str(words.get(name, name)) for name in sorted(names))
+
+
+def _where(new: Props, word: str = "in") -> str:
+    return f" {word} {new['where']}" if new.get("where") else ""
+
+
+def _names(value: Any) -> set[str]:
+    """Return the names in a list; versions before this one wrote a boolean."""
+    return set(value) if isinstance(value, list) else set()
 
 
 def _skipped(old: str | None, new: str | None) -> str:

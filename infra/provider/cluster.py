@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
+from provider import cluster_keep as keep
 from provider.cluster_live import MOST, SHARE, Document, LiveCluster, broken, line
 from provider.cluster_plan import handed_over, nodes, plan_update, refusals, unknown_groups
 from provider.cluster_words import (
@@ -31,6 +32,7 @@ from provider.waiter import kind_of, wait
 __all__ = ["Cluster"]
 
 _ROUNDS = 40
+_LOOK_SECONDS = 10.0
 
 
 class Cluster(Handler):
@@ -40,25 +42,70 @@ class Cluster(Handler):
     seconds: ClassVar[float] = 3 * 3600.0  # MinInstanceCount alone may take three hours
 
     def diff(self, old: Props, new: Props, state: Props) -> Diff:
-        """Compare; Karpenter's counts are no difference, what the API refuses is an error at preview."""
+        """Compare; Karpenter's counts are no difference. What the API refuses, or what must not go, is an error."""
         self._declare(str(state.get("clusterArn", "")), new)
-        old, new = inherited(keep_subnets(old, state)), inherited(keep_subnets(new, state))
-        found = super().diff(without_counts(old, new), without_counts(new, new), state)
+        told_old, told_new = inherited(keep_subnets(old, state)), inherited(keep_subnets(new, state))
+        found = super().diff(without_counts(told_old, told_new), without_counts(told_new, told_new), state)
         if found.changes and state.get("clusterArn"):
             self.cloud.room.resize(state["clusterArn"])
         if state.get("creationFailed"):
+            # Nothing ever ran on it: there is nothing to lose.
             return Diff([*found.changes, status_change("clusterStatus")])
-        refused_changes = [] if found.replaces else refusals(old, new)
+        if found.replaces:
+            if not self._may_replace(new):
+                raise RefusedError(self._replacement(found, told_old, told_new, state))
+            return found
+        refused_changes = [*refusals(told_old, told_new), *keep.lost_subnets(told_new, state)]
         if refused_changes:
             raise RefusedError("HyperPod cannot make these changes in place:\n  " + "\n  ".join(refused_changes))
+        lost = [group for group in self._leaving(old, new, state) if not _may_delete(new, group.name)]
+        if lost:
+            raise RefusedError(keep.deletion_refused(lost))
         return found
 
     def remarks(self, old: Props, new: Props, state: Props) -> list[str]:
-        """Say which groups stay out of subnets that were added to them."""
-        return [
+        """Say which groups stay out of added subnets, what goes as allowed, and what is allowed in vain."""
+        found = [
             f"Instance group {name} keeps its subnets: the API cannot add to them. New zones are used by new groups."
             for name in widened(old, new, state)
         ]
+        if state.get("creationFailed"):
+            return found
+        replaced = bool(super().diff(keep_subnets(old, state), keep_subnets(new, state), state).replaces)
+        going = keep.leaving_of(old, new, state)
+        if going and not replaced:
+            found += [keep.deleted_as_allowed(there)] if (there := self._leaving(old, new, state)) else []
+        return [*found, *keep.needless(new, going, replaced=replaced)]
+
+    def _may_replace(self, new: Props) -> bool:
+        """Return whether it may be replaced; the provider's word also holds where the engine asks with old inputs."""
+        return new.get("allowReplace") is True or self.cloud.allow_replace
+
+    def _replacement(self, found: Diff, old: Props, new: Props, state: Props) -> str:
+        name = str(old.get("clusterName", state.get("clusterArn", "")))
+        why = keep.reasons(found.changes, old, new)
+        return keep.replacement_refused(
+            name, why, nodes=keep.nodes_of(state), teams=self._teams(str(state.get("clusterArn")))
+        )
+
+    def _teams(self, arn: str) -> list[str]:
+        """Return the teams with quota on a cluster; none when the service does not answer."""
+        try:
+            entries = self.cloud.room.quotas(_look(), arn).value
+        except PluginError:
+            return []
+        return sorted({str(entry["ComputeQuotaTarget"]["TeamName"]) for entry in entries})
+
+    def _leaving(self, old: Props, new: Props, state: Props) -> list[keep.Leaving]:
+        """Return the groups that a change deletes with instances; the service is asked only when some group leaves."""
+        going = keep.leaving_of(old, new, state)
+        if not going or not state.get("clusterArn"):
+            return []
+        try:
+            document = LiveCluster(self.api, _look(), str(state["clusterArn"])).describe()
+        except PluginError:
+            return keep.still_there(going, None)
+        return keep.still_there(going, document or {})
 
     def create(self, task: Task, inputs: Props) -> Live:
         """Create without autoscaling, then enable it; a cluster that a killed run made is taken over."""
@@ -237,3 +284,12 @@ class Cluster(Handler):
                 seen = told(self.spec, document, live, inputs, managed=managed, failed=failed).state
                 state = {**seen, **keep_subnets(inputs, live)}
             raise PartlyDoneError(str(error), resource_id=arn, state=state, inputs=inputs) from None
+
+
+def _look() -> Task:
+    """Return what one look needs: a comparison has no clock of its own, and must not wait long."""
+    return Task("", _LOOK_SECONDS, threading.Event(), hasty=True)
+
+
+def _may_delete(new: Props, group: str) -> bool:
+    return group in new.get("allowDeleteInstanceGroups", [])

@@ -57,7 +57,7 @@ def told(
     spec: Field, document: dict[str, Any], live: Props, inputs: Props, *, managed: list[str], failed: bool
 ) -> Live:
     """Tell what is live in the words of the inputs; without inputs it is an import."""
-    words = project(spec, inputs or None, {**live, **_known(live, inputs)} if inputs else live)
+    words = project(spec, inputs or None, {**live, **_known(spec, live, inputs)} if inputs else live)
     extra = {
         "clusterArn": document["ClusterArn"],
         "clusterStatus": document["ClusterStatus"],
@@ -175,8 +175,8 @@ def _lists(inputs: Props) -> dict[str, list[Any]]:
     return {member: groups for member in GROUPS if isinstance(groups := inputs.get(member), list)}
 
 
-def _known(live: Props, inputs: Props) -> Props:
-    """Return the live groups of the program, with the program's own count where Karpenter counts."""
+def _known(spec: Field, live: Props, inputs: Props) -> Props:
+    """Return the live groups of the program, with the program's own count where Karpenter counts, and its own words."""
     declared = {group["instanceGroupName"]: group for group in inputs.get("instanceGroups", [])}
     autoscaled = inputs.get("autoscaledInstanceGroups", [])
     found = []
@@ -185,5 +185,6 @@ def _known(live: Props, inputs: Props) -> Props:
         if name in declared:
             count = declared[name]["instanceCount"] if name in autoscaled else group["instanceCount"]
             found.append({**group, "instanceCount": count})
-    counted = {"autoscaledInstanceGroups": autoscaled} if "autoscaledInstanceGroups" in inputs else {}
-    return {"instanceGroups": found, **counted}
+    # What the API has no word for is live as it was written.
+    own = {member.name: inputs[member.name] for member in spec.members if not member.api and member.name in inputs}
+    return {"instanceGroups": found, **own}

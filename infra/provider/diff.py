@@ -42,7 +42,7 @@ def changes(spec: Field, old: Any, new: Any, *, path: str = "", replaces: bool =
     if is_unknown(new) or is_unknown(old):
         yield Change(path, "update", replaces)
     elif spec.kind == "object":
-        for member in spec.members:
+        for member in spec.compared:
             inner = f"{path}.{member.name}" if path else member.name
             yield from _optional(member, old.get(member.name), new.get(member.name), path=inner, replaces=replaces)
     elif spec.kind == "map" and spec.item:

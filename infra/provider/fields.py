@@ -6,12 +6,15 @@ here once, with its source. Check, diff, replaces and the package schema are all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 import botocore.session
+
+from provider.field import Field, ResourceTable
+from provider.resources import RESOURCES
 
 __all__ = ["GROUP_FROZEN", "RESOURCES", "Field", "ResourceTable", "from_api", "service_model", "table", "to_api"]
 
@@ -23,170 +26,6 @@ GROUP_FROZEN: Final = (
     "overrideVpcConfig",
     "capacityRequirements",
 )
-
-
-@dataclass(frozen=True)
-class Field:
-    """One property: where it is, what it may hold, whether it can change."""
-
-    name: str
-    api: str
-    kind: str
-    required: bool = False
-    immutable: bool = False
-    secret: bool = False
-    enum: tuple[str, ...] = ()
-    pattern: str = ""
-    minimum: float | None = None
-    maximum: float | None = None
-    members: tuple[Field, ...] = ()
-    item: Field | None = None
-    key: Field | None = None
-    union: bool = False  # exactly one member
-    identity: str = ""  # of a list: the member that names an entry; "*" = a set, order does not matter
-    shape: str = ""
-    text: str = ""
-
-    @cached_property
-    def by_name(self) -> dict[str, Field]:
-        """Members by property name."""
-        return {member.name: member for member in self.members}
-
-    @cached_property
-    def by_api(self) -> dict[str, Field]:
-        """Members by API name."""
-        return {member.api: member for member in self.members}
-
-
-@dataclass(frozen=True)
-class ResourceTable:
-    """One resource: the operation its inputs come from (none: extra holds all), and what the model does not say."""
-
-    name: str
-    operation: str
-    text: str
-    replacing: frozenset[str]
-    outputs: tuple[Field, ...]
-    extra: tuple[Field, ...] = ()
-    omitted: frozenset[str] = frozenset()
-    required: frozenset[str] = frozenset()
-    identities: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def token(self) -> str:
-        """The Pulumi type token."""
-        return f"hyperpod:index:{self.name}"
-
-
-def _output(name: str, text: str, kind: str = "string") -> Field:
-    return Field(name, name[0].upper() + name[1:], kind, text=text)
-
-
-_NAMES = Field("", "", "string")
-_AUTOSCALED = Field(
-    "autoscaledInstanceGroups",
-    "",
-    "list",
-    identity="*",
-    item=_NAMES,
-    text="Names of the groups whose counts belong to managed Karpenter: never sent again, never a difference.",
-)
-
-_VERSION = r"[0-9]+\.[0-9]+"
-_GUARDED = (
-    Field("subject", "", "string", required=True, text="What is guarded, as messages call it."),
-    Field("identity", "", "map", item=_NAMES, key=_NAMES, text="What cannot change in place: setting → its value."),
-    Field("version", "", "string", pattern=_VERSION, text="Kubernetes minor version: one up at a time, never down."),
-    Field("allowReplace", "", "boolean", text="Whether the subject may be replaced; then only a warning is shown."),
-    Field("remedy", "", "string", required=True, text="How a user allows the replacement."),
-)
-
-_AUTOSCALED_GROUP = (
-    Field("clusterArn", "", "string", required=True, text="ARN of the cluster that has the group."),
-    Field("instanceGroupName", "", "string", required=True, text="Name of the group, as the Cluster declares it."),
-)
-
-RESOURCES: Final = {
-    resource.name: resource
-    for resource in (
-        ResourceTable(
-            name="Cluster",
-            operation="CreateCluster",
-            text="A HyperPod cluster orchestrated by Amazon EKS, with its instance groups.",
-            replacing=frozenset({"clusterName", "vpcConfig", "orchestrator", "nodeProvisioningMode"}),
-            extra=(_AUTOSCALED,),
-            # Slurm clusters are not what this package is for; the API takes exactly one orchestrator.
-            omitted=frozenset({"orchestrator.slurm", "instanceGroups.slurmConfig"}),
-            required=frozenset({"orchestrator", "orchestrator.eks", "vpcConfig"}),
-            identities={
-                "instanceGroups": "instanceGroupName",
-                "restrictedInstanceGroups": "instanceGroupName",
-                "instanceGroups.kubernetesConfig.taints": "*",
-                "instanceGroups.onStartDeepHealthChecks": "*",
-                "instanceGroups.overrideVpcConfig.subnets": "*",
-                "instanceGroups.overrideVpcConfig.securityGroupIds": "*",
-                "vpcConfig.subnets": "*",
-                "vpcConfig.securityGroupIds": "*",
-                "tags": "key",
-            },
-            outputs=(
-                _output("clusterArn", "ARN of the cluster."),
-                _output("clusterStatus", "Status as the service last said it."),
-                _output("creationTime", "When the cluster was made."),
-                _output("failureMessage", "Why the last change failed."),
-                replace(
-                    _output("managedInstanceGroups", "Groups made or taken over; only these are ever removed.", "list"),
-                    item=_NAMES,
-                ),
-                _output("creationFailed", "The cluster never came to be: the next update replaces it.", "boolean"),
-            ),
-        ),
-        ResourceTable(
-            name="AutoscaledGroup",
-            operation="",
-            text="An instance group that managed Karpenter fills: what names it lets go of it before it goes.",
-            replacing=frozenset({"clusterArn", "instanceGroupName"}),
-            extra=_AUTOSCALED_GROUP,
-            outputs=(),
-        ),
-        ResourceTable(
-            name="ComputeQuota",
-            operation="CreateComputeQuota",
-            text="What a team has reserved on a cluster, and how it shares it.",
-            replacing=frozenset({"name", "clusterArn", "computeQuotaTarget.teamName"}),
-            identities={"tags": "key"},
-            outputs=(
-                _output("computeQuotaArn", "ARN of the quota."),
-                _output("computeQuotaId", "Id of the quota."),
-                _output("computeQuotaVersion", "Version; the service counts it up with each update.", "integer"),
-                _output("status", "Status as the service last said it."),
-                _output("failureReason", "Why the last change failed."),
-            ),
-        ),
-        ResourceTable(
-            name="ClusterSchedulerConfig",
-            operation="CreateClusterSchedulerConfig",
-            text="The policy of a cluster: task priorities, fair share, sharing of idle compute. One a cluster.",
-            replacing=frozenset({"name", "clusterArn"}),
-            identities={"schedulerConfig.priorityClasses": "name", "tags": "key"},
-            outputs=(
-                _output("clusterSchedulerConfigArn", "ARN of the policy."),
-                _output("clusterSchedulerConfigId", "Id of the policy."),
-                _output("clusterSchedulerConfigVersion", "Version; counted up with each update.", "integer"),
-                _output("status", "Status as the service last said it."),
-                _output("failureReason", "Why the last change failed."),
-            ),
-        ),
-        ResourceTable(
-            name="ChangeGuard",
-            operation="",
-            text="Refuses a change that would replace what it names, at preview already; it makes nothing itself.",
-            replacing=frozenset(),
-            extra=_GUARDED,
-            outputs=(),
-        ),
-    )
-}
 
 _KINDS = {
     "structure": "object",

@@ -29,9 +29,9 @@ from pulumi.runtime.proto import (
 )
 
 from provider.errors import PartlyDoneError, PluginError
-from provider.values import to_struct
+from provider.values import Props, from_struct, is_unknown, to_struct
 
-__all__ = ["OPTIONS", "PluginServicer", "announce", "readable", "run", "serve", "token_of"]
+__all__ = ["OPTIONS", "PluginServicer", "announce", "old_settings", "readable", "run", "serve", "token_of"]
 
 _THREADS = 256
 _GRACE_SECONDS = 4  # for answers under way
@@ -80,6 +80,11 @@ def readable(method: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def old_settings(request: Any) -> Props:
+    """Return the settings of then; an engine that does not send them as inputs leaves them in the state."""
+    return from_struct(request.old_inputs if request.HasField("old_inputs") else request.olds)
+
+
 def token_of(urn: str) -> str:
     """Return the type of the resource that a URN names, without its parents' types."""
     return urn.split("::")[2].rpartition("$")[2]
@@ -123,8 +128,13 @@ class PluginServicer(provider_pb2_grpc.ResourceProviderServicer):
 
     @readable
     def DiffConfig(self, request: Any, context: Any) -> Any:
-        """Say no: settings never make a resource a different one."""
-        return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
+        """Say which settings differ: the engine goes on with the old ones of a provider without a difference."""
+        old, new = old_settings(request), from_struct(request.news)
+        names = sorted(
+            name for name in old.keys() | new.keys() if not is_unknown(new.get(name)) and old.get(name) != new.get(name)
+        )
+        some = provider_pb2.DiffResponse.DIFF_SOME if names else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(changes=some, diffs=names)
 
     def Cancel(self, request: Any, context: Any) -> Any:
         """End every wait; what runs elsewhere goes on there and stays in state."""

@@ -26,6 +26,7 @@ class Cloud:
     api: Api
     room: Room
     node_wait: float = 1200.0
+    allow_replace: bool = False  # clusters may be replaced, and the region may change
     groups: RunGroups = field(default_factory=RunGroups)
 
 

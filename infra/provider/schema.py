@@ -16,6 +16,8 @@ CONFIG = {
     "profile": "Named profile; else aws:profile, else the environment's.",
     "assumeRoleArn": "Role to assume for every call.",
     "nodeWaitSeconds": "How long to wait for nodes once a cluster is InService (1200); then go on with a warning.",
+    "allowReplace": "`true` lets a change replace clusters, or all resources by another region.",
+    "contents": "What another region would lose, as messages say it.",
     "roomWaitSeconds": "How long a growing quota waits for room that no known change will free (20).",
 }
 _SCALARS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "timestamp": "string"}

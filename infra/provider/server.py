@@ -17,10 +17,11 @@ from provider.client import Api, settings_from
 from provider.cluster import Cluster
 from provider.cluster_scheduler_config import ClusterSchedulerConfig
 from provider.compute_quota import ComputeQuota
+from provider.config_diff import allows, config_changes
 from provider.diff import Change
 from provider.errors import PluginError
 from provider.fields import RESOURCES
-from provider.frame import PluginServicer, readable, token_of
+from provider.frame import PluginServicer, old_settings, readable, token_of
 from provider.handler import Cloud, Handler, Live
 from provider.room import Room
 from provider.schema import CONFIG, schema_text
@@ -48,6 +49,7 @@ class HyperpodServicer(PluginServicer):
     def __init__(self, engine: str = "") -> None:
         super().__init__(engine)
         self.cloud = _cloud({})
+        self._said: set[str] = set()
 
     def _handler(self, urn: str) -> Handler:
         token = token_of(urn)
@@ -76,6 +78,21 @@ class HyperpodServicer(PluginServicer):
             if name not in CONFIG and name not in ("version", "pluginDownloadURL", "__internal")
         ]
         return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+
+    @readable
+    def DiffConfig(self, request: Any, context: Any) -> Any:
+        """Compare settings: another region is other resources, all else is taken over."""
+        changed = config_changes(old_settings(request), from_struct(request.news))
+        for warning in changed.warnings:
+            # The engine asks once more for every resource of a provider that is replaced.
+            if warning not in self._said:
+                self._said.add(warning)
+                self.log("warning", warning, False, request.urn)
+        return provider_pb2.DiffResponse(
+            changes=provider_pb2.DiffResponse.DIFF_SOME if changed.names else provider_pb2.DiffResponse.DIFF_NONE,
+            replaces=changed.replaces,
+            diffs=changed.names,
+        )
 
     @readable
     def Configure(self, request: Any, context: Any) -> Any:
@@ -171,7 +188,12 @@ def _property_diff(change: Change) -> Any:
     return provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=True)
 
 
-def _cloud(settings: dict[str, str]) -> Cloud:
+def _cloud(settings: Props) -> Cloud:
     api = Api(settings_from(settings, os.environ))
     room = Room(api, patience=float(settings.get("roomWaitSeconds", 20)))
-    return Cloud(api, room, node_wait=float(settings.get("nodeWaitSeconds", 1200)))
+    return Cloud(
+        api,
+        room,
+        node_wait=float(settings.get("nodeWaitSeconds", 1200)),
+        allow_replace=allows(settings),
+    )

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpkit.errors import ToolError
+from hpkit.teardown import teardown_of
 from local.supervisor.control import environment
 from local.supervisor.instance import Instance
 from local.supervisor.process import identify
@@ -42,14 +43,26 @@ class Stack:
     def run(self, verb: str, *extra: str) -> int:
         """Run one of VERBS without questions, output as it comes; return Pulumi's exit code.
 
+        destroy is the word for the whole stack, so it lets go of what is protected; ToolError when the cluster is.
         Ctrl-C lets Pulumi end what it has under way, a second one does not; ToolError then.
         """
         self._prepare()
+        if verb == "destroy":
+            self.unprotect()
         command = ["pulumi", verb, *_WITHOUT_QUESTIONS.get(verb, ()), *self._which(), "--non-interactive", *extra]
         code, interrupted = _run(command, self._root, self.environment)
         if code != 0 and interrupted:
             raise ToolError(f"{verb} was interrupted. What it made is kept: run it again, it goes on from there")
         return code
+
+    def unprotect(self) -> None:
+        """Let go of what the engine keeps; raises ToolError when the cluster itself is protected."""
+        ending = teardown_of(self._name, self.read("stack", "export"))
+        if ending.refusal:
+            raise ToolError(ending.refusal)
+        if ending.protected:
+            command = ["pulumi", "state", "unprotect", "--all", "--yes", "--stack", self._name, "--non-interactive"]
+            self._quietly(command, self._project)
 
     def read(self, *arguments: str) -> str:
         """Run a Pulumi command that only reads, and return what it says."""

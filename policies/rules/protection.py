@@ -15,11 +15,11 @@ __all__ = ["POLICIES"]
 # Type of the resource → the word that `allowReplace` takes for it, as in an organization's file.
 _GUARDED: Final = {CLUSTER: "cluster", "aws:eks/cluster:Cluster": "eks", "aws:ec2/vpc:Vpc": "vpc"}
 _GUARD: Final = "hyperpod:index:ChangeGuard"
-_GUARD_PREFIX: Final = "keep-"
+_WORDS: Final = ("bucket", "cluster", "eks", "fileSystem", "key", "vpc")
 _ALLOW = Parameter(
     "allowReplace",
-    "What may be left unprotected, or be replaced by the word of an organization's file: cluster, eks, vpc.",
-    {"type": "array", "items": {"enum": sorted(_GUARDED.values())}},
+    f"What may be left unprotected, or be replaced by the word of an organization's file: {', '.join(_WORDS)}.",
+    {"type": "array", "items": {"enum": list(_WORDS)}},
     [],
 )
 
@@ -37,13 +37,14 @@ def _protected(resource: Resource, settings: Settings) -> Judgement:
 
 
 def _guarded(guard: Resource, settings: Settings) -> Judgement:
-    word = guard.name.removeprefix(_GUARD_PREFIX)
-    if guard.get("allowReplace", False) and word not in settings[_ALLOW.name]:
-        subject = guard.peek("subject")
-        yield Violation(
-            f"{guard.name} lets {subject if isinstance(subject, str) else word} be replaced",
-            f"Take it out of allowReplace of the environment, or list `{word}` in {_ALLOW.name} of this policy.",
-        )
+    allowed = guard.get("allowReplace", [])
+    subject = guard.peek("subject")
+    for word in allowed if isinstance(allowed, list) else []:
+        if word not in settings[_ALLOW.name]:
+            yield Violation(
+                f"{guard.name} lets {word} of {subject if isinstance(subject, str) else 'this stack'} be replaced",
+                f"Take it out of allowReplace of the environment, or list `{word}` in {_ALLOW.name} of this policy.",
+            )
 
 
 POLICIES = (

@@ -1,11 +1,9 @@
-"""Guards refuse exactly what would make VPC, EKS cluster, HyperPod cluster or an instance group another."""
+"""What goes with each thing that must not be lost is said in words, and only of what the environment makes."""
 
 import copy
 
-import pytest
-
 from hpkit.plan.derive import derive
-from hpkit.plan.replace import guards_of
+from hpkit.plan.replace import allowed_in, contents_of, kept, nested_of, places_of
 from tests.builders import organization, typed
 
 BASE = organization()
@@ -17,140 +15,72 @@ EXISTING = {
 }
 
 
-def guards(data):
-    return {guard.key: guard for guard in guards_of(derive(typed(data), "dev"))}
-
-
-def changed(base, *steps):
-    data = copy.deepcopy(base)
-    for path, value in steps:
-        *way, last = path.split(".")
+def plan(**more):
+    data = copy.deepcopy(BASE)
+    for section, value in more.items():
         place = data["environments"]["dev"]
-        for step in way:
-            place = place[int(step) if step.isdigit() else step]
-        place[last] = value
-    return data
+        place[section] = {**place.get(section, {}), **value} if isinstance(value, dict) else value
+    return derive(typed(data), "dev")
 
 
-def others(one, two):
-    """The keys of guards that say no: a setting that is there before and after has another value."""
-    before, after = guards(one), guards(two)
-    return {
-        key
-        for key in before
-        for setting, value in before[key].identity.items()
-        if after[key].identity.get(setting, value) != value
-    }
+def test_what_goes_is_named_with_its_nodes_and_teams():
+    said = contents_of(plan())
+    assert set(said) == {"bucket", "cluster", "eks", "key", "vpc"}
+    (cluster,) = [text for name, text in said.items() if name == "cluster"]
+    for group in plan().groups:
+        assert f"{group.spec.name} {group.spec.instance_count} × {group.spec.instance_type}" in cluster
+    for team in plan().teams:
+        assert team.name in cluster
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "replaced"),
-    [
-        ("network.vpcCidr", "10.193.0.0/16", {"vpc", "eks", "cluster"}),
-        ("network", {"existing": EXISTING}, {"vpc", "eks", "cluster"}),
-        ("eks.existing", {"name": "another"}, {"eks", "cluster"}),
-        ("cluster.name", "another", {"cluster"}),
-    ],
-)
-def test_another_identity_replaces_it_and_what_stands_on_it(path, value, replaced):
-    assert others(BASE, changed(BASE, (path, value))) == replaced
+def test_what_was_there_already_is_not_the_environments_to_lose():
+    data = copy.deepcopy(BASE)
+    data["environments"]["dev"]["eks"]["existing"] = {"name": "there"}
+    data["environments"]["dev"]["network"] = {"existing": EXISTING}
+    found = derive(typed(data), "dev")
+    assert places_of(found) == {}
+    assert set(contents_of(found)) == {"bucket", "cluster"}
+    assert nested_of(found) == ("cluster",)
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("eks.version", "1.34"),
-        ("eks.endpoint", {"public": False}),
-        ("cluster.nodeRecovery", "None"),
-        ("cluster.instanceGroups.0.instanceCount", 9),
-        ("cluster.instanceGroups.0.name", "renamed"),
-        ("network.natGateways", "PerZone"),
-        ("network.endpoints", ["s3", "ecr.api"]),
-        ("protect", False),
-        ("tags", {"owner": "ml"}),
-        ("allowReplace", ["cluster"]),
-    ],
-)
-def test_what_changes_in_place_is_in_no_identity(path, value):
-    assert others(BASE, changed(BASE, (path, value))) == set()
-
-
-ZONE = ("network.zones.0.nodeCidr", "10.9.0.0/16")
 ANYWHERE = {"name": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4}
-ONE_ZONE = [{"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"}]
-TWO_ZONES = [*ONE_ZONE, {"availabilityZone": "us-west-2b", "nodeCidr": "10.2.0.0/16"}]
+
+
+def moved(one, two):
+    """What is in both and differs: what a guard refuses."""
+    return {name for name in one.keys() & two.keys() if one[name] != two[name]}
+
+
+def zones(*ranges):
+    named = zip("ab", ranges, strict=False)
+    return {"zones": [{"availabilityZone": f"us-west-2{letter}", "nodeCidr": cidr} for letter, cidr in named]}
 
 
 def test_a_group_that_lives_keeps_its_zone_and_its_zones_addresses():
-    assert others(BASE, changed(BASE, ZONE)) == {"groups"}
-    assert others(BASE, changed(BASE, ("cluster.instanceGroups.0.availabilityZone", "us-west-2b"))) == {"groups"}
-    assert others(BASE, changed(BASE, ZONE, ("cluster.instanceGroups", [{**ANYWHERE, "name": "new"}]))) == set()
+    here = places_of(plan(network=zones("10.1.0.0/16")))
+    there = plan(network=zones("10.9.0.0/16"))
+    assert moved(here, places_of(there)) == {f"{group.spec.name} in us-west-2a" for group in there.groups}
+    other = plan(network=zones("10.9.0.0/16"), cluster={"instanceGroups": [{**ANYWHERE, "name": "new"}]})
+    assert moved(here, places_of(other)) == set(), "a new name is a new group"
 
 
 def test_a_zone_comes_and_goes_for_a_group_that_is_in_all_of_them():
-    anywhere = ("cluster.instanceGroups", [ANYWHERE])
-    one, two = (changed(BASE, anywhere, ("network.zones", zones)) for zones in (ONE_ZONE, TWO_ZONES))
-    assert others(one, two) == others(two, one) == set()
-    assert others(two, changed(two, ZONE)) == {"groups"}
+    anywhere = {"instanceGroups": [ANYWHERE]}
+    one, two, other = (
+        places_of(plan(network=zones(*ranges), cluster=anywhere))
+        for ranges in (["10.1.0.0/16"], ["10.1.0.0/16", "10.2.0.0/16"], ["10.9.0.0/16", "10.2.0.0/16"])
+    )
+    assert moved(one, two) == moved(two, one) == set()
+    assert moved(two, other) == {"gpu in us-west-2a"}
 
 
-def test_a_zone_without_groups_may_get_other_addresses():
-    here = ("cluster.instanceGroups", [{**ANYWHERE, "availabilityZone": "us-west-2b"}])
-    base = changed(BASE, here, ("network.zones", TWO_ZONES))
-    assert others(base, changed(base, ZONE)) == set()
+def test_files_are_named_with_their_size():
+    lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 2400, "perUnitStorageThroughput": 125}
+    assert "2400 GiB" in contents_of(plan(storage={"lustre": lustre}))["fileSystem"]
 
 
-@pytest.mark.parametrize(
-    ("existing", "replaced"),
-    [
-        ({**EXISTING, "vpcId": "vpc-0123456789abcdef9"}, {"vpc", "eks", "cluster"}),
-        ({**EXISTING, "subnets": {**EXISTING["subnets"], "us-west-2b": "subnet-0123456789abcdef9"}}, {"cluster"}),
-        ({**EXISTING, "securityGroupIds": ["sg-0123456789abcdef9"]}, {"cluster"}),
-    ],
-)
-def test_the_cluster_keeps_its_subnets_and_groups_in_an_existing_network(existing, replaced):
-    base = changed(BASE, ("network", {"existing": EXISTING}))
-    assert others(base, changed(BASE, ("network", {"existing": existing}))) == replaced
-
-
-def test_a_zone_added_to_an_existing_network_replaces_nothing():
-    base = changed(BASE, ("network", {"existing": EXISTING}))
-    later = {**EXISTING["subnets"], "us-west-2c": "subnet-0123456789abcdef2"}
-    assert others(base, changed(BASE, ("network", {"existing": {**EXISTING, "subnets": later}}))) == set()
-    earlier = {
-        "subnets": {"us-west-2c": "subnet-0123456789abcdef2", **EXISTING["subnets"]},
-        "controlPlaneSubnets": ["subnet-0123456789abcdef1", "subnet-0123456789abcdef2"],
-    }
-    kept = {**earlier, "subnets": {**earlier["subnets"], "us-west-2d": "subnet-0123456789abcdef3"}}
-    one, two = (changed(BASE, ("network", {"existing": {**EXISTING, **each}})) for each in (earlier, kept))
-    assert others(one, two) == set()
-
-
-def test_the_order_in_which_an_existing_network_is_written_is_no_change():
-    turned = {**EXISTING, "subnets": dict(reversed(EXISTING["subnets"].items()))}
-    one, two = (changed(BASE, ("network", {"existing": each})) for each in (EXISTING, turned))
-    assert others(one, two) == set()
-
-
-def test_only_what_is_named_may_be_replaced_and_the_remedy_names_all_that_goes_with_it():
-    found = guards(BASE)
-    assert not any(guard.allowed for guard in found.values())
-    assert "new names" in found.pop("groups").remedy
-    for key, named in {"vpc": "vpc, eks, cluster", "eks": "eks, cluster", "cluster": "cluster"}.items():
-        assert f"`allowReplace: [{named}]` in environments.dev of stacks/acme.yaml" in found[key].remedy
-
-
-def test_a_remedy_keeps_what_is_allowed_already():
-    found = guards(changed(BASE, ("allowReplace", ["eks"])))
-    assert {key for key, guard in found.items() if guard.allowed} == {"eks"}
-    assert "`allowReplace: [eks, cluster]`" in found["cluster"].remedy
-
-
-def test_the_version_is_guarded_only_of_an_eks_cluster_that_the_kit_makes():
-    assert {key: guard.version for key, guard in guards(BASE).items()} == {
-        "vpc": None,
-        "eks": "1.33",
-        "cluster": None,
-        "groups": None,
-    }
-    assert guards(changed(BASE, ("eks.existing", {"name": "there"})))["eks"].version is None
+def test_only_what_is_named_may_be_replaced():
+    found = plan(allowReplace=["eks"])
+    assert [name for name in ("vpc", "eks", "cluster") if not kept(found, name)] == ["eks"]
+    assert nested_of(found) == ("vpc", "eks", "cluster")
+    assert allowed_in(found) == "environments.dev of stacks/acme.yaml"

@@ -79,7 +79,7 @@ def _platform() -> dict[str, Resource]:
     bucket = urn("aws:s3/bucket:Bucket", "lifecycle")
     return {
         "vpc": resource("aws:ec2/vpc:Vpc", "network", protect=True, cidrBlock="10.192.0.0/16", tags=TAGS),
-        "guard": resource("hyperpod:index:ChangeGuard", "keep-vpc", subject="the VPC of acme-dev", remedy="…"),
+        "guard": resource("hyperpod:index:ChangeGuard", "keep-base", subject="acme-dev"),
         "security_group": resource("aws:ec2/securityGroup:SecurityGroup", "nodes", tags=TAGS),
         "ingress": resource(
             "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",

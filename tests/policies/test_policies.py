@@ -60,7 +60,7 @@ MUTATIONS = [
     ("protected-from-replacement", "cluster", "protect", False, "train is not protected", {}),
     ("protected-from-replacement", "eks", "protect", False, "cluster is not protected", {"allowReplace": ["cluster"]}),
     ("protected-from-replacement", "vpc", "protect", False, "network is not protected", {}),
-    ("protected-from-replacement", "guard", "allowReplace", True, "keep-vpc lets the VPC of acme-dev be replaced",
+    ("protected-from-replacement", "guard", "allowReplace", ["vpc"], "keep-base lets vpc of acme-dev be replaced",
      {"allowReplace": ["cluster", "eks"]}),
     ("eks-endpoint-not-open", "eks", "vpcConfig.publicAccessCidrs", ["0.0.0.0/0"], "open to 0.0.0.0/0", {}),
     ("eks-endpoint-not-open", "eks", "vpcConfig", {}, "open to 0.0.0.0/0", {}),

@@ -81,6 +81,11 @@ class Program(Stack):
         self._prepare()
         return ["pulumi", verb, *self._which(), "--non-interactive", "--color", "never", *options]
 
+    @property
+    def settings_options(self):
+        """Return the options that lead Pulumi to the settings of the instance."""
+        return self._which()[2:]
+
     def start(self, verb, *options, log):
         """Start Pulumi alone in its session, as a terminal's job would be."""
         command = self.command(verb, *options)
@@ -109,6 +114,7 @@ class Program(Stack):
         return self.run("refresh", "--yes", "--skip-preview")
 
     def destroy(self, **more):
+        self.unprotect()
         return self.run("destroy", "--yes", "--skip-preview", **more)
 
     def preview(self, *options):

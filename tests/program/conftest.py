@@ -37,18 +37,25 @@ def up(handson, repository):
     handson.destroy()
 
 
+def _groups(data):
+    return {group["name"] for group in data["environments"]["dev"]["cluster"]["instanceGroups"]}
+
+
 class Edit:
     """A change of the file of handson, and the way back."""
 
     def __init__(self, program, repository, live):
         self._program, self._repository, self._live = program, repository, live
         self._before, self.pending = live.settled(), False
+        self._added = set()
 
     def __call__(self, change):
         """Write the file as `change` leaves the organization and its environment, both given to it."""
         data = self._repository.read("handson")
+        there = _groups(data)
         change(data, data["environments"]["dev"])
         self._repository.write("handson", data)
+        self._added |= _groups(data) - there
         self.pending = True
 
     def undo(self):
@@ -57,11 +64,17 @@ class Edit:
         self.pending = False
 
     def back(self, expected=None):
-        """Put the file back and run; what is live must be as it was. Look first at what a preview says, if told."""
-        self.undo()
+        """Put the file back and run; what is live must be as it was. Look first at what a preview says, if told.
+
+        The groups that the change added go on the way back, which has to be allowed.
+        """
+        data = self._repository.read("handson")
+        data["environments"]["dev"]["allowDelete"] = {"instanceGroups": sorted(self._added)}
+        self._repository.write("handson", data)
         if expected is not None:
             assert self._program.preview() == expected
         self._program.up()
+        self.undo()
         assert self._live.settled() == self._before
 
 

@@ -89,6 +89,7 @@ def another_range(_, dev):
 
 def another_range_and_names(data, dev):
     another_range(data, dev)
+    dev["allowDelete"] = {"instanceGroups": [group["name"] for group in dev["cluster"]["instanceGroups"]]}
     for group in dev["cluster"]["instanceGroups"]:
         group["name"] += "-2"
 
@@ -119,7 +120,7 @@ def each(op, *names):
     return dict.fromkeys(names, op)
 
 
-PLACES = ("Cluster:cluster", "RolePolicy:nodes", "ChangeGuard:keep-groups")
+PLACES = ("Cluster:cluster", "RolePolicy:nodes")
 ZONE = [f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", *(name.split(":")[0] for name in replaced("")))]
 SETTINGS = each("update", "ComputeQuota:john", "ComputeQuota:smith", "Cluster:cluster", "ClusterSchedulerConfig:policy")
 TEAM = [f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria", "Role:maria", "RoleBinding:maria"]

@@ -1,53 +1,189 @@
 """What must not be lost stays: a change that would replace it is refused, and a scientist keeps to the team."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from kubernetes import client
 from kubernetes.client.rest import ApiException
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
 
-RANGE = "network: vpcCidr 10.192.0.0/16 becomes vpcCidr 10.193.0.0/16"
+NODES = "gpu 4 × ml.g5.12xlarge"
+PROTECTED = "marked for protection"
+FOUND = {"vpcId": "", "subnets": {}, "securityGroupIds": []}
+
+
+def another_region(dev):
+    dev["region"] = "eu-west-1"
+    for zone, letter in zip(dev["network"]["zones"], "ab", strict=True):
+        zone["availabilityZone"] = f"eu-west-1{letter}"
+    for group in dev["cluster"]["instanceGroups"]:
+        del group["availabilityZone"]
 
 
 def another_name(dev):
     dev["cluster"]["name"] = "other"
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (
-            lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"),
-            ["REPLACE the VPC", RANGE, "allow it: `allowReplace: [vpc, eks, cluster]`"],
-        ),
-        (
-            another_name,
-            ["REPLACE the HyperPod cluster", "cluster.name: handson becomes other", "allowReplace: [cluster]"],
-        ),
-        (
-            lambda dev: dev["network"]["zones"][0].update(nodeCidr="10.5.0.0/16"),
-            ["gpu in us-west-2a: nodeCidr 10.1.0.0/16", "give these groups new names"],
-        ),
-        (lambda dev: dev["eks"].update(version="1.35"), ["write 1.34 first"]),
-    ],
-    ids=["VPC", "HyperPod cluster", "subnet of groups", "Kubernetes"],
-)
-def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, change, says):
+def renamed_group(dev):
+    dev["cluster"]["instanceGroups"][0]["name"] = "accelerated"
+
+
+def another_vpc(dev):
+    dev["network"] = {"existing": FOUND}
+
+
+@pytest.fixture(scope="module")
+def found(live):
+    """A VPC that is there already, and gone afterwards."""
+    ec2 = live.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.50.0.0/16")["Vpc"]["VpcId"]
+    group = ec2.create_security_group(GroupName="theirs", Description="theirs", VpcId=vpc)["GroupId"]
+    for number, letter in enumerate("ab"):
+        made = ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.50.{number}.0/24", AvailabilityZone=f"us-west-2{letter}")
+        FOUND["subnets"][f"us-west-2{letter}"] = made["Subnet"]["SubnetId"]
+    FOUND.update(vpcId=vpc, securityGroupIds=[group])
+    yield
+    for subnet in FOUND["subnets"].values():
+        ec2.delete_subnet(SubnetId=subnet)
+    ec2.delete_security_group(GroupId=group)
+    ec2.delete_vpc(VpcId=vpc)
+
+
+CASES = {
+    "region": (another_region, ["us-west-2 → eu-west-1 would REPLACE everything", NODES, "(john, smith)"], []),
+    "group renamed": (
+        renamed_group,
+        [
+            "DELETE the instance group with all instances: gpu (4 × ml.g5.12xlarge)",
+            "if you meant a rename, the service cannot",
+            "`allowDelete: {instanceGroups: [gpu]}`",
+        ],
+        [],
+    ),
+    "group removed": (
+        lambda dev: dev["cluster"]["instanceGroups"].pop(),
+        ["DELETE the instance group with all instances: system (1 × ml.m5.4xlarge)"],
+        [],
+    ),
+    "HyperPod cluster renamed": (
+        another_name,
+        [
+            "REPLACE the HyperPod cluster handson",
+            "clusterName: handson → other",
+            f"nodes: {NODES}",
+            "teams: john, smith",
+            "`allowReplace: [cluster]`",
+        ],
+        [],
+    ),
+    "range of the VPC": (
+        lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"),
+        ["is replaced", "the VPC of handson-dev", NODES, "`allowReplace: [vpc, eks, cluster]` in environments.dev of"],
+        [PROTECTED],
+    ),
+    "VPC that leaves the program": (another_vpc, ["is not in the program any more", NODES], None),
+    "EKS cluster and key that leave the program": (
+        lambda dev: dev["eks"].update(existing={"name": "handson-dev"}),
+        ["eks: handson-dev is not in the program any more", "the key: ", "`allowReplace: [eks, cluster, key]`"],
+        [],
+    ),
+    "subnet of groups": (
+        lambda dev: dev["network"]["zones"][0].update(nodeCidr="10.5.0.0/16"),
+        ["gpu in us-west-2a: nodeCidr 10.1.0.0/16", "give these groups new names"],
+        [],
+    ),
+    "Kubernetes": (lambda dev: dev["eks"].update(version="1.35"), ["write 1.34 first"], []),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found, case):
+    change, at_preview, at_up = CASES[case]
     before = live.everything()
     edit(lambda _, dev: change(dev))
-    for refused in (up.run("preview", check=False), up.up(check=False)):
-        assert refused.returncode != 0
-        assert [text for text in says if text not in refused.stdout + refused.stderr] == []
-    assert live.everything() == before
-    edit.undo()
+    refused = up.run("preview", check=False)
+    said = refused.stdout + refused.stderr
+    print(said)
+    assert refused.returncode != 0
+    assert [text for text in at_preview if text not in said] == []
+    refused = up.up(check=False)
+    said = refused.stdout + refused.stderr
+    print(said)
+    assert refused.returncode != 0
+    assert [text for text in (at_up or at_preview if at_up is not None else []) if text not in said] == []
+    if at_up is None:
+        # Without the preview something is made before the service or the plugin says no; nothing goes.
+        lost = {kind: sorted(set(ids) - set(live.everything().get(kind, []))) for kind, ids in before.items()}
+        assert {kind: ids for kind, ids in lost.items() if ids} == {}
+    else:
+        assert live.everything() == before
+        edit.undo()
 
 
-def test_a_replacement_that_is_allowed_is_previewed_with_a_warning(up, edit):
-    edit(lambda _, dev: another_name(dev) or dev.update(allowReplace=["cluster"]))
+@pytest.mark.parametrize(
+    ("change", "allowed", "warns", "operation"),
+    [
+        (
+            another_name,
+            {"allowReplace": ["cluster"]},
+            "REPLACES or DELETES the HyperPod cluster handson",
+            ("Cluster:cluster", "replace"),
+        ),
+        (
+            renamed_group,
+            {"allowDelete": {"instanceGroups": ["gpu"]}},
+            "This change DELETES the instance group, as allowed: gpu (4 × ml.g5.12xlarge)",
+            ("Cluster:cluster", "update"),
+        ),
+        (
+            lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"),
+            {"allowReplace": ["vpc", "eks", "cluster"]},
+            "REPLACES or DELETES the VPC of handson-dev",
+            ("Vpc:vpc", "replace"),
+        ),
+    ],
+    ids=["HyperPod cluster", "instance group", "VPC"],
+)
+def test_what_is_allowed_by_name_is_previewed_with_a_warning(up, edit, change, allowed, warns, operation):
+    edit(lambda _, dev: change(dev) or dev.update(allowed))
     said = up.run("preview")
-    assert "This change REPLACES the HyperPod cluster other, as allowed" in said.stdout + said.stderr
-    assert up.preview()["Cluster:cluster"] == "replace"
+    assert warns in said.stdout + said.stderr
+    assert up.preview()[operation[0]] == operation[1]
     edit.undo()
+
+
+def test_another_region_is_allowed_by_a_run_before(up, edit):
+    allowed = {"allowReplace": ["bucket", "cluster", "eks", "key", "vpc"]}
+    edit(lambda _, dev: another_region(dev) or dev.update(allowed))
+    refused = up.run("preview", check=False)
+    assert "is allowed, but was not in the run before" in refused.stdout + refused.stderr
+    edit(lambda _, dev: dev.update(allowed))
+    up.up()
+    edit(lambda _, dev: another_region(dev) or dev.update(allowed))
+    said = up.run("preview")
+    assert "REPLACES everything in us-west-2" in said.stdout + said.stderr
+    assert up.preview()["Cluster:cluster"] in ("replace", "create-replacement", "delete-replaced")
+
+
+def test_an_allowance_that_nothing_needs_is_said(up, edit):
+    edit(lambda _, dev: dev.update(allowReplace=["cluster", "vpc"], allowDelete={"instanceGroups": ["gpu", "gone"]}))
+    said = up.run("preview").stdout
+    for name in ("cluster", "vpc"):
+        assert f"allowReplace names {name}, and nothing replaces it (any more): take it out of environments.dev" in said
+    assert "deletion of instance group gpu is allowed, and it stays" in said
+    assert "deletion of instance group gone is allowed, and it is not there (any more)" in said
+    edit.undo()
+
+
+def test_pulumis_own_destroy_deletes_nothing(up, live):
+    before = live.everything()
+    refused = up.run("destroy", "--yes", "--skip-preview", check=False)
+    assert refused.returncode != 0
+    assert "protected" in refused.stdout + refused.stderr
+    assert live.everything() == before
 
 
 @pytest.fixture
@@ -87,3 +223,31 @@ def test_a_scientist_works_in_the_teams_namespace_and_nowhere_else(john):
     assert custom.get_cluster_custom_object(*queue)["spec"]
     patch = {"spec": {"stopPolicy": "Hold"}}
     assert refused(lambda: custom.patch_cluster_custom_object(*queue, patch))
+
+
+def destroy(up, repository, *arguments, answer=""):
+    """Run `hpkit destroy` as a person does, with the settings of the instance."""
+    command = [Path(sys.executable).parent / "hpkit", "destroy", *arguments]
+    return subprocess.run(
+        command, cwd=repository.folder, env=up.environment, input=answer, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_hpkit_destroy_is_the_word_for_a_whole_stack(up, repository, live):
+    before = live.everything()
+    unknown = destroy(up, repository, "--stack", "handson-none")
+    assert unknown.returncode == 1
+    assert unknown.stderr.startswith("error: pulumi stack export: ")
+    assert len(unknown.stderr.splitlines()) == 1
+    refused = destroy(up, repository, "--stack", "handson-dev", answer="handson\n")
+    assert refused.returncode == 1
+    assert 'nothing was deleted: "handson" is not handson-dev' in refused.stderr
+    for text in ("gpu: 4 × ml.g5.12xlarge", "the quotas of 2 teams: john, smith", "the VPC: vpc-"):
+        assert text in refused.stdout
+    assert live.everything() == before
+    settings = ["--", "--skip-preview", *up.settings_options]
+    done = destroy(up, repository, "--stack", "handson-dev", *settings, answer="handson-dev\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert live.sm.list_clusters()["ClusterSummaries"] == []
+    again = destroy(up, repository, "--stack", "handson-dev", "--yes")
+    assert "there is nothing in the stack handson-dev" in again.stderr

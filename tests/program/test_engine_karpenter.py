@@ -22,7 +22,6 @@ ENABLED = {
 WARM = {"replicas": 2, "requests": {"nvidia.com/gpu": 1}}
 # With topology-aware scheduling Karpenter would see no pod that it could make room for.
 CHANGED = {
-    "ChangeGuard:keep-groups": "update",
     "Cluster:cluster": "update",
     "ConfigMapPatch:kueue-config": "update",
     "DeploymentPatch:kueue": "update",
@@ -105,7 +104,6 @@ def test_karpenter_comes_loses_a_group_and_goes(up, repository, live):
     write(repository, karpenter("burst-a"))
     assert up.preview() == {
         "AutoscaledGroup:autoscaled-burst-b": "delete",
-        "ChangeGuard:keep-groups": "update",
         "Cluster:cluster": "update",
         "HyperpodNodeClass:node-class-burst": "update",
     }

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from hpkit.errors import ToolError
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS, ROOT, Live, Program, eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -32,9 +33,8 @@ def test_a_stack_goes_up_stays_as_it_is_and_leaves_nothing(stack, instance, repo
     if environment.get("autoscaling"):
         assert_autoscaling_is_ready(live, environment["autoscaling"])
     if environment.get("protect"):
-        refused = program.destroy(check=False)
-        assert refused.returncode != 0
-        assert "protected" in refused.stdout + refused.stderr
+        with pytest.raises(ToolError, match="set `protect: false` in its environment"):
+            program.destroy()
         assert live.cluster()["ClusterStatus"] == "InService"
         environment["protect"] = False
         repository.write(organization, data)

@@ -101,11 +101,58 @@ def test_the_control_plane_does_not_wait_for_nat_or_bucket(program):
     assert [each.name for each in slow if program.waits(eks, each)] == []
 
 
-def test_everything_that_can_be_protected_is_when_asked():
-    program = recorded("enterprise-prod")
-    wanted = {"ec2/vpc:Vpc", "eks/cluster:Cluster", "hyperpod:index:Cluster", "s3/bucket:Bucket", "kms/key:Key"}
-    assert {each.type.removeprefix("aws:") for each in program.resources.values() if each.protect} == wanted
-    assert recorded("handson-dev").one("ec2/vpc:Vpc").protect is False
+KEPT = {
+    "aws:ec2/vpc:Vpc": "vpc",
+    "aws:eks/cluster:Cluster": "eks",
+    "aws:s3/bucket:Bucket": "bucket",
+    "aws:kms/key:Key": "key",
+    "aws:fsx/lustreFileSystem:LustreFileSystem": "fileSystem",
+    "hyperpod:index:ChangeGuard": "cluster",
+}
+
+
+def protected(program):
+    return {each.type for each in program.resources.values() if each.protect}
+
+
+def with_files(**more):
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "perUnitStorageThroughput": 125}
+    data["environments"]["dev"] |= {"storage": {"lustre": lustre}, **more}
+    return recorded_from(data)
+
+
+def test_what_must_not_be_lost_is_protected_always_and_the_cluster_when_asked():
+    assert protected(recorded("handson-dev")) == KEPT.keys() - {"aws:fsx/lustreFileSystem:LustreFileSystem"}
+    assert protected(with_files()) == KEPT.keys()
+    assert protected(with_files(protect=True)) == KEPT.keys() | {"hyperpod:index:Cluster"}
+
+
+@pytest.mark.parametrize(("kind", "name"), KEPT.items())
+def test_a_name_in_allow_replace_lifts_the_protection_of_that_alone(kind, name):
+    assert protected(with_files(allowReplace=[name])) == KEPT.keys() - {kind}
+
+
+def test_the_guards_stand_after_what_they_guard_and_before_what_stands_on_it():
+    program = with_files(allowReplace=["eks", "cluster"])
+    guards = program.named("hyperpod:index:ChangeGuard")
+    base, last, cluster = guards["keep-base"], guards["keep"], program.one("hyperpod:index:Cluster")
+    assert set(base.inputs["identity"]) == {"bucket", "eks", "fileSystem", "key", "vpc"}
+    assert {"cluster": cluster.inputs["clusterName"]}.keys() == last.inputs["identity"].keys()
+    assert (base.inputs["allowReplace"], last.inputs["allowReplace"]) == (["eks"], ["cluster"])
+    assert program.waits(cluster, base)
+    assert program.waits(program.one("eks/cluster:Cluster"), guards["keep-eks"])
+    # A destroy that meets the protection of the last one touches nothing that it waits for: all there is.
+    others = [each for each in program.resources.values() if each.custom and each is not last]
+    providers = "pulumi:providers:"
+    assert [each.name for each in others if not each.type.startswith(providers) and not program.waits(last, each)] == []
+
+
+def test_the_clusters_plugin_hears_of_allowances_before_anything_is_compared():
+    program = with_files(allowReplace=["cluster"], allowDelete={"instanceGroups": ["gpu"]})
+    assert program.one("pulumi:providers:hyperpod").inputs["allowReplace"] == "true"
+    assert program.one("hyperpod:index:Cluster").inputs["allowDeleteInstanceGroups"] == ["gpu"]
+    assert "allowReplace" not in with_files().one("pulumi:providers:hyperpod").inputs
 
 
 def test_kueues_own_file_is_set_after_the_policy_that_may_write_it_anew():

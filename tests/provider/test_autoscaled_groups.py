@@ -57,7 +57,9 @@ def test_nodes_of_a_group_that_leaves_are_not_waited_for(world, burst):
         ClusterName="train", NodesToAdd=[{"InstanceGroupName": "burst-b", "IncrementTargetCountBy": 2}]
     )
     begun = time.monotonic()
-    up(burst, scaled(world, "burst-a"))
+    with pytest.raises(FailedError, match=r"DELETE the instance group with all instances: burst-b \(2 × "):
+        up(burst, scaled(world, "burst-a"))
+    up(burst, {**scaled(world, "burst-a"), "allowDeleteInstanceGroups": ["burst-b"]})
     assert time.monotonic() - begun < 30
 
 

@@ -167,7 +167,7 @@ def test_a_label_is_an_update_of_its_group_only():
 
 
 def test_other_subnets_of_the_cluster_replace_it():
-    new = cluster()
+    new = cluster(allowReplace=True)
     new["vpcConfig"] = {**new["vpcConfig"], "subnets": ["subnet-3"]}
     assert diff(Cluster, cluster(), new).replaces == ["vpcConfig.subnets"]
 

@@ -32,7 +32,7 @@ groups = {
     for name in spec["cluster"].get("autoscaled_instance_groups", [])
 }
 after = ResourceOptions(depends_on=[cluster, *groups.values()])
-ChangeGuard("class", subject=",".join(groups), version=spec.get("version", "1.30"), remedy="none", opts=after)
+ChangeGuard("class", subject=",".join(groups), version=spec.get("version", "1.30"), opts=after)
 """
 KEPT = "Instance group system keeps its subnets"
 

@@ -149,10 +149,13 @@ def test_only_groups_of_the_program_are_removed_and_others_are_reported(world, e
     }
     world.sm.update_cluster(ClusterName="train", InstanceGroups=[stray])
     with engine.warnings() as said:
-        engine.up("Cluster", "c", world.cluster(world.group("a", 1)))
-        assert said == ["Instance groups stray are not in the program; they are left alone."]
+        engine.up("Cluster", "c", world.cluster(world.group("a", 1), allowDeleteInstanceGroups=["b"]))
+        assert said == [
+            f"This change DELETES the instance group, as allowed: b (1 × {TYPE}).",
+            "Instance groups stray are not in the program; they are left alone.",
+        ]
         engine.refresh("Cluster", "c")
-        assert len(said) == 2, "a refresh says so too"
+        assert len(said) == 3, "a refresh says so too"
     names = [g["InstanceGroupName"] for g in world.sm.describe_cluster(ClusterName="train")["InstanceGroups"]]
     assert sorted(names) == ["a", "stray"]
     assert engine.refresh("Cluster", "c")["inputs"]["instanceGroups"] == [world.group("a", 1)]
@@ -370,5 +373,7 @@ def test_restricted_groups_are_made_changed_and_removed(world, engine):
     engine.up("Cluster", "c", {**inputs, "restrictedInstanceGroups": [nova(2)]})
     (live,) = world.sm.describe_cluster(ClusterName=inputs["clusterName"])["RestrictedInstanceGroups"]
     assert live["TargetCount"] == 2
-    engine.up("Cluster", "c", world.cluster())
+    with pytest.raises(FailedError, match=r"DELETE the instance group with all instances: nova \(2 × "):
+        engine.up("Cluster", "c", world.cluster())
+    engine.up("Cluster", "c", world.cluster(allowDeleteInstanceGroups=["nova"]))
     assert "RestrictedInstanceGroups" not in world.sm.describe_cluster(ClusterName=inputs["clusterName"])

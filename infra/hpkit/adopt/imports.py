@@ -103,12 +103,13 @@ def _autoscaled(resource: RecordedResource, live: Live) -> str | None:
 
 
 def _guard(resource: RecordedResource, live: Live) -> str:
-    """Return a guard's inputs as its id: it is nowhere but in the state, and the cluster's ARN is the only live one."""
+    """Return a guard's inputs as its id: it is nowhere but in the state.
+
+    The cluster's ARN is the only id that is live; what the first `up` makes has none that could be lost.
+    """
     inputs = dict(resource.inputs)
-    if inputs.get("identity"):
-        inputs["identity"] = {
-            name: live.arn if name == "cluster" else value for name, value in inputs["identity"].items()
-        }
+    if "identity" in inputs:
+        inputs["identity"] = {"cluster": live.arn} if "cluster" in inputs["identity"] else {}
     return json.dumps(inputs, sort_keys=True)
 
 

@@ -110,7 +110,8 @@ def _judge(
     name = f"{_NAMES[key]} {before.plan.spec.cluster.name}" if key == "cluster" else _NAMES[key]
     why = f" ({'; '.join(causes)})" if causes else ""
     reason = f"{name} will be {action}d, and {_with_it(key, before)} with it{why}"
-    unprotect = "it is protected: write `protect: false`, run `pulumi up`, then change it"
+    lift = "write `protect: false`" if key == "cluster" else f"let allowReplace name {key}"
+    unprotect = f"it is protected in the state: {lift}, run `pulumi up`, then change it"
     if not named:
         fix = f"the preview fails unless allowReplace names {key}"
     else:

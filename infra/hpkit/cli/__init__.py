@@ -15,6 +15,7 @@ _COMMANDS: dict[str, str] = {
     "adopt": "Write the organization file of a live cluster, and the import commands.",
     "chart-hash": "Print the hash of a chart in the repository.",
     "deployer-policy": "Print the IAM policy that deploying a stack needs.",
+    "destroy": "Delete a whole stack, nodes and all.",
     "doctor": "Say which tools are here, from where, and how to get the rest.",
     "generate": "Write the generated files of this repository, or check them.",
     "instances": "List instance types with what the catalog knows of them.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_aws as aws
@@ -14,6 +14,7 @@ from hpkit.components.identity import Identity
 from hpkit.components.network import Network
 from hpkit.plan.iam import key_policy
 from hpkit.plan.model import Plan
+from hpkit.plan.replace import kept
 
 __all__ = ["Eks"]
 
@@ -25,13 +26,15 @@ class Eks(Component):
     """The EKS cluster.
 
     name and arn; kubeconfig: what kubectl and the Kubernetes provider use, with a token of the AWS CLI;
-    kubernetes: the provider of everything inside the cluster.
+    kubernetes: the provider of everything inside the cluster. kept: ids of what is made and must not be lost, by name
+    in `allowReplace`.
     """
 
     name: pulumi.Output[str]
     arn: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]
     kubernetes: k8s.Provider
+    kept: Mapping[str, pulumi.Output[str]]
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class Eks(Component):
         existing = plan.spec.eks.existing
         if existing is not None:
             found = aws.eks.get_cluster_output(name=existing.name, opts=pulumi.InvokeOutputOptions(parent=self))
-            self.name, self.arn, endpoint = found.name, found.arn, found.endpoint
+            self.name, self.arn, endpoint, self.kept = found.name, found.arn, found.endpoint, {}
             authority = found.certificate_authorities[0].data
         else:
             made = self._build(network, identity, guard)
@@ -75,7 +78,7 @@ class Eks(Component):
             enable_key_rotation=True,
             deletion_window_in_days=_KEY_DELETION_DAYS,
             policy=json.dumps(key_policy(self._site.place, log_group), sort_keys=True),
-            opts=self.child(protect=plan.spec.protect or None),
+            opts=self.child(protect=kept(plan, "key")),
         )
         # Made before EKS would make it, since that one would keep its logs for ever.
         logs = aws.cloudwatch.LogGroup(
@@ -85,7 +88,7 @@ class Eks(Component):
             kms_key_id=key.arn,
             opts=self.child(),
         )
-        return aws.eks.Cluster(
+        cluster = aws.eks.Cluster(
             "cluster",
             name=plan.stack,
             version=eks.version,
@@ -108,8 +111,10 @@ class Eks(Component):
                 endpoint_public_access=eks.endpoint.public,
                 public_access_cidrs=list(eks.endpoint.public_cidrs) if eks.endpoint.public else None,
             ),
-            opts=self.child(after=[logs, *identity.for_control_plane, *guard], protect=plan.spec.protect or None),
+            opts=self.child(after=[logs, *identity.for_control_plane, *guard], protect=kept(plan, "eks")),
         )
+        self.kept = {"eks": cluster.id, "key": key.id}
+        return cluster
 
 
 def _kubeconfig(known: dict[str, str]) -> str:

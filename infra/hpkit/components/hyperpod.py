@@ -92,10 +92,12 @@ class HyperPod(Component):
             cluster_role=identity.karpenter_role_arn,
             auto_scaling=cast("Any", on) if plan.spec.autoscaling is not None else None,
             autoscaled_instance_groups=autoscaled or None,
+            allow_delete_instance_groups=list(plan.spec.allow_delete.instance_groups) or None,
             tiered_storage_config=cast("Any", _given(spec.tiered_storage)) if spec.tiered_storage else None,
             tags=tags_of(plan),
             opts=self.child(
                 after=[*storage.ready, *identity.for_nodes, *network.way_out, *after],
+                # The plugin refuses to replace it anyway; protected, one that never came to be could not be either.
                 protect=plan.spec.protect or None,
             ),
         )

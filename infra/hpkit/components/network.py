@@ -10,6 +10,7 @@ import pulumi_aws as aws
 from hpkit.components.base import Component, Site
 from hpkit.plan.addresses import control_plane_cidr, control_plane_subnets, public_cidr
 from hpkit.plan.model import Plan, ZonePlan
+from hpkit.plan.replace import kept
 
 __all__ = ["Network"]
 
@@ -21,6 +22,7 @@ class Network(Component):
 
     vpc_id; control_plane_subnet_ids in two zones; node_subnet_ids by zone; security_group_ids of nodes.
     way_out: what nodes need to reach AWS, to be there before they are and to go after them.
+    kept: id of the VPC, if it is made, by its name in `allowReplace`.
     """
 
     vpc_id: pulumi.Output[str]
@@ -28,6 +30,7 @@ class Network(Component):
     node_subnet_ids: Mapping[str, pulumi.Output[str]]
     security_group_ids: Sequence[pulumi.Output[str]]
     way_out: Sequence[pulumi.Resource]
+    kept: Mapping[str, pulumi.Output[str]]
 
     def __init__(
         self, name: str, plan: Plan, site: Site, *, guard: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
@@ -43,7 +46,7 @@ class Network(Component):
             }
             self.control_plane_subnet_ids = [pulumi.Output.from_input(each) for each in control_plane_subnets(existing)]
             self.security_group_ids = [pulumi.Output.from_input(each) for each in existing.security_group_ids]
-            self.way_out = []
+            self.way_out, self.kept = [], {}
         else:
             self._build(plan.spec.network.vpc_cidr or "", guard)
         self.register_outputs({"vpcId": self.vpc_id, "nodeSubnetIds": self.node_subnet_ids})
@@ -55,9 +58,9 @@ class Network(Component):
             enable_dns_hostnames=True,
             enable_dns_support=True,
             tags={"Name": self._plan.stack},
-            opts=self.child(after=guard, protect=self._plan.spec.protect or None),
+            opts=self.child(after=guard, protect=kept(self._plan, "vpc")),
         )
-        self.vpc_id = vpc.id
+        self.vpc_id, self.kept = vpc.id, {"vpc": vpc.id}
         # AWS makes this group with every VPC and lets all traffic through it: adopted, and left without a rule.
         aws.ec2.DefaultSecurityGroup("default", vpc_id=vpc.id, opts=self.child())
         self.control_plane_subnet_ids = [

@@ -17,6 +17,7 @@ from hpkit.components.autoscaling import Autoscaling
 from hpkit.components.base import Site, document
 from hpkit.components.eks import Eks
 from hpkit.components.governance import Governance
+from hpkit.components.guards import guard_base, guard_cluster, guard_groups, guard_version
 from hpkit.components.hyperpod import Dependencies, HyperPod
 from hpkit.components.identity import Identity
 from hpkit.components.network import Network
@@ -26,9 +27,9 @@ from hpkit.components.storage import Storage
 from hpkit.components.untagged import untagged
 from hpkit.plan.iam import Place, lustre_policy
 from hpkit.plan.model import Plan
-from hpkit.plan.replace import guards_of
+from hpkit.plan.replace import contents_of, kept
 from hpkit.plan.teams import team_table
-from hpkit.resources import ChangeGuard, Provider
+from hpkit.resources import Provider
 
 __all__ = ["build"]
 
@@ -46,14 +47,14 @@ def build(plan: Plan) -> dict[str, Any]:
     opts = pulumi.ResourceOptions(
         providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
     )
-    guards = _guards(plan, opts)
-    network = Network("network", plan, site, guard=[guards["vpc"], guards["groups"]], opts=opts)
+    network = Network("network", plan, site, guard=[guard_groups(plan, opts=opts)], opts=opts)
     storage = Storage("storage", plan, site, network=network, opts=opts)
     identity = Identity("identity", plan, site, network=network, storage=storage, opts=opts)
-    eks = Eks("eks", plan, site, network=network, identity=identity, guard=[guards["eks"]], opts=opts)
+    eks = Eks("eks", plan, site, network=network, identity=identity, guard=[guard_version(plan, opts=opts)], opts=opts)
     before = Addons("addons", plan, site, eks=eks, needing_nodes=False, after=[], opts=opts)
     ready = list(before.installed.values())
     dependencies = Dependencies("dependencies", plan, eks=eks, after=ready, opts=opts)
+    guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
     platform = HyperPod(
         "hyperpod",
         plan,
@@ -61,30 +62,45 @@ def build(plan: Plan) -> dict[str, Any]:
         storage=storage,
         identity=identity,
         eks=eks,
-        after=[guards["cluster"], *ready, *([dependencies.release] if dependencies.release else [])],
+        after=[guard, *ready, *([dependencies.release] if dependencies.release else [])],
         opts=opts,
     )
-    addons = _node_addons(plan, site, eks, storage, after=[platform.cluster], opts=opts)
+    addons, observed = _node_addons(plan, site, eks, storage, after=[platform.cluster], opts=opts)
+    parts = [network, storage, identity, eks, before, dependencies, platform, addons, *observed]
+    parts += _on_the_cluster(plan, site, eks, platform, addons, opts=opts)
+    guard_cluster(plan, {"cluster": platform.cluster.cluster_arn}, after=parts, opts=opts)
+    return _outputs(plan, eks, platform)
+
+
+def _on_the_cluster(
+    plan: Plan, site: Site, eks: Eks, platform: HyperPod, addons: Addons, *, opts: pulumi.ResourceOptions
+) -> Sequence[pulumi.Resource]:
+    """Return what is used of the cluster: autoscaling, governance and each team's access."""
+    parts: list[pulumi.Resource] = []
+    after = [platform.cluster]
     if plan.spec.autoscaling is not None:
-        Autoscaling(
-            "autoscaling",
-            plan,
-            plan.spec.autoscaling,
-            eks=eks,
-            after=[platform.cluster],
-            groups=platform.autoscaled,
-            opts=opts,
+        groups = platform.autoscaled
+        parts.append(
+            Autoscaling("autoscaling", plan, plan.spec.autoscaling, eks=eks, after=after, groups=groups, opts=opts)
         )
     quotas = {}
     if plan.policy is not None:
         kueue = addons.task_governance
-        after = [] if kueue is None else [kueue]
-        governance = Governance("governance", plan, plan.policy, cluster=platform.cluster, after=after, opts=opts)
+        governance = Governance(
+            "governance",
+            plan,
+            plan.policy,
+            cluster=platform.cluster,
+            after=[] if kueue is None else [kueue],
+            opts=opts,
+        )
+        parts.append(governance)
         if kueue is not None and plan.manages_topology:
-            Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, opts=opts)
+            parts.append(
+                Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, opts=opts),
+            )
         quotas = dict(governance.quotas)
-    Access("access", plan, site, eks=eks, quotas=quotas, opts=opts)
-    return _outputs(plan, eks, platform)
+    return [*parts, Access("access", plan, site, eks=eks, quotas=quotas, opts=opts)]
 
 
 def _begun(plan: Plan, provider: aws.Provider) -> tuple[Site, Provider]:
@@ -99,7 +115,14 @@ def _begun(plan: Plan, provider: aws.Provider) -> tuple[Site, Provider]:
         loaded = side.submit(_load_sdks)
         zones = _zones(asked)
     loaded.result()
-    hyperpod = Provider("hyperpod", region=plan.spec.region)
+    # The word is the provider's: on behalf of another resource that is replaced, the engine asks for the cluster's Diff
+    # with its old inputs; for another region, it does not ask at all.
+    hyperpod = Provider(
+        "hyperpod",
+        region=plan.spec.region,
+        allow_replace=None if kept(plan, "cluster") else "true",
+        contents="; ".join(contents_of(plan).values()),
+    )
     with _answered():
         place = Place(
             partition=aws.get_partition(opts=asked).partition,
@@ -115,23 +138,6 @@ def _answered() -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
         raise pulumi.RunError(f"AWS did not say where this is: {error}") from None
-
-
-def _guards(plan: Plan, opts: pulumi.ResourceOptions) -> dict[str, ChangeGuard]:
-    """Return the guards by key, each after the one before it: the first to refuse is the one that names the cause."""
-    made: dict[str, ChangeGuard] = {}
-    for guard in guards_of(plan):
-        after = pulumi.ResourceOptions(depends_on=list(made.values())[-1:])
-        made[guard.key] = ChangeGuard(
-            f"keep-{guard.key}",
-            subject=guard.subject,
-            identity=guard.identity,
-            version=guard.version,
-            allow_replace=guard.allowed,
-            remedy=guard.remedy,
-            opts=pulumi.ResourceOptions.merge(opts, after),
-        )
-    return made
 
 
 def _zones(asked: pulumi.InvokeOptions) -> list[str]:
@@ -158,16 +164,19 @@ def _node_addons(
     *,
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
-) -> Addons:
+) -> tuple[Addons, Sequence[pulumi.Resource]]:
+    """Return the add-ons that need nodes, and what they report to."""
+    parts: list[pulumi.Resource] = []
     policies: dict[str, pulumi.Output[str]] = {}
     values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
     if plan.spec.observability is not None:
         observed = Observability("observability", plan, plan.spec.observability, site, opts=opts)
+        parts.append(observed)
         policies.update(observed.policies)
         values.update(observed.values)
     if storage.lustre is not None:
         policies[_FSX_CSI] = document(lustre_policy, file_system_arn=storage.lustre.arn)
-    return Addons(
+    addons = Addons(
         "node-addons",
         plan,
         site,
@@ -178,6 +187,7 @@ def _node_addons(
         policies=policies,
         opts=opts,
     )
+    return addons, parts
 
 
 def _outputs(plan: Plan, eks: Eks, built: HyperPod) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pulumi
@@ -15,6 +16,7 @@ from hpkit.plan.given import makes_bucket, makes_script
 from hpkit.plan.iam import bucket_policy
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name
+from hpkit.plan.replace import kept
 
 __all__ = ["ON_CREATE", "Storage"]
 
@@ -28,17 +30,19 @@ class Storage(Component):
 
     bucket_arn is None where no group has a script; lifecycle_uri: folder of the kit's own script, named after its
     content, None where nobody runs it. ready: what must be there before a node is. lustre: the file system, if there is
-    one.
+    one. kept: ids of what must not be lost, by name in `allowReplace`.
     """
 
     bucket_arn: pulumi.Output[str] | None = None
     lifecycle_uri: pulumi.Output[str] | None = None
     ready: tuple[pulumi.Resource, ...] = ()
     lustre: aws.fsx.LustreFileSystem | None = None
+    kept: Mapping[str, pulumi.Output[str]]
 
     def __init__(self, name: str, plan: Plan, site: Site, *, network: Network, opts: pulumi.ResourceOptions) -> None:
         super().__init__(name, opts=opts)
         self._plan = plan
+        self.kept = {}
         wanted = plan.spec.storage
         if wanted is not None and wanted.existing is not None:
             self._use(wanted.existing.bucket, site)
@@ -46,6 +50,7 @@ class Storage(Component):
             self._make(site)
         if wanted is not None and wanted.lustre is not None:
             self.lustre = self._lustre(wanted.lustre, network)
+            self.kept = {**self.kept, "fileSystem": self.lustre.id}
         self.register_outputs({"bucketArn": self.bucket_arn, "lifecycleUri": self.lifecycle_uri})
 
     def _use(self, bucket: str, site: Site) -> None:
@@ -54,15 +59,14 @@ class Storage(Component):
             self.ready = (self._script(pulumi.Output.from_input(bucket), []),)
 
     def _make(self, site: Site) -> None:
-        protect = self._plan.spec.protect
         bucket = aws.s3.Bucket(
             "lifecycle",
             bucket=bucket_name(self._plan, site.place.account),
             # Versions of scripts are no reason to keep a bucket that nobody protects.
-            force_destroy=not protect,
-            opts=self.child(protect=protect or None),
+            force_destroy=not self._plan.spec.protect,
+            opts=self.child(protect=kept(self._plan, "bucket")),
         )
-        self.bucket_arn = bucket.arn
+        self.bucket_arn, self.kept = bucket.arn, {"bucket": bucket.id}
         closed = self._close(bucket)
         self.ready = (self._script(bucket.id, closed), *closed)
 
@@ -145,7 +149,7 @@ class Storage(Component):
             per_unit_storage_throughput=wanted.per_unit_storage_throughput,
             kms_key_id=self._key_arn,
             tags={"Name": self._plan.stack},
-            opts=self.child(after=network.way_out, protect=self._plan.spec.protect or None),
+            opts=self.child(after=network.way_out, protect=kept(self._plan, "fileSystem")),
         )
 
 

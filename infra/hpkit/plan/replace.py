@@ -1,58 +1,51 @@
-"""What of an environment cannot change in place: VPC, EKS cluster, HyperPod cluster, and the subnets of its groups.
+"""What of an environment must not go by accident, in the words of messages: what it is, and what goes with it.
 
-Sources: UpdateCluster of the SageMaker API (name, VpcConfig and Orchestrator are not among its members; it refuses
-another OverrideVpcConfig on a group that lives), Amazon EKS user guide (name, VPC), Amazon VPC user guide (the ranges).
+Why it would go is nobody's question here: the guards of the program compare what is live.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from hpkit.plan.given import makes_bucket
+from hpkit.plan.model import GroupPlan, Plan
 
-from hpkit.plan.addresses import control_plane_subnets
-from hpkit.plan.model import Plan
-
-__all__ = ["Guard", "guards_of"]
+__all__ = ["allowed_in", "contents_of", "kept", "nested_of", "places_of"]
 
 # What is replaced with each: all that stands after it.
 _NESTED = ("vpc", "eks", "cluster")
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """One thing that must not be replaced by accident; key is its name in `allowReplace`, where it may stand there."""
-
-    key: str
-    subject: str
-    identity: Mapping[str, str]
-    version: str | None
-    allowed: bool
-    remedy: str
+def kept(plan: Plan, name: str) -> bool:
+    """Return whether a thing, by its name in `allowReplace`, must stay."""
+    return name not in plan.spec.allow_replace
 
 
-def guards_of(plan: Plan) -> tuple[Guard, ...]:
-    """Return the guards, the first to ask first; what replaces the VPC replaces EKS with it, and that the cluster."""
-    vpc = _vpc(plan)
-    existing = plan.spec.eks.existing
-    eks = {**vpc, "eks": existing.name if existing else plan.stack}
-    cluster = {**eks, **_vpc_config(plan), "cluster.name": plan.spec.cluster.name}
-    return (
-        _guard(plan, "vpc", f"the VPC of {plan.stack}", vpc, None),
-        _guard(plan, "eks", f"the EKS cluster of {plan.stack}", eks, None if existing else plan.spec.eks.version),
-        _guard(plan, "cluster", f"the HyperPod cluster {plan.spec.cluster.name}", cluster, None),
-        Guard(
-            key="groups",
-            subject=f"the instance groups of {plan.spec.cluster.name}",
-            identity=_places(plan),
-            version=None,
-            allowed=False,
-            remedy="give these groups new names: the new ones start in the new subnets, and the old ones are deleted.",
-        ),
-    )
+def contents_of(plan: Plan) -> dict[str, str]:
+    """Return what each thing is that the environment makes, with what goes with it, by its name in `allowReplace`."""
+    spec, stack = plan.spec, plan.stack
+    groups = ", ".join(_group(group) for group in plan.groups)
+    teams = ", ".join(team.name for team in plan.teams)
+    found = {"bucket": "the bucket of lifecycle scripts"} if makes_bucket(plan) else {}
+    if spec.network.existing is None:
+        found["vpc"] = f"the VPC of {stack} with its subnets"
+    if spec.eks.existing is None:
+        found["key"] = "the key: Kubernetes secrets and control-plane logs cannot be read without it"
+        found["eks"] = f"the EKS cluster {stack} with everything in it"
+    if spec.storage is not None and spec.storage.lustre is not None:
+        size = spec.storage.lustre.storage_capacity_gib
+        found["fileSystem"] = f"the FSx for Lustre file system ({size} GiB) with all files on it"
+    cluster = f"the HyperPod cluster {spec.cluster.name} with its nodes ({groups})"
+    return found | {"cluster": f"{cluster} and the quota of its teams ({teams})" if teams else cluster}
 
 
-def _places(plan: Plan) -> dict[str, str]:
+def nested_of(plan: Plan) -> tuple[str, ...]:
+    """Return the names of what stands on one another, as far as the environment makes it."""
+    contents = contents_of(plan)
+    return tuple(name for name in _NESTED if name in contents)
+
+
+def places_of(plan: Plan) -> dict[str, str]:
     """Return where each group is, so that a group that comes, goes or gets a zone more has no name in common.
 
-    Subnets that are there already have ids, which the plugin compares itself; only new ones are unknown at preview.
+    The live ids of subnets say it too, but at `up` only once the new ones are made; AWS could not take that back, since
+    two subnets cannot have the same addresses. Subnets that are there already have ids, which the plugin compares.
     """
     if plan.spec.network.existing is not None:
         return {}
@@ -63,33 +56,12 @@ def _places(plan: Plan) -> dict[str, str]:
     }
 
 
-def _vpc(plan: Plan) -> dict[str, str]:
-    existing = plan.spec.network.existing
-    if existing is None:
-        return {"network": f"vpcCidr {plan.spec.network.vpc_cidr}"}
-    return {"network": f"existing {existing.vpc_id}"}
+def allowed_in(plan: Plan) -> str:
+    """Return where a user writes `allowReplace`."""
+    return f"environments.{plan.environment} of stacks/{plan.organization}.yaml"
 
 
-def _vpc_config(plan: Plan) -> dict[str, str]:
-    """Return what of an existing network the HyperPod cluster keeps for good; EKS takes another in place."""
-    existing = plan.spec.network.existing
-    if existing is None:
-        return {}
-    return {
-        "controlPlaneSubnets": ", ".join(control_plane_subnets(existing)),
-        "securityGroupIds": ", ".join(sorted(existing.security_group_ids)),
-    }
-
-
-def _guard(plan: Plan, key: str, subject: str, identity: Mapping[str, str], version: str | None) -> Guard:
-    file = f"stacks/{plan.organization}.yaml"
-    with_it = (*_NESTED[_NESTED.index(key) :], *plan.spec.allow_replace)
-    keys = ", ".join(each for each in _NESTED if each in with_it)
-    return Guard(
-        key=key,
-        subject=subject,
-        identity=identity,
-        version=version,
-        allowed=key in plan.spec.allow_replace,
-        remedy=f"allow it: `allowReplace: [{keys}]` in environments.{plan.environment} of {file}.",
-    )
+def _group(group: GroupPlan) -> str:
+    types = " or ".join(group.spec.types)
+    count = "Karpenter's count" if group.autoscaled else str(group.spec.instance_count)
+    return f"{group.spec.name} {count} × {types}"

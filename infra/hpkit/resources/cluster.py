@@ -33,6 +33,8 @@ class Cluster(pulumi.CustomResource):
         cluster_name: pulumi.Input[str],
         orchestrator: pulumi.Input[ClusterOrchestrator],
         vpc_config: pulumi.Input[VpcConfig],
+        allow_delete_instance_groups: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        allow_replace: pulumi.Input[bool] | None = None,
         auto_scaling: pulumi.Input[ClusterAutoScalingConfig] | None = None,
         autoscaled_instance_groups: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         cluster_role: pulumi.Input[str] | None = None,
@@ -55,6 +57,9 @@ class Cluster(pulumi.CustomResource):
                 the resource.
             vpc_config: Specifies the Amazon Virtual Private Cloud (VPC) that is associated with the Amazon
                 SageMaker HyperPod cluster. A change replaces the resource.
+            allow_delete_instance_groups: Names of the groups that a change may delete although they have
+                instances.
+            allow_replace: Whether a change may replace the cluster.
             auto_scaling: The autoscaling configuration for the cluster.
             autoscaled_instance_groups: Names of the groups whose counts belong to managed Karpenter: never sent
                 again, never a difference.
@@ -79,6 +84,8 @@ class Cluster(pulumi.CustomResource):
                 "clusterName": cluster_name,
                 "orchestrator": orchestrator,
                 "vpcConfig": vpc_config,
+                "allowDeleteInstanceGroups": allow_delete_instance_groups,
+                "allowReplace": allow_replace,
                 "autoScaling": auto_scaling,
                 "autoscaledInstanceGroups": autoscaled_instance_groups,
                 "clusterRole": cluster_role,

@@ -21,6 +21,8 @@ class Provider(pulumi.ProviderResource):
         profile: pulumi.Input[str] | None = None,
         assume_role_arn: pulumi.Input[str] | None = None,
         node_wait_seconds: pulumi.Input[str] | None = None,
+        allow_replace: pulumi.Input[str] | None = None,
+        contents: pulumi.Input[str] | None = None,
         room_wait_seconds: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -34,6 +36,8 @@ class Provider(pulumi.ProviderResource):
             assume_role_arn: Role to assume for every call.
             node_wait_seconds: How long to wait for nodes once a cluster is InService (1200); then go on with a
                 warning.
+            allow_replace: `true` lets a change replace clusters, or all resources by another region.
+            contents: What another region would lose, as messages say it.
             room_wait_seconds: How long a growing quota waits for room that no known change will free (20).
             opts: Options of the engine.
         """
@@ -46,6 +50,8 @@ class Provider(pulumi.ProviderResource):
                 "profile": profile,
                 "assumeRoleArn": assume_role_arn,
                 "nodeWaitSeconds": node_wait_seconds,
+                "allowReplace": allow_replace,
+                "contents": contents,
                 "roomWaitSeconds": room_wait_seconds,
             },
             opts,

@@ -1,0 +1,72 @@
+"""`hpkit destroy`: the word for a whole stack: say what goes, ask, let go of what is protected, and delete it all."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import click
+
+from hpkit.cli.inputs import project_root
+from hpkit.errors import ToolError
+from hpkit.teardown import Teardown, teardown_of
+
+__all__ = ["command"]
+
+
+@click.command("destroy")
+@click.option("--stack", required=True, help="Which stack.")
+@click.option("--yes", is_flag=True, help="Do not ask; for machines.")
+@click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
+def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
+    """Delete a whole stack, nodes, teams and all.
+
+    `pulumi destroy` refuses that, since what must not be lost is protected. A run that is broken off leaves it
+    unprotected until the next `pulumi up`.
+    """
+    if shutil.which("pulumi") is None:
+        raise ToolError("pulumi is not installed; `hpkit doctor` says how to get it")
+    ending = _look(stack)
+    if not ending.resources:
+        raise ToolError(f"there is nothing in the stack {stack}; forget it with `pulumi stack rm {stack}`")
+    if ending.refusal:
+        raise ToolError(ending.refusal)
+    _show(ending)
+    if not yes:
+        _ask(stack)
+    if ending.protected:
+        _quietly("state", "unprotect", "--all", "--yes", "--stack", stack)
+    command = ["pulumi", "destroy", "--yes", "--stack", stack, *extra]
+    sys.exit(subprocess.run(command, cwd=project_root(), check=False).returncode)  # noqa: S603 - what the user typed
+
+
+def _look(stack: str) -> Teardown:
+    """Return what is in the stack; raises ToolError when there is no such stack, and for what Pulumi refuses."""
+    return teardown_of(stack, _quietly("stack", "export", "--stack", stack))
+
+
+def _show(ending: Teardown) -> None:
+    click.echo(f"This deletes the whole stack {ending.stack}, {ending.resources} resources, among them")
+    for line in ending.goes:
+        click.echo(f"  {line}")
+
+
+def _ask(stack: str) -> None:
+    try:
+        answer = click.prompt("Type the stack's name to delete it", default="", show_default=False)
+    except click.Abort:
+        answer = ""
+    if answer.strip() != stack:
+        raise ToolError(f"nothing was deleted: {json.dumps(answer)} is not {stack} (`--yes` does not ask)")
+
+
+def _quietly(*arguments: str) -> str:
+    """Run Pulumi without questions and return what it says; raises ToolError with its last words."""
+    command = ["pulumi", *arguments, "--non-interactive"]
+    done = subprocess.run(  # noqa: S603 - fixed program, the stack's name is one argument
+        command, cwd=project_root(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        raise ToolError(f"pulumi {arguments[0]} {arguments[1]}: {said[-1].removeprefix('error: ') if said else '?'}")
+    return done.stdout

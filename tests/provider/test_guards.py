@@ -1,0 +1,250 @@
+"""What must not go is refused, whatever takes it: the cluster, groups with instances, another region, a guarded id."""
+
+import json
+
+import pytest
+from pulumi.runtime.proto import provider_pb2
+
+from provider.change_guard import ChangeGuard
+from provider.cluster_keep import leaving_of, lost_subnets, still_there
+from provider.config_diff import config_changes
+from provider.errors import RefusedError
+from provider.handler import Cloud
+from provider.server import HyperpodServicer
+from provider.values import UNKNOWN, to_struct
+from tests.provider.harness import TYPE, FailedError, quota
+
+GUARDED = {
+    "subject": "acme-dev",
+    "identity": {"vpc": "vpc-1", "eks": "acme-dev", "bucket": "acme"},
+    "contents": {
+        "vpc": "the VPC",
+        "eks": "the EKS cluster",
+        "cluster": "the HyperPod cluster (gpu 4 × ml.g5.12xlarge; teams nlp)",
+        "bucket": "the bucket",
+    },
+    "nested": ["vpc", "eks", "cluster"],
+    "allowReplace": [],
+    "where": "environments.dev of stacks/acme.yaml",
+}
+
+
+def guard():
+    return ChangeGuard(Cloud(HyperpodServicer().cloud.api, HyperpodServicer().cloud.room))
+
+
+def identity(**more):
+    return {**GUARDED["identity"], **more}
+
+
+def of(groups, **more):
+    return {"instanceGroups": [{"instanceGroupName": name, **group} for name, group in groups.items()], **more}
+
+
+# -- the cluster
+
+
+def test_a_replacement_names_what_goes_and_how_it_is_allowed(world, engine):
+    arn = world.governed(engine)
+    engine.up("ComputeQuota", "q", quota(arn, "nlp", 2))
+    with pytest.raises(FailedError) as refused:
+        engine.diff("Cluster", "c", world.cluster(clusterName="other"))
+    for text in (
+        "REPLACE the HyperPod cluster train",
+        "clusterName: train → other",
+        f"nodes: gpu 4 × {TYPE}",
+        "teams: nlp",
+        "`allowReplace: [cluster]`",
+    ):
+        assert text in str(refused.value)
+    assert list(engine.diff("Cluster", "c", world.cluster(clusterName="other", allowReplace=True)).replaces)
+
+
+def test_what_comes_from_something_that_is_replaced_replaces_too(world, engine):
+    engine.up("Cluster", "c", world.cluster())
+    new = {**world.cluster(), "orchestrator": UNKNOWN}
+    with pytest.raises(FailedError, match="→ not known yet, because what it comes from is replaced"):
+        engine.diff("Cluster", "c", new)
+    engine.configure(**world.settings, allowReplace="true")
+    assert list(engine.diff("Cluster", "c", new).replaces) == ["orchestrator"], "the provider's word holds as well"
+
+
+def test_no_answer_of_the_service_is_no_reason_to_let_it_go(world, engine):
+    engine.up("Cluster", "c", world.cluster())
+    engine.configure(**{**world.settings, "endpoint": "http://127.0.0.1:9"})
+    with pytest.raises(FailedError, match=f"nodes: gpu 4 × {TYPE}") as refused:
+        engine.diff("Cluster", "c", world.cluster(clusterName="other"))
+    assert "teams" not in str(refused.value)
+    with pytest.raises(FailedError, match="DELETE the instance group"):
+        engine.diff("Cluster", "c", world.cluster(world.group("renamed")))
+
+
+def test_an_allowance_is_no_difference_and_is_said_when_nothing_needs_it(world, engine):
+    engine.up("Cluster", "c", world.cluster())
+    allowed = world.cluster(allowReplace=True, allowDeleteInstanceGroups=["gpu", "gone"])
+    with engine.warnings() as said:
+        assert not engine.diff("Cluster", "c", allowed).detailedDiff
+    assert [text.partition(":")[0] for text in said] == [
+        "allowReplace is set, and nothing replaces the cluster (any more)",
+        "The deletion of instance group gone is allowed, and it is not there (any more)",
+        "The deletion of instance group gpu is allowed, and it stays",
+    ]
+
+
+def test_allowances_outlive_a_refresh(world, engine):
+    allowed = world.cluster(allowReplace=True, allowDeleteInstanceGroups=["gpu"])
+    engine.up("Cluster", "c", allowed)
+    assert engine.refresh("Cluster", "c")["inputs"] == allowed
+
+
+# -- groups
+
+
+def test_a_rename_is_a_deletion_and_says_so(world, engine):
+    engine.up("Cluster", "c", world.cluster(world.group("a", 2), world.group("b", 0)))
+    with pytest.raises(FailedError, match=r"instances: a \(2 × ml\.g5\.12xlarge\)(.|\n)*the service cannot"):
+        engine.diff("Cluster", "c", world.cluster(world.group("renamed", 2)))
+    new = world.cluster(world.group("renamed", 2), allowDeleteInstanceGroups=["a"])
+    with engine.warnings() as said:
+        assert engine.diff("Cluster", "c", new).detailedDiff
+    assert said == [f"This change DELETES the instance group, as allowed: a (2 × {TYPE})."]
+
+
+def test_a_group_without_instances_may_leave(world, engine):
+    engine.up("Cluster", "c", world.cluster(world.group("a", 1), world.group("b", 0)))
+    assert engine.diff("Cluster", "c", world.cluster(world.group("a", 1))).detailedDiff
+
+
+def test_nothing_is_said_of_groups_whose_names_are_not_known():
+    old = of({"a": {"instanceCount": 1}})
+    assert leaving_of(old, {"instanceGroups": UNKNOWN}, {}) == []
+    assert leaving_of(old, {"instanceGroups": [{"instanceGroupName": UNKNOWN}]}, {}) == []
+    assert [group.name for group in leaving_of(old, {"instanceGroups": []}, {})] == ["a"]
+
+
+def test_a_group_that_an_earlier_run_was_to_delete_is_counted_live():
+    (left,) = leaving_of({}, of({"a": {"instanceCount": 1}}), {"managedInstanceGroups": ["a", "b"]})
+    assert (left.name, left.count) == ("b", None)
+    live = {"InstanceGroups": [{"InstanceGroupName": "b", "InstanceType": TYPE, "CurrentCount": 3, "TargetCount": 2}]}
+    assert [each.text for each in still_there([left], live)] == [f"b (3 × {TYPE})"]
+    assert still_there([left], {}) == [], "it is gone"
+    assert still_there([left], None) == [left], "nobody knows"
+
+
+def test_a_group_keeps_its_subnets_while_the_new_ones_are_not_known():
+    state = of({"a": {"overrideVpcConfig": {"subnets": ["subnet-1"]}}})
+    assert lost_subnets(of({"a": {"overrideVpcConfig": {"subnets": [UNKNOWN]}}}), state)
+    assert not lost_subnets(of({"a": {"overrideVpcConfig": {"subnets": ["subnet-1", UNKNOWN]}}}), state)
+    assert not lost_subnets(of({"new": {"overrideVpcConfig": {"subnets": [UNKNOWN]}}}), state)
+
+
+# -- the region
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ({"region": "us-west-2"}, {"region": "us-west-2", "contents": "nodes"}, []),
+        ({"region": "us-west-2"}, {"region": "us-west-2", "allowReplace": "true"}, ["allowReplace"]),
+        ({}, {"region": "us-west-2"}, ["region"]),
+    ],
+)
+def test_other_settings_replace_nothing(old, new, names):
+    found = config_changes(old, new)
+    assert (found.names, found.replaces) == (names, [])
+
+
+def test_another_region_needs_an_allowance_that_a_run_before_had():
+    old, new = {"region": "us-west-2", "contents": "gpu 4"}, {"region": "eu-west-1"}
+    allowed = {"allowReplace": "true"}
+    with pytest.raises(
+        RefusedError, match="us-west-2 → eu-west-1 would REPLACE everything that is in us-west-2: gpu 4"
+    ):
+        config_changes(old, new)
+    with pytest.raises(RefusedError, match="not in the run before"):
+        config_changes(old, new | allowed)
+    found = config_changes(old | allowed, new | allowed)
+    assert found.replaces == ["region"]
+    assert "REPLACES everything in us-west-2: gpu 4" in found.warnings[0]
+
+
+def test_the_engine_hears_of_another_region(engine):
+    request = provider_pb2.DiffRequest(
+        urn="urn:pulumi:dev::hpkit::pulumi:providers:hyperpod::hyperpod",
+        old_inputs=to_struct({"region": "us-west-2", "allowReplace": "true"}),
+        news=to_struct({"region": "eu-west-1", "allowReplace": "true"}),
+    )
+    with engine.warnings() as said:
+        assert list(engine.stub.DiffConfig(request).replaces) == ["region"]
+        engine.stub.DiffConfig(request)
+    assert len(said) == 1, "the engine asks once for every resource"
+
+
+# -- guards
+
+
+@pytest.mark.parametrize(
+    ("changed", "says", "allow"),
+    [
+        ({"vpc": UNKNOWN}, ["vpc: vpc-1 is replaced", "the HyperPod cluster (gpu 4"], "[vpc, eks, cluster]"),
+        ({"eks": "other"}, ["eks: acme-dev becomes other", "the EKS cluster"], "[eks, cluster]"),
+        ({"bucket": None}, ["bucket: acme is not in the program any more", "the bucket"], "[bucket]"),
+    ],
+)
+def test_an_id_that_is_not_what_it_was_is_refused_with_all_that_goes(changed, says, allow):
+    there = {name: id_ for name, id_ in identity(**changed).items() if id_ is not None}
+    with pytest.raises(RefusedError) as refused:
+        guard().diff(GUARDED, {**GUARDED, "identity": there, "contents": {}, "nested": []}, {})
+    for text in (*says, f"`allowReplace: {allow}` in environments.dev of stacks/acme.yaml"):
+        assert text in str(refused.value)
+
+
+def test_what_is_allowed_is_a_warning_and_what_nothing_needs_as_well():
+    new = {**GUARDED, "identity": identity(vpc=UNKNOWN), "allowReplace": ["vpc", "key"]}
+    assert guard().diff(GUARDED, new, {}).changes
+    replaced, needless = guard().remarks(GUARDED, new, {})
+    assert "REPLACES or DELETES the VPC, as allowed (vpc: vpc-1 is replaced)" in replaced
+    assert needless.startswith("allowReplace names key, and nothing replaces it (any more)")
+
+
+def test_what_leaves_the_program_needs_a_run_that_lifts_its_protection():
+    new = {**GUARDED, "identity": {"eks": "acme-dev", "bucket": "acme"}, "allowReplace": ["vpc"]}
+    with pytest.raises(RefusedError, match=r"still protected in the state(.|\n)*run `pulumi up`"):
+        guard().diff(GUARDED, new, {})
+    assert guard().diff({**GUARDED, "allowReplace": ["vpc"]}, new, {}).changes
+
+
+def test_nothing_is_judged_without_ids():
+    assert guard().diff(GUARDED, {**GUARDED, "identity": UNKNOWN}, {}).changes
+    assert guard().remarks(GUARDED, {**GUARDED, "identity": UNKNOWN, "allowReplace": ["vpc"]}, {}) == []
+    version = {"subject": "EKS", "version": "1.33"}
+    assert guard().diff({**version, "identity": {"network": "vpcCidr 10.0.0.0/16"}, "allowReplace": False}, version, {})
+    assert not guard().diff(GUARDED, {**GUARDED, "contents": {}, "allowReplace": ["eks"], "where": "x"}, {}).changes
+
+
+def test_a_fixed_setting_keeps_its_value_while_it_is_there():
+    old = {"subject": "the groups", "fixed": {"gpu": "us-west-2a", "cpu": "us-west-2a"}, "remedy": "rename them"}
+    with pytest.raises(RefusedError, match=r"gpu: us-west-2a becomes us-west-2b(.|\n)*take the change back, or rename"):
+        guard().diff(old, {**old, "fixed": {"gpu": "us-west-2b"}}, {})
+    assert not guard().diff(old, {**old, "fixed": {"gpu": "us-west-2a", "new": "us-west-2b"}}, {}).changes
+
+
+def test_a_guard_is_imported_by_the_text_of_its_inputs(engine):
+    found, inputs, outputs = engine.read("ChangeGuard", "keep", json.dumps(GUARDED))
+    assert (found, inputs, outputs) == ("keep", GUARDED, GUARDED)
+    assert engine.read("ChangeGuard", "keep", "keep", inputs=inputs, outputs=outputs)[0] == "keep"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("keep", "is not JSON"),
+        ("[]", "is no JSON object"),
+        ("{}", "subject is required"),
+        ('{"subject": "a", "identity": {"vpc": 1}}', "1 is not a string"),
+    ],
+)
+def test_an_import_id_that_cannot_be_read_says_what_it_should_be(engine, text, says):
+    with pytest.raises(FailedError, match=says) as refused:
+        engine.read("ChangeGuard", "keep", text)
+    assert "give the JSON text of its inputs as the id" in str(refused.value)
