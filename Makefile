@@ -54,8 +54,10 @@ lock:
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
+# The page of changes records the program some hundred times; that it is up to date is one of the tests.
 generate: install
 	$(BIN)/hpkit generate
+	$(BIN)/python -m hpkit.cli.generate_changes
 
 bench: install
 	$(BIN)/python bench/validate.py

@@ -90,8 +90,8 @@ def differences(
         return
     if _left_out(facts, path, old, new):
         return
-    if isinstance(old or {}, Mapping) and isinstance(new or {}, Mapping):
-        before, after = old or {}, new or {}
+    if isinstance(old, Mapping) or isinstance(new, Mapping):
+        before, after = (side if isinstance(side, Mapping) else {} for side in (old, new))
         for key in sorted(before.keys() | after.keys()):
             inner = f"{path}.{key}" if path else key
             yield from differences(facts, before.get(key), after.get(key), inner, replaces=replaces)

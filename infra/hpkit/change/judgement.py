@@ -24,6 +24,8 @@ PRECIOUS: Final = {
     "aws:s3/bucket:Bucket": "bucket",
     "aws:kms/key:Key": "key",
     "aws:fsx/lustreFileSystem:LustreFileSystem": "fileSystem",
+    "aws:amp/workspace:Workspace": "prometheus",
+    "aws:grafana/workspace:Workspace": "grafana",
 }
 _NAMES: Final = {
     "vpc": "the VPC",
@@ -32,6 +34,8 @@ _NAMES: Final = {
     "bucket": "the bucket of lifecycle scripts",
     "key": "the key of Kubernetes secrets and control-plane logs",
     "fileSystem": "the FSx for Lustre file system",
+    "prometheus": "the workspace of Managed Prometheus",
+    "grafana": "the workspace of Managed Grafana",
 }
 _WITH_IT: Final = {
     "vpc": "everything in it",
@@ -39,6 +43,8 @@ _WITH_IT: Final = {
     "bucket": "every version of every object in it",
     "key": "the means to read what it encrypted",
     "fileSystem": "every file on it",
+    "prometheus": "every metric kept in it",
+    "grafana": "every dashboard made in it",
 }
 
 
@@ -72,10 +78,10 @@ def judged_resources(before: Recorded, after: Recorded, steps: Sequence[Step]) -
     moved = _moved(before, after, steps)
     if moved and "eks" not in found and any(each.type == EKS for each in after.resources.values()):
         found["eks"] = ("replace", [f"it cannot leave the VPC that it was made in: {moved}"])
-    protected = {PRECIOUS[each.type] for each in _protected(before, after, steps)}
+    held = {PRECIOUS[each.type]: each.urn in after.resources for each in _protected(before, after, steps)}
     for key in sorted(found, key=list(PRECIOUS.values()).index):
         action, causes = found[key]
-        yield _judge(key, action, causes, before, after, protected=key in protected)
+        yield _judge(key, action, causes, before, after, held.get(key))
 
 
 def _moved(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str:
@@ -104,19 +110,21 @@ def _protected(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iter
 
 
 def _judge(
-    key: str, action: str, causes: Sequence[str], before: Recorded, after: Recorded, *, protected: bool
+    key: str, action: str, causes: Sequence[str], before: Recorded, after: Recorded, held: bool | None
 ) -> Judgement:
+    """Return what is said; held: protected on both sides, or (false) until it goes; None: not."""
     named = key in after.plan.spec.allow_replace
     name = f"{_NAMES[key]} {before.plan.spec.cluster.name}" if key == "cluster" else _NAMES[key]
     why = f" ({'; '.join(causes)})" if causes else ""
     reason = f"{name} will be {action}d, and {_with_it(key, before)} with it{why}"
-    lift = "write `protect: false`" if key == "cluster" else f"let allowReplace name {key}"
-    unprotect = f"it is protected in the state: {lift}, run `pulumi up`, then change it"
+    lift = "`protect: false`" if held else "the allowance alone"
     if not named:
         fix = f"the preview fails unless allowReplace names {key}"
+    elif held is not None:
+        fix = f"the preview fails, since it is protected: write {lift}, run `pulumi up`, then make the change"
     else:
-        fix = f"the preview fails: {unprotect}" if protected else f"allowReplace names {key}, so it will be done"
-    return Judgement(f"{action}-{key}", key, key, reason, fix, refused=protected or not named)
+        fix = f"allowReplace names {key}, so it will be done"
+    return Judgement(f"{action}-{key}", key, key, reason, fix, refused=not named or held is not None)
 
 
 def _with_it(key: str, before: Recorded) -> str:

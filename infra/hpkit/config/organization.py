@@ -66,9 +66,9 @@ class Environment(Model):
         "HyperPod add-ons work only on resources with the tag `SageMaker: true`.",
     )
     protect: bool = Field(default=False, description="Deletion protection for cluster, EKS, VPC, buckets.")
-    allow_replace: tuple[Literal["bucket", "cluster", "eks", "fileSystem", "key", "vpc"], ...] = Field(
-        default=(), description="What a change may replace; without it such a preview fails."
-    )
+    allow_replace: tuple[
+        Literal["bucket", "cluster", "eks", "fileSystem", "grafana", "key", "prometheus", "vpc"], ...
+    ] = Field(default=(), description="What a change may replace; without it such a preview fails.")
     allow_delete: AllowDelete = Field(
         default=AllowDelete(), description="What a change may delete; without it such a preview fails."
     )

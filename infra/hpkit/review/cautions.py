@@ -32,7 +32,7 @@ def cautions_of(diff: PlanDiff, change: StackChange | None) -> tuple[Caution, ..
         anew = change is not None and any(each.key == "eks" for each in change.judgements)
         # What is made anew is not changed, so the service has nothing to refuse.
         found += [] if anew else [*_versions(before, after), *_addons(before, after)]
-        found += _access(before, after)
+        found += [*_access(before, after), *_let_go(before, after)]
         found += [*_capacity(diff), *sharing_cautions(diff)]
     return tuple(sorted(found, key=lambda caution: caution.verdict != "blocked"))
 
@@ -111,6 +111,21 @@ def _access(before: Plan, after: Plan) -> Iterator[Caution]:
     if new.eks.endpoint.public and (opened or not old.eks.endpoint.public):
         ranges = listing(opened or list(new.eks.endpoint.public_cidrs)) or "any address"
         yield Caution("endpoint", "attention", "eks", f"the Kubernetes API opens to {ranges}")
+
+
+def _let_go(before: Plan, after: Plan) -> Iterator[Caution]:
+    """Yield groups that stay and are Karpenter's no more: the file's count holds again."""
+    was = {group.spec.name for group in before.groups if group.autoscaled}
+    for group in after.groups:
+        name = group.spec.name
+        if name in was and not group.autoscaled:
+            yield Caution(
+                "karpenter-lets-go",
+                "attention",
+                name,
+                f"no NodeClass names {name} any more: it goes to instanceCount {group.spec.instance_count}, and the "
+                "nodes that Karpenter started there are ended with what runs on them",
+            )
 
 
 def _capacity(diff: PlanDiff) -> Iterator[Caution]:

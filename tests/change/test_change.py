@@ -1,0 +1,191 @@
+"""What a change does to what is deployed, told from two recordings: one change a test."""
+
+import copy
+import subprocess
+import sys
+
+import pytest
+
+from hpkit.catalog import TypeFacts
+from hpkit.change import change
+from hpkit.change.compare import UNKNOWN, differences
+from tests.builders import group, organization, team
+from tests.program.recorder import recorded_from
+
+ROW = {"instanceType": "ml.g5.12xlarge", "count": 2}
+GROUPS = [group("gpu", "ml.g5.12xlarge", 4), group("system", "ml.m5.4xlarge", 1)]
+
+
+def data(**more):
+    return organization(teams=[team("ada")], groups=copy.deepcopy(GROUPS), allocations={"ada": [ROW]}, **more)
+
+
+def changed(edit, **more):
+    """Return the change that an edit of the environment makes."""
+    head = data(**more)
+    edit(head["environments"]["dev"])
+    return change(recorded_from(data(**more)), recorded_from(head))
+
+
+def names(found, action):
+    return {(step.type.rpartition(":")[2], step.name) for step in found.of(action)}
+
+
+def codes(found):
+    return {(each.code, each.subject): each.refused for each in found.judgements}
+
+
+def test_what_stays_the_same_needs_no_step():
+    found = changed(dict)
+    assert (found.steps, found.judgements, found.unneeded) == ((), (), ())
+
+
+def test_a_stack_that_comes_is_created_and_one_that_is_not_described_is_run_by_nobody():
+    recording = recorded_from(data())
+    assert {step.action for step in change(None, recording).steps} == {"create"}
+    assert change(recording, None).steps == ()
+
+
+def test_another_name_of_the_cluster_replaces_it_and_what_names_its_arn_and_nothing_else():
+    found = changed(lambda dev: dev["cluster"].update(name="other"))
+    assert names(found, "replace") == {
+        ("Cluster", "cluster"),
+        ("ClusterSchedulerConfig", "policy"),
+        ("ComputeQuota", "ada"),
+    }
+    assert codes(found) == {("replace-cluster", "cluster"): True}
+    (judged,) = found.judgements
+    assert "its nodes (4 × ml.g5.12xlarge, 1 × ml.m5.4xlarge), what runs on them and the queues of ada" in judged.reason
+
+
+def test_what_is_allowed_by_name_is_done():
+    found = changed(lambda dev: dev.update(allowReplace=["cluster"]) or dev["cluster"].update(name="other"))
+    assert codes(found) == {("replace-cluster", "cluster"): False}
+    assert found.unneeded == ()
+
+
+def test_what_is_protected_is_refused_although_it_is_allowed():
+    found = changed(
+        lambda dev: dev.update(allowReplace=["cluster"]) or dev["cluster"].update(name="other"),
+        environment={"protect": True},
+    )
+    assert codes(found) == {("replace-cluster", "cluster"): True}
+    assert "write `protect: false`" in found.judgements[0].fix
+
+
+def test_a_vpc_that_is_replaced_takes_its_clusters_along():
+    found = changed(lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"))
+    assert codes(found) == {(f"replace-{key}", key): True for key in ("vpc", "eks", "cluster")}
+    assert ("Subnet", "control-plane-us-west-2a") in names(found, "replace")
+    (vpc,) = [step for step in found.steps if step.type == "aws:ec2/vpc:Vpc"]
+    assert [cause.path for cause in vpc.causes] == ["cidrBlock"]
+
+
+def test_another_region_replaces_all_of_it():
+    def move(dev):
+        dev["region"] = "us-east-1"
+        for zone in (*dev["network"]["zones"], *dev["cluster"]["instanceGroups"]):
+            zone["availabilityZone"] = zone["availabilityZone"].replace("us-west-2", "us-east-1")
+
+    found = changed(move)
+    assert {key for (code, key), refused in codes(found).items() if refused} == {
+        "vpc",
+        "eks",
+        "cluster",
+        "bucket",
+        "key",
+    }
+    kept = {step.type for step in found.of("update")}
+    assert {kind for kind in kept if kind.startswith(("aws:", "hyperpod:"))} == set()
+
+
+def test_a_group_under_another_name_is_a_new_group():
+    found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(name="gpu-a"))
+    assert codes(found) == {("group-renamed", "gpu"): True}
+    assert "gpu-a starts empty; if you meant a rename, the service cannot" in found.judgements[0].reason
+
+
+def test_a_group_leaves_only_when_it_is_named():
+    def leave(dev, **more):
+        dev["cluster"]["instanceGroups"].pop()
+        dev.update(more)
+
+    assert codes(changed(leave)) == {("group-leaves", "system"): True}
+    allowed = changed(lambda dev: leave(dev, allowDelete={"instanceGroups": ["system"]}))
+    assert codes(allowed) == {("group-leaves", "system"): False}
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        ({"instanceType": "ml.g5.24xlarge"}, "instanceType of instance group gpu ml.g5.12xlarge → ml.g5.24xlarge"),
+        ({"capacityType": "Spot"}, "capacityType of instance group gpu OnDemand → Spot"),
+        ({"threadsPerCore": 1}, "threadsPerCore of instance group gpu unset → 1"),
+        ({"availabilityZone": "us-west-2b"}, "availabilityZone of instance group gpu us-west-2a → us-west-2b"),
+    ],
+)
+def test_what_the_service_refuses_on_a_group_that_exists_is_refused_whatever_is_allowed(edit, says):
+    zones = [{"availabilityZone": f"us-west-2{each}"} for each in ("a", "b")]
+    network = {
+        "vpcCidr": "10.192.0.0/16",
+        "zones": [{**zone, "nodeCidr": f"10.{index}.0.0/16"} for index, zone in enumerate(zones, 1)],
+    }
+    found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(edit), environment={"network": network})
+    assert [(each.refused, each.reason) for each in found.judgements] == [(True, says)]
+
+
+def test_a_subnet_that_is_replaced_refuses_the_groups_in_it():
+    found = changed(lambda dev: dev["network"]["zones"][0].update(nodeCidr="10.9.0.0/16"))
+    assert codes(found) == {("refused", "gpu"): True, ("refused", "system"): True}
+
+
+@pytest.mark.parametrize(("version", "refused"), [("1.34", []), ("1.35", [True]), ("1.32", [True])])
+def test_kubernetes_goes_up_one_version_at_a_time(version, refused):
+    found = changed(lambda dev: dev["eks"].update(version=version))
+    assert [each.refused for each in found.judgements] == refused
+
+
+def test_an_allowance_that_nothing_needs_is_named():
+    allowances = {"allowReplace": ["vpc"], "allowDelete": {"instanceGroups": ["gone"]}}
+    found = changed(lambda dev: dev.update(allowances))
+    assert [each.name for each in found.unneeded] == ["vpc", "gone"]
+
+
+def test_metrics_and_dashboards_are_not_lost_unasked():
+    every = {"observability": {"prometheus": True, "grafana": True}}
+    found = changed(lambda dev: dev.pop("observability"), environment=every)
+    assert codes(found) == {("delete-prometheus", "prometheus"): True, ("delete-grafana", "grafana"): True}
+
+
+FACTS = TypeFacts(
+    immutable=frozenset({"a.b", "list"}),
+    optional=frozenset({"filled"}),
+    sets=frozenset({"set"}),
+    entries={"named": "name"},
+    defaults={"flag": True},
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "paths"),
+    [
+        ({"a": {"b": 1}}, {"a": {"b": 2}}, {"a.b": True}),
+        ({"a": {"b": 1, "c": 1}}, {"a": {"b": 1, "c": 2}}, {"a.c": False}),
+        ({"a": {"b": 1}}, {}, {"a.b": True}),
+        ({"a": UNKNOWN}, {"a": {"b": 1}}, {"a": False}),
+        ({"list": ["x"]}, {"list": [UNKNOWN]}, {"list": True}),
+        ({"filled": 1}, {}, {}),
+        ({"set": ["x", "y"]}, {"set": ["y", "x"]}, {}),
+        ({"flag": True}, {}, {}),
+        ({"flag": False}, {}, {"flag": False}),
+        ({"text": ""}, {}, {}),
+        ({"named": [{"name": "x", "v": 1}]}, {"named": [{"name": "y"}, {"name": "x", "v": 1}]}, {"named[y]": False}),
+    ],
+)
+def test_values_are_compared_as_the_plugins_compare_them(old, new, paths):
+    assert {each.path: each.replaces for each in differences(FACTS, old, new)} == paths
+
+
+def test_judging_a_change_loads_no_pulumi():
+    code = "import sys, hpkit.change; sys.exit(any(name.partition('.')[0] == 'pulumi' for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

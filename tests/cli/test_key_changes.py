@@ -1,0 +1,55 @@
+"""Every key of every example, edited once: what would be lost is refused, and the page says what each edit does."""
+
+import gc
+
+import pytest
+
+from hpkit.change import GOES, PRECIOUS
+from hpkit.cli.generate_changes import PAGE, examples, page, unexplained
+from hpkit.cli.inputs import project_root
+from hpkit.cli.key_changes import outcomes
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def found():
+    # What hundreds of recordings leave behind is looked for at the end, not a hundred times.
+    gc.disable()
+    try:
+        return [each for file in examples() for each in outcomes(file)]
+    finally:
+        gc.enable()
+
+
+def test_every_key_is_edited_and_every_kind_of_outcome_occurs(found):
+    assert len(found) > 400
+    assert {each.kind for each in found} == {"invalid", "nothing", "in place", "lost", "refused"}
+
+
+def test_what_is_precious_is_lost_by_no_edit_that_is_not_refused(found):
+    unguarded = [
+        (each.stack, each.edit.key, step.type)
+        for each in found
+        if each.change and not each.change.refused
+        for step in each.change.lost
+        if step.type in PRECIOUS
+    ]
+    assert unguarded == []
+
+
+def test_of_everything_else_that_goes_it_is_said_why_nothing_is_lost_and_of_nothing_more(found):
+    assert unexplained(found) == set()
+    gone = {step.type for each in found if each.kind == "lost" and each.change for step in each.change.lost}
+    assert set(GOES) <= gone, set(GOES) - gone
+
+
+def test_no_edit_deletes_a_group_with_nodes_unasked(found):
+    for each in found:
+        if each.edit.key == "cluster.instanceGroups[].name" and not each.rules:
+            assert each.change.refused, each.edit
+
+
+def test_the_page_is_up_to_date(found):
+    text = (project_root() / PAGE).read_text(encoding="utf-8")
+    assert text == page(found), "run `python -m hpkit.cli.generate_changes`"

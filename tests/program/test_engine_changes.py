@@ -1,0 +1,84 @@
+"""What is said of a change without an engine is what the engine's own preview says: the same edits, both ways.
+
+Some edits of handson-dev, one for each outcome of its own; with HPKIT_ALL_CHANGES=1 every edit of every example.
+"""
+
+import json
+import os
+
+import pytest
+
+from hpkit.cli.generate_changes import examples
+from hpkit.cli.key_changes import outcomes
+from tests.program.cloud import Program
+
+ALL = os.environ.get("HPKIT_ALL_CHANGES") == "1"
+FILES = [file for file in examples() if ALL or file.stem == "handson"]
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(7200 if ALL else 900)]
+
+_GRAVE = {"replace": "replace", "create-replacement": "replace", "delete-replaced": "replace", "delete": "delete"}
+# Guards and components hold nothing; what a guard is registered as is its own business.
+_NOTHING = ("hpkit:index:", "pulumi:", "hyperpod:index:ChangeGuard")
+
+
+def chosen(file):
+    """Return the edits to try: all, or one of each refusal, and of the others those that differ most."""
+    found = [each for each in outcomes(file) if each.kind not in ("invalid", "nothing")]
+    if ALL:
+        return found
+    first = {}
+    for each in found:
+        # A refusal ends the preview, so that what else would go is not seen.
+        lost = {(step.action, step.type) for step in each.change.lost}
+        key = frozenset(code(judged) for judged in each.change.judgements) or frozenset(lost)
+        first.setdefault((each.kind, key), each)
+    refused = [each for each in first.values() if each.kind == "refused"]
+    others = [each for each in first.values() if each.kind != "refused"]
+    return [*refused, *sorted(others, key=lambda each: -len(each.change.lost))[:3], others[0]]
+
+
+def code(judged):
+    return judged.reason.partition(" of instance group ")[0] if judged.code == "refused" else judged.code
+
+
+def short(urn):
+    kind, _, name = urn.rpartition("::")
+    return kind.rpartition("$")[2].rpartition("::")[2], name
+
+
+def previewed(program):
+    """Return whether the engine goes on, and what it replaces or deletes."""
+    done = program.run("preview", "--json", check=False)
+    said = json.loads(done.stdout) if done.stdout.startswith("{") else {}
+    steps = [(short(step["urn"]), _GRAVE.get(step["op"])) for step in said.get("steps", [])]
+    lost = {(op, *name) for name, op in steps if op and not name[0].startswith(_NOTHING)}
+    return done.returncode == 0, lost, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def foretold(change):
+    steps = [step for step in (*change.of("replace"), *change.of("delete")) if step.custom]
+    return {(step.action, step.type, step.name) for step in steps if not step.type.startswith(_NOTHING)}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_engine_previews_what_is_foretold(file, instance, repository):
+    edits = chosen(file)
+    assert edits
+    repository.write(file.stem, repository.read(file.stem))
+    wrong = []
+    for stack in sorted({each.stack for each in edits}):
+        program = Program(instance, stack, root=repository.folder)
+        program.up()
+        for each in (each for each in edits if each.stack == stack):
+            repository.write(file.stem, each.data)
+            goes_on, lost, said = previewed(program)
+            expected = foretold(each.change)
+            if goes_on is each.change.refused or (goes_on and lost != expected):
+                wrong.append((each.edit, each.value, each.change.judgements, lost ^ expected if goes_on else said))
+        data = repository.read(file.stem)
+        data["environments"][stack.rpartition("-")[2]]["protect"] = False
+        repository.write(file.stem, data)
+        program.up()
+        program.destroy()
+    assert wrong == []
