@@ -75,10 +75,12 @@ def test_the_engine_previews_what_is_foretold(file, instance, repository):
             goes_on, lost, said = previewed(program)
             expected = foretold(each.change)
             if goes_on is each.change.refused or (goes_on and lost != expected):
-                wrong.append((each.edit, each.value, each.change.judgements, lost ^ expected if goes_on else said))
+                judged = sorted(code(judgement) for judgement in each.change.judgements)
+                differs = sorted(lost ^ expected) if goes_on else said
+                wrong.append(f"{each.edit.how} {each.edit.path} → {each.value}: {judged}, {goes_on=}, {differs}")
         data = repository.read(file.stem)
         data["environments"][stack.rpartition("-")[2]]["protect"] = False
         repository.write(file.stem, data)
         program.up()
         program.destroy()
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
