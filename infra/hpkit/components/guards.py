@@ -17,6 +17,9 @@ from hpkit.resources import ChangeGuard
 
 __all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_version"]
 
+# What the last guard keeps, by its names in `allowReplace`; the one before keeps what the cluster stands on.
+_LAST = ("cluster", "grafana", "prometheus")
+
 
 def guard_groups(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
     """Guard the places of instance groups, before a subnet is made that none of them could move to."""
@@ -43,7 +46,7 @@ def guard_version(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
 
 def guard_base(plan: Plan, identity: Mapping[str, pulumi.Output[str]], *, opts: pulumi.ResourceOptions) -> ChangeGuard:
     """Guard what the HyperPod cluster stands on; the cluster waits for it, so that one refusal names all that goes."""
-    names = [name for name in plan.spec.allow_replace if name != "cluster"]
+    names = [name for name in plan.spec.allow_replace if name not in _LAST]
     return _guard("keep-base", plan, identity, names, opts=opts)
 
 
@@ -54,12 +57,12 @@ def guard_cluster(
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> ChangeGuard:
-    """Guard the HyperPod cluster and, waiting for everything, all of the stack: while it is protected, nothing goes.
+    """Guard the HyperPod cluster, workspaces and, waiting for everything, all of the stack: protected, nothing goes.
 
     The cluster itself is not protected in the engine: one that never came to be could not be replaced then.
     """
     waiting = pulumi.ResourceOptions(depends_on=list(after), protect=kept(plan, "cluster"))
-    names = [name for name in plan.spec.allow_replace if name == "cluster"]
+    names = [name for name in plan.spec.allow_replace if name in _LAST]
     return _guard("keep", plan, identity, names, opts=pulumi.ResourceOptions.merge(opts, waiting))
 
 

@@ -17,6 +17,7 @@ from hpkit.plan.alerts import alert_rules
 from hpkit.plan.iam import grafana_policy, metrics_policy, service_trust
 from hpkit.plan.model import Plan
 from hpkit.plan.names import role_name
+from hpkit.plan.replace import kept
 
 __all__ = ["Observability"]
 
@@ -27,13 +28,15 @@ _HYPERPOD = "amazon-sagemaker-hyperpod-observability"
 class Observability(Component):
     """Workspaces of one environment, and what the add-ons must know of them.
 
-    values and policies: configuration of the add-ons that send metrics, and what their pods may do, by add-on.
+    values and policies: configuration of the add-ons that send metrics, and what their pods may do, by add-on. kept:
+    ids of what must not be lost, by name in `allowReplace`.
     """
 
     workspace: aws.amp.Workspace | None = None
     grafana: aws.grafana.Workspace | None = None
     values: Mapping[str, pulumi.Input[Mapping[str, Any]]]
     policies: Mapping[str, pulumi.Output[str]]
+    kept: Mapping[str, pulumi.Output[str]]
 
     def __init__(self, name: str, plan: Plan, spec: Spec, site: Site, *, opts: pulumi.ResourceOptions) -> None:
         super().__init__(name, opts=opts)
@@ -52,10 +55,14 @@ class Observability(Component):
                 lambda workspace_arn: metrics_policy(site.place, workspace_arn), workspace_arn=self.workspace.arn
             )
         self.values, self.policies = values, policies
+        made = {"prometheus": self.workspace, "grafana": self.grafana}
+        self.kept = {name: each.id for name, each in made.items() if each is not None}
         self.register_outputs({})
 
     def _prometheus(self) -> aws.amp.Workspace:
-        workspace = aws.amp.Workspace("prometheus", alias=self._plan.stack, opts=self.child())
+        workspace = aws.amp.Workspace(
+            "prometheus", alias=self._plan.stack, opts=self.child(protect=kept(self._plan, "prometheus"))
+        )
         aws.amp.RuleGroupNamespace(
             "alerts",
             name="hpkit",
@@ -90,7 +97,7 @@ class Observability(Component):
             permission_type="CUSTOMER_MANAGED",
             data_sources=["PROMETHEUS", "CLOUDWATCH"],
             role_arn=role.arn,
-            opts=self.child(),
+            opts=self.child(protect=kept(self._plan, "grafana")),
         )
 
     def _hyperpod_values(self, workspace: aws.amp.Workspace, metrics: MetricsProvider) -> pulumi.Output[dict[str, Any]]:

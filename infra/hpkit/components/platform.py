@@ -66,9 +66,11 @@ def build(plan: Plan) -> dict[str, Any]:
         opts=opts,
     )
     addons, observed = _node_addons(plan, site, eks, storage, after=[platform.cluster], opts=opts)
-    parts = [network, storage, identity, eks, before, dependencies, platform, addons, *observed]
+    parts: list[pulumi.Resource] = [network, storage, identity, eks, before, dependencies, platform, addons]
+    parts += [] if observed is None else [observed]
     parts += _on_the_cluster(plan, site, eks, platform, addons, opts=opts)
-    guard_cluster(plan, {"cluster": platform.cluster.cluster_arn}, after=parts, opts=opts)
+    live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
+    guard_cluster(plan, live, after=parts, opts=opts)
     return _outputs(plan, eks, platform)
 
 
@@ -164,14 +166,13 @@ def _node_addons(
     *,
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
-) -> tuple[Addons, Sequence[pulumi.Resource]]:
+) -> tuple[Addons, Observability | None]:
     """Return the add-ons that need nodes, and what they report to."""
-    parts: list[pulumi.Resource] = []
+    observed = None
     policies: dict[str, pulumi.Output[str]] = {}
     values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
     if plan.spec.observability is not None:
         observed = Observability("observability", plan, plan.spec.observability, site, opts=opts)
-        parts.append(observed)
         policies.update(observed.policies)
         values.update(observed.values)
     if storage.lustre is not None:
@@ -187,7 +188,7 @@ def _node_addons(
         policies=policies,
         opts=opts,
     )
-    return addons, parts
+    return addons, observed
 
 
 def _outputs(plan: Plan, eks: Eks, built: HyperPod) -> dict[str, Any]:

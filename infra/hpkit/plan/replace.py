@@ -31,6 +31,10 @@ def contents_of(plan: Plan) -> dict[str, str]:
     if spec.storage is not None and spec.storage.lustre is not None:
         size = spec.storage.lustre.storage_capacity_gib
         found["fileSystem"] = f"the FSx for Lustre file system ({size} GiB) with all files on it"
+    if spec.observability is not None and spec.observability.prometheus:
+        found["prometheus"] = "the workspace of Managed Prometheus with every metric kept in it"
+    if spec.observability is not None and spec.observability.grafana:
+        found["grafana"] = "the workspace of Managed Grafana with every dashboard made in it"
     cluster = f"the HyperPod cluster {spec.cluster.name} with its nodes ({groups})"
     return found | {"cluster": f"{cluster} and the quota of its teams ({teams})" if teams else cluster}
 
