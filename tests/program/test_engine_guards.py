@@ -99,6 +99,10 @@ CASES = {
 }
 
 
+# The guard of the version took note that there is none before another refused: the next `up` notes it anew.
+NOTED = {"EKS cluster and key that leave the program"}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found, case):
     change, at_preview, at_up = CASES[case]
@@ -120,7 +124,8 @@ def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found
         assert {kind: ids for kind, ids in lost.items() if ids} == {}
     else:
         assert live.everything() == before
-        edit.undo()
+        if case not in NOTED:
+            edit.undo()
 
 
 @pytest.mark.parametrize(
