@@ -73,13 +73,21 @@ def test_room_that_only_a_later_delete_frees_is_reported_at_preview(project):
         project.spec["quotas"] = quotas
 
 
-def test_other_subnets_of_the_cluster_are_shown_as_a_replacement(project):
+def test_other_subnets_of_the_cluster_are_refused_unless_it_may_be_replaced(project):
     subnets = project.spec["cluster"]["vpc_config"]["subnets"]
     project.spec["cluster"]["vpc_config"]["subnets"] = subnets[:1]
     try:
+        project.write()
+        refused = project.run("preview", check=False)
+        assert refused.returncode != 0
+        said = refused.stdout + refused.stderr
+        for text in ("REPLACE the HyperPod cluster train", "nodes: gpu 4 × ml.g5.12xlarge", "teams: john, smith"):
+            assert text in said
+        project.spec["cluster"]["allow_replace"] = True
         assert project.preview()["train"] in ("replace", "create-replacement", "delete-replaced")
     finally:
         project.spec["cluster"]["vpc_config"]["subnets"] = subnets
+        project.spec["cluster"].pop("allow_replace", None)
 
 
 def test_drift_made_by_hand_is_found_and_mended(project):

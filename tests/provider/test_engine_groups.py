@@ -32,7 +32,9 @@ groups = {
     for name in spec["cluster"].get("autoscaled_instance_groups", [])
 }
 after = ResourceOptions(depends_on=[cluster, *groups.values()])
-ChangeGuard("class", subject=",".join(groups), version=spec.get("version", "1.30"), opts=after)
+named = {"groups": ",".join(groups)}
+version = spec.get("version", "1.30")
+ChangeGuard("class", subject="class", identity=named, allow_replace=["groups"], version=version, opts=after)
 """
 KEPT = "Instance group system keeps its subnets"
 
