@@ -130,9 +130,8 @@ def _group(name, kind, count, role, bucket, script="on_create.sh", **more):
     }
 
 
-def console(make):
-    """Quick set-up of the console: nested stacks, a private subnet of its own range in each zone, groups in one."""
-    prefix = "sagemaker-train-1a2b3c4d"
+def _two_ranges(make):
+    """Return two subnets for the control plane, then two of a range of their own for nodes, and a security group."""
     _, subnets, group = make.network(
         "10.192.0.0/16",
         secondary=["10.1.0.0/16", "10.2.0.0/16"],
@@ -143,6 +142,13 @@ def console(make):
             ("us-west-2b", "10.2.0.0/16"),
         ],
     )
+    return subnets, group
+
+
+def console(make):
+    """Quick set-up of the console: nested stacks, a private subnet of its own range in each zone, groups in one."""
+    prefix = "sagemaker-train-1a2b3c4d"
+    subnets, group = _two_ranges(make)
     bucket = f"{prefix}-bucket"
     make.bucket(bucket, "on_create.sh", "on_create_main.sh")
     control = make.role(f"{prefix}-role", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
@@ -172,16 +178,7 @@ def console(make):
 def terraform(make):
     """The Terraform root of awslabs: a whole range per zone, each group in one, a CSI driver with a role of its own."""
     prefix = "sagemaker-hyperpod-eks"
-    _, subnets, group = make.network(
-        "10.192.0.0/16",
-        secondary=["10.1.0.0/16", "10.2.0.0/16"],
-        subnets=[
-            ("us-west-2a", "10.192.7.0/28"),
-            ("us-west-2b", "10.192.8.0/28"),
-            ("us-west-2a", "10.1.0.0/16"),
-            ("us-west-2b", "10.2.0.0/16"),
-        ],
-    )
+    subnets, group = _two_ranges(make)
     bucket = f"{prefix}-bucket-123456789012-us-west-2"
     make.bucket(bucket, "on_create.sh", "on_create_main.sh")
     control = make.role(f"{prefix}-cluster-role", "eks.amazonaws.com", "AmazonEKSClusterPolicy")

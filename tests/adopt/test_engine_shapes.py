@@ -11,6 +11,7 @@ from tests.program.cloud import ROOT, Program
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
 
 STACK = "acme-prod"
+INSTANCES = 4
 QUIET = ("same", "read", "refresh")
 
 
@@ -42,8 +43,12 @@ def edited(repository, change):
 
 
 def one_team_more(data, prod):
+    """Give a new team an instance, that of the first team where nothing is left."""
     data["teams"].append({"name": "serving"})
-    prod["governance"]["allocations"]["serving"] = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
+    allocations = prod["governance"]["allocations"]
+    if sum(rows[0]["count"] for rows in allocations.values()) == INSTANCES:
+        allocations[min(allocations)][0]["count"] -= 1
+    allocations["serving"] = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
 
 
 def quota_shifted(data, prod):
@@ -54,13 +59,13 @@ def quota_shifted(data, prod):
     allocations[second][0]["count"] += 1
 
 
-def lives_on(shell, repository, live, before):
+def lives_on(shell, repository, live, before, *, a_team_more):
     """Do what people do after an adoption, and hand the platform back."""
     assert counts(shell, "preview") == {}
     assert counts(shell, "up") == {}
     assert live.settled() == before, "an adoption touched something"
     edited(repository, one_team_more)
-    assert counts(shell, "up") == {"create": 1}
+    assert counts(shell, "up") == a_team_more
     edited(repository, quota_shifted)
     assert counts(shell, "up") == {"update": 2}
     assert counts(shell, "refresh") == {}
@@ -77,7 +82,7 @@ def test_a_platform_that_others_made_is_adopted_lived_in_and_handed_back(shape, 
     before = live.settled()
     said = adopted(shell, live.cluster()["ClusterName"])
     assert "a preview that changes nothing" in said, said
-    lives_on(shell, repository, live, before)
+    lives_on(shell, repository, live, before, a_team_more={"create": 1})
 
 
 def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instance, shell, repository, live):
@@ -91,4 +96,4 @@ def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instanc
     before = live.settled()
     said = adopted(shell, "handson")
     assert "a preview that changes nothing" in said, said
-    lives_on(shell, repository, live, before)
+    lives_on(shell, repository, live, before, a_team_more={"create": 1, "update": 1})
