@@ -134,6 +134,11 @@ def test_what_the_policy_wants_protected_the_engine_refuses_to_replace(project):
     vpc["subnets"] = vpc["subnets"][:1]
     said, passed = project.police()
     assert not passed
+    assert "This change would REPLACE the HyperPod cluster" in said
+    # What the plugin is told to let through, protection still holds.
+    project.spec["cluster"]["allow_replace"] = True
+    said, passed = project.police()
+    assert not passed
     assert "marked for protection" in said
     project.spec["protect"] = False
     said, passed = project.police()
