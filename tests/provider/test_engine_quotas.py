@@ -125,7 +125,9 @@ def random_cluster(dice, spec):
         "instanceType": "ml.c5.2xlarge",
         "instanceCount": dice.randint(1, 3),
     }
-    return {**spec, "instance_groups": [group, spare] if dice.random() < 0.5 else [group]}
+    # The spare group comes and goes with its instances: that it may go is allowed each time.
+    groups = [group, spare] if dice.random() < 0.5 else [group]
+    return {**spec, "instance_groups": groups, "allow_delete_instance_groups": ["spare"]}
 
 
 def model(spec):

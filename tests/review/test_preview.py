@@ -94,6 +94,10 @@ def test_a_real_preview_says_what_is_created_updated_replaced_and_deleted(projec
     assert update.action == "update"
     assert any(name.startswith("instanceGroups") for name in update.properties)
     project.spec["cluster"]["cluster_name"] = "other"
+    refused = previewed(project)
+    assert refused.steps == ()
+    assert any("allowReplace" in problem for problem in refused.problems), refused.problems
+    project.spec["cluster"]["allow_replace"] = True
     (replacement,) = previewed(project).steps
     assert replacement.action == "replace"
     assert "clusterName" in replacement.properties
