@@ -42,7 +42,9 @@ class ChangeGuard(Handler):
             raise RefusedError(_refusal(lost, old, new))
         # What leaves the program is still protected in the state, until a run before has lifted that.
         unseen = sorted(
-            name for name in lost if name not in new["identity"] and name not in _names(old.get("allowReplace"))
+            name
+            for name in lost
+            if not _is_part(name) and name not in new["identity"] and name not in _names(old.get("allowReplace"))
         )
         if unseen:
             raise RefusedError(
@@ -62,7 +64,8 @@ class ChangeGuard(Handler):
             found.append(f"This change REPLACES or DELETES {_listed(lost, old)}, as allowed ({causes}).")
         if "identity" in new and not is_unknown(new["identity"]):
             found += [
-                f"allowReplace names {name}, and nothing replaces it (any more): take it out{_where(new, 'of')}."
+                f"{_key(name)} names {name.rpartition('/')[2]}, and nothing "
+                f"{'deletes' if _is_part(name) else 'replaces'} it (any more): take it out{_where(new, 'of')}."
                 for name in sorted(_names(new.get("allowReplace")) - lost.keys())
             ]
         return found
@@ -147,9 +150,32 @@ def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
             *(f"  {words.get(name, name)}" for name in going),
         ]
     ) + (
-        f"\nWhat to do: take the change back. To allow it once: `allowReplace: [{', '.join(needed)}]`{_where(new)}, "
+        f"\nWhat to do: take the change back. To allow it once: {_allowance(needed)}{_where(new)}, "
         "and take that out again afterwards."
     )
+
+
+def _is_part(name: str) -> bool:
+    """Return whether a name is that of a part, `teams/nlp`: the engine does not protect those."""
+    return "/" in name
+
+
+def _key(name: str) -> str:
+    kind, part, _ = name.partition("/")
+    return f"allowDelete.{kind}" if part else "allowReplace"
+
+
+def _allowance(names: list[str]) -> str:
+    """Return the lines of the file that allow all of this."""
+    whole = [name for name in names if not _is_part(name)]
+    parts: dict[str, list[str]] = {}
+    for kind, _, name in (name.partition("/") for name in names if _is_part(name)):
+        parts.setdefault(kind, []).append(name)
+    said = [f"`allowReplace: [{', '.join(whole)}]`"] if whole else []
+    if parts:
+        listed = ", ".join(f"{kind}: [{', '.join(found)}]" for kind, found in parts.items())
+        said.append(f"`allowDelete: {{{listed}}}`")
+    return " and ".join(said)
 
 
 def _listed(names: Any, old: Props) -> str:

@@ -48,7 +48,9 @@ _GUARDED = (
         "map",
         item=_NAMES,
         key=_NAMES,
-        text="Live id of each thing that is kept, by the name that allowReplace takes for it.",
+        silent=True,
+        text="Live id of each thing that is kept, by the name that allowReplace takes for it; of a part that leaves "
+        "only by name, as `teams/nlp`, what it is called live.",
     ),
     Field(
         "contents",

@@ -6,18 +6,20 @@ import sys
 
 import pytest
 
-from hpkit.catalog import TypeFacts
+from hpkit.catalog import TypeFacts, type_facts
 from hpkit.change import change
 from hpkit.change.compare import UNKNOWN, differences
+from hpkit.cli.inputs import project_root
 from tests.builders import group, organization, team
-from tests.program.recorder import recorded_from
+from tests.program.recorder import recorded, recorded_from
 
 ROW = {"instanceType": "ml.g5.12xlarge", "count": 2}
 GROUPS = [group("gpu", "ml.g5.12xlarge", 4), group("system", "ml.m5.4xlarge", 1)]
 
 
 def data(**more):
-    return organization(teams=[team("ada")], groups=copy.deepcopy(GROUPS), allocations={"ada": [ROW]}, **more)
+    groups, more = copy.deepcopy((GROUPS, more))
+    return organization(teams=[team("ada")], groups=groups, allocations={"ada": [dict(ROW)]}, **more)
 
 
 def changed(edit, **more):
@@ -115,6 +117,60 @@ def test_a_group_leaves_only_when_it_is_named():
     assert codes(allowed) == {("group-leaves", "system"): False}
 
 
+PARTS = {
+    "observability": {"cloudwatch": True},
+    "network": {
+        "vpcCidr": "10.192.0.0/16",
+        "natGateways": "PerZone",
+        "zones": [
+            {"availabilityZone": f"us-west-2{each}", "nodeCidr": f"10.{n}.0.0/16"} for n, each in enumerate("ab", 1)
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("edit", "code", "key", "name"),
+    [
+        (lambda dev: dev["governance"]["allocations"].pop("ada"), "team-leaves", "teams", "ada"),
+        (lambda dev: dev["governance"].update(quotaNames={"ada": "of-ada"}), "team-leaves", "teams", "ada"),
+        (lambda dev: dev["network"]["zones"].pop(), "nat-gateway-leaves", "natGateways", "nat-us-west-2b"),
+        (
+            lambda dev: dev["observability"].pop("cloudwatch"),
+            "addon-leaves",
+            "addons",
+            "amazon-cloudwatch-observability",
+        ),
+    ],
+)
+def test_a_part_leaves_only_when_it_is_named(edit, code, key, name):
+    assert codes(changed(edit, environment=PARTS)) == {(code, name): True}
+
+    def allowed(dev):
+        edit(dev)
+        dev["allowDelete"] = {key: [name]}
+
+    found = changed(allowed, environment=PARTS)
+    assert (codes(found), found.unneeded) == ({(code, name): False}, ())
+
+
+def test_the_parts_are_those_that_the_program_makes():
+    for stack in sorted((project_root() / "stacks").glob("Pulumi.*.yaml")):
+        program = recorded(stack.stem.removeprefix("Pulumi."))
+        kept = program.named("hyperpod:index:ChangeGuard")["keep-parts"].inputs["identity"]
+        made = {f"teams/{name}": each.inputs["name"] for name, each in program.named("ComputeQuota").items()}
+        made |= {f"natGateways/{name}": name for name in program.named("NatGateway")}
+        made |= {f"addons/{name}": name for name in program.named("eks/addon:Addon")}
+        made |= {f"addons/{name}": name for name in program.named("Release") if name == "keda"}
+        pools = [each.inputs["metadata"]["name"] for each in program.named("NodePool").values()]
+        assert kept == made | {f"nodePools/{name}": name for name in pools}
+
+
+def test_nothing_but_its_name_its_team_and_its_cluster_replaces_a_quota():
+    # A cluster is guarded itself; name and team are what the guard of the parts compares.
+    assert type_facts("hyperpod:index:ComputeQuota").immutable == {"clusterArn", "name", "computeQuotaTarget.teamName"}
+
+
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
@@ -154,7 +210,11 @@ def test_an_allowance_that_nothing_needs_is_named():
 def test_metrics_and_dashboards_are_not_lost_unasked():
     every = {"observability": {"prometheus": True, "grafana": True}}
     found = changed(lambda dev: dev.pop("observability"), environment=every)
-    assert codes(found) == {("delete-prometheus", "prometheus"): True, ("delete-grafana", "grafana"): True}
+    assert codes(found) == {
+        ("delete-prometheus", "prometheus"): True,
+        ("delete-grafana", "grafana"): True,
+        ("addon-leaves", "amazon-sagemaker-hyperpod-observability"): True,
+    }
 
 
 FACTS = TypeFacts(

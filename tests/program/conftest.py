@@ -37,8 +37,16 @@ def up(handson, repository):
     handson.destroy()
 
 
-def _groups(data):
-    return {group["name"] for group in data["environments"]["dev"]["cluster"]["instanceGroups"]}
+def _named(data):
+    """Return what leaves a file only when `allowDelete` names it, with the key there."""
+    dev = data["environments"]["dev"]
+    groups = {("instanceGroups", group["name"]) for group in dev["cluster"]["instanceGroups"]}
+    return groups | {("teams", name) for name in dev["governance"]["allocations"]}
+
+
+def allow_delete(names):
+    """Return `allowDelete` for (key, name) of what may leave."""
+    return {key: sorted(name for kind, name in names if kind == key) for key in sorted({kind for kind, _ in names})}
 
 
 class Edit:
@@ -52,10 +60,10 @@ class Edit:
     def __call__(self, change):
         """Write the file as `change` leaves the organization and its environment, both given to it."""
         data = self._repository.read("handson")
-        there = _groups(data)
+        there = _named(data)
         change(data, data["environments"]["dev"])
         self._repository.write("handson", data)
-        self._added |= _groups(data) - there
+        self._added |= _named(data) - there
         self.pending = True
 
     def undo(self):
@@ -66,10 +74,10 @@ class Edit:
     def back(self, expected=None):
         """Put the file back and run; what is live must be as it was. Look first at what a preview says, if told.
 
-        The groups that the change added go on the way back, which has to be allowed.
+        What the change added goes on the way back, which has to be allowed.
         """
         data = self._repository.read("handson")
-        data["environments"]["dev"]["allowDelete"] = {"instanceGroups": sorted(self._added)}
+        data["environments"]["dev"]["allowDelete"] = allow_delete(self._added)
         self._repository.write("handson", data)
         if expected is not None:
             assert self._program.preview() == expected

@@ -197,6 +197,12 @@ def test_an_edit_changes_what_it_is_about_and_taking_it_back_leaves_no_trace(up,
 
 def smith_goes(data, dev):
     del data["teams"][1], dev["governance"]["allocations"]["smith"]
+    dev["allowDelete"] = {"teams": ["smith"]}
+
+
+def smith_goes_unasked(data, dev):
+    smith_goes(data, dev)
+    del dev["allowDelete"]
 
 
 def smith_goes_and_john_has_it_all(data, dev):
@@ -205,6 +211,13 @@ def smith_goes_and_john_has_it_all(data, dev):
 
 
 def test_a_team_that_goes_leaves_its_quota_to_others_one_step_later_and_the_preview_says_so(up, edit, live):
+    edit(smith_goes_unasked)
+    refused = up.run("preview", check=False)
+    assert refused.returncode != 0
+    assert "the quota of smith with its queue" in refused.stdout
+    assert (
+        "To allow it once: `allowDelete: {teams: [smith]}` in environments.dev of stacks/handson.yaml" in refused.stdout
+    )
     edit(smith_goes_and_john_has_it_all)
     said = up.run("preview")
     assert "remove it in a `pulumi up` of its own first" in said.stdout + said.stderr

@@ -88,7 +88,6 @@ def order(up):
 
 
 def test_karpenter_comes_loses_a_group_and_goes(up, repository, live):
-    data = repository.read("handson")
     before = live.settled()
 
     write(repository, karpenter("burst-a", "burst-b"))
@@ -112,7 +111,7 @@ def test_karpenter_comes_loses_a_group_and_goes(up, repository, live):
     assert ready(live) == ({"burst": "True", "inference": "True"}, {"burst-a"})
     assert groups(live) == {"gpu": 4, "system": 1, "burst-a": 0}
 
-    repository.write("handson", data)
+    write(repository, lambda _, dev: dev.update(allowDelete={"nodePools": ["inference"]}))
     gone = {**dict.fromkeys(ENABLED, "delete"), "AutoscaledGroup:autoscaled-burst-a": "delete", **CHANGED}
     assert up.preview() == gone
     done = order(up)

@@ -58,6 +58,7 @@ def test_a_team_in_the_middle_adds_what_is_its_own():
         "Role beta",
         "RoleBinding beta",
         "ClusterRoleBinding hpkit-data-scientist",
+        "ChangeGuard keep-parts",
         *WORDS,
     }
 

@@ -26,7 +26,7 @@ ALWAYS = {
     "eks/cluster:Cluster": 1,
     "hyperpod:index:Cluster": 1,
     "hyperpod:index:ClusterSchedulerConfig": 1,
-    "hyperpod:index:ChangeGuard": 4,
+    "hyperpod:index:ChangeGuard": 5,
 }
 
 

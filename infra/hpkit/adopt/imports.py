@@ -105,11 +105,13 @@ def _autoscaled(resource: RecordedResource, live: Live) -> str | None:
 def _guard(resource: RecordedResource, live: Live) -> str:
     """Return a guard's inputs as its id: it is nowhere but in the state.
 
-    The cluster's ARN is the only id that is live; what the first `up` makes has none that could be lost.
+    The cluster's ARN is the only id that is live; what the first `up` makes has none that could be lost. Parts are kept
+    by the names that the file gives them.
     """
     inputs = dict(resource.inputs)
     if "identity" in inputs:
-        inputs["identity"] = {"cluster": live.arn} if "cluster" in inputs["identity"] else {}
+        named = {name: value for name, value in inputs["identity"].items() if "/" in name}
+        inputs["identity"] = named | ({"cluster": live.arn} if "cluster" in inputs["identity"] else {})
     return json.dumps(inputs, sort_keys=True)
 
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from hpkit.change.groups import judged_groups, judged_versions, leaving
 from hpkit.change.judgement import PRECIOUS, Judgement, judged_resources
+from hpkit.change.parts import judged_parts
 from hpkit.change.recorded import Recorded
 from hpkit.change.steps import Action, Step, steps_of
+from hpkit.plan.replace import parts_allowed, parts_of
 
 __all__ = ["StackChange", "Unneeded", "change"]
 
@@ -54,7 +56,11 @@ def change(before: Recorded | None, after: Recorded | None) -> StackChange:
     steps = steps_of(before, after)
     if before is None or after is None:
         return StackChange(steps, (), tuple(_unneeded(before, after, steps)))
-    found = [*judged_resources(before, after, steps), *judged_groups(before, after, steps)]
+    found = [
+        *judged_resources(before, after, steps),
+        *judged_groups(before, after, steps),
+        *judged_parts(before, after),
+    ]
     found += judged_versions(before, after)
     judgements = tuple(sorted(found, key=lambda each: not each.refused))
     return StackChange(steps, judgements, tuple(_unneeded(before, after, steps)))
@@ -75,3 +81,8 @@ def _unneeded(before: Recorded | None, after: Recorded | None, steps: Sequence[S
         # A group that stays is a finding of the validator already (ALW001).
         if name not in gone | staying:
             yield Unneeded("allowDelete.instanceGroups", name)
+    parts = set(parts_of(after.plan)) | (set(parts_of(before.plan)) if before is not None else set())
+    for name in parts_allowed(after.plan):
+        if name not in parts:
+            kind, _, called = name.partition("/")
+            yield Unneeded(f"allowDelete.{kind}", called)

@@ -33,8 +33,10 @@ These are never replaced or deleted unless `allowReplace` names them:
 
 {rows}
 
-An instance group with nodes is never deleted unless `allowDelete.instanceGroups` names it. What the service refuses to
-change on a group that exists is refused at preview, whatever the file allows: give the group a new name.
+An instance group with nodes is never deleted unless `allowDelete.instanceGroups` names it; a team's quota unless
+`allowDelete.teams` does, a NodePool (`nodePools`), an add-on (`addons`) and a NAT gateway (`natGateways`) likewise, and
+with each what hangs on it: rights, roles, addresses. What the service refuses to change on a group that exists is
+refused at preview, whatever the file allows: give the group a new name.
 """
 
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 import pulumi
 
 from hpkit.plan.model import Plan
-from hpkit.plan.replace import allowed_in, contents_of, kept, nested_of, places_of
+from hpkit.plan.replace import allowed_in, contents_of, kept, nested_of, parts_allowed, parts_of, places_of
 from hpkit.resources import ChangeGuard
 
-__all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_version"]
+__all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_parts", "guard_version"]
 
 # What the last guard keeps, by its names in `allowReplace`; the one before keeps what the cluster stands on.
 _LAST = ("cluster", "grafana", "prometheus")
@@ -40,6 +40,20 @@ def guard_version(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
         "keep-eks",
         subject=f"the EKS cluster of {plan.stack}",
         version=None if existing else plan.spec.eks.version,
+        opts=opts,
+    )
+
+
+def guard_parts(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
+    """Guard teams, NodePools, add-ons and NAT gateways: what is deleted because the file does not name it any more."""
+    parts = parts_of(plan)
+    return ChangeGuard(
+        "keep-parts",
+        subject=plan.stack,
+        identity={name: called for name, (called, _) in parts.items()},
+        contents={name: words for name, (_, words) in parts.items()},
+        allow_replace=sorted(parts_allowed(plan)),
+        where=allowed_in(plan),
         opts=opts,
     )
 

@@ -17,7 +17,7 @@ from hpkit.components.autoscaling import Autoscaling
 from hpkit.components.base import Site, document
 from hpkit.components.eks import Eks
 from hpkit.components.governance import Governance
-from hpkit.components.guards import guard_base, guard_cluster, guard_groups, guard_version
+from hpkit.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
 from hpkit.components.hyperpod import Dependencies, HyperPod
 from hpkit.components.identity import Identity
 from hpkit.components.network import Network
@@ -55,6 +55,8 @@ def build(plan: Plan) -> dict[str, Any]:
     ready = list(before.installed.values())
     dependencies = Dependencies("dependencies", plan, eks=eks, after=ready, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
+    # After the other, whose refusal says more: what stands on a cluster that leaves goes with it.
+    named = guard_parts(plan, opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[guard])))
     platform = HyperPod(
         "hyperpod",
         plan,
@@ -66,7 +68,7 @@ def build(plan: Plan) -> dict[str, Any]:
         opts=opts,
     )
     addons, observed = _node_addons(plan, site, eks, storage, after=[platform.cluster], opts=opts)
-    parts: list[pulumi.Resource] = [network, storage, identity, eks, before, dependencies, platform, addons]
+    parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
     parts += [] if observed is None else [observed]
     parts += _on_the_cluster(plan, site, eks, platform, addons, opts=opts)
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}

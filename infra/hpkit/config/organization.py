@@ -44,6 +44,18 @@ class AllowDelete(Model):
     instance_groups: tuple[str, ...] = Field(
         default=(), description="Instance groups that may leave although they have instances."
     )
+    teams: tuple[str, ...] = Field(
+        default=(), description="Teams that may lose their quota in this environment, and what waits in their queue."
+    )
+    node_pools: tuple[str, ...] = Field(
+        default=(), description="NodePools that may leave: Karpenter evicts what runs on their nodes, and ends those."
+    )
+    addons: tuple[str, ...] = Field(
+        default=(), description="Add-ons (and `keda`) that may leave, with all objects of the kinds that they brought."
+    )
+    nat_gateways: tuple[str, ...] = Field(
+        default=(), description="NAT gateways that may leave, with their public addresses: `nat`, `nat-us-west-2a`."
+    )
 
 
 class Environment(Model):

@@ -3,10 +3,20 @@
 Why it would go is nobody's question here: the guards of the program compare what is live.
 """
 
+from collections.abc import Iterator
+
 from hpkit.plan.given import makes_bucket
 from hpkit.plan.model import GroupPlan, Plan
 
-__all__ = ["allowed_in", "contents_of", "kept", "nested_of", "places_of"]
+__all__ = [
+    "allowed_in",
+    "contents_of",
+    "kept",
+    "nested_of",
+    "parts_allowed",
+    "parts_of",
+    "places_of",
+]
 
 # What is replaced with each: all that stands after it.
 _NESTED = ("vpc", "eks", "cluster")
@@ -58,6 +68,56 @@ def places_of(plan: Plan) -> dict[str, str]:
     return alone | {
         f"{group.spec.name} in {zone}": f"nodeCidr {ranges.get(zone)}" for group in plan.groups for zone in group.zones
     }
+
+
+def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
+    """Return the parts that only leave by name, as `teams/nlp`: what each is called live, and what goes with it.
+
+    A part that is called otherwise is another one to the API: the old one goes with what it holds.
+    """
+    found = {
+        f"teams/{team.name}": (team.quota_name, f"the quota of {team.name} with its queue and all that waits in it")
+        for team in plan.teams
+    }
+    for pool in plan.node_pools:
+        name = pool.spec.name
+        found[f"nodePools/{name}"] = (name, f"the NodePool {name} with its nodes; what runs there is evicted")
+    for addon in plan.addons:
+        found[f"addons/{addon.name}"] = (addon.name, _addon(addon.name))
+    if plan.spec.autoscaling is not None and plan.spec.autoscaling.keda is not None:
+        found["addons/keda"] = ("keda", _addon("keda"))
+    for name in _nat_gateways(plan):
+        found[f"natGateways/{name}"] = (name, f"the NAT gateway {name} with its public address and open connections")
+    return found
+
+
+def parts_allowed(plan: Plan) -> tuple[str, ...]:
+    """Return the parts that `allowDelete` names; instance groups are the cluster's own matter."""
+    return tuple(_named(plan))
+
+
+def _named(plan: Plan) -> Iterator[str]:
+    allowed = plan.spec.allow_delete
+    for kind, names in (
+        ("teams", allowed.teams),
+        ("nodePools", allowed.node_pools),
+        ("addons", allowed.addons),
+        ("natGateways", allowed.nat_gateways),
+    ):
+        yield from (f"{kind}/{name}" for name in names)
+
+
+def _nat_gateways(plan: Plan) -> tuple[str, ...]:
+    """Return the names of the NAT gateways that the kit makes: one by itself, or one per zone."""
+    if not plan.network.nat_gateways or plan.spec.network.existing is not None:
+        return ()
+    if plan.spec.network.nat_gateways == "Single":
+        return ("nat",)
+    return tuple(f"nat-{zone.availability_zone}" for zone in plan.network.zones)
+
+
+def _addon(name: str) -> str:
+    return f"{name} with all objects of the kinds that it brought"
 
 
 def allowed_in(plan: Plan) -> str:

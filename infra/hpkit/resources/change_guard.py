@@ -37,7 +37,8 @@ class ChangeGuard(pulumi.CustomResource):
             allow_replace: Names of what may be replaced or deleted; then only a warning is shown.
             contents: What each of them is and what goes with it, as messages say it.
             fixed: Settings that cannot change in place: one that is there before and after keeps its value.
-            identity: Live id of each thing that is kept, by the name that allowReplace takes for it.
+            identity: Live id of each thing that is kept, by the name that allowReplace takes for it; of a part
+                that leaves only by name, as `teams/nlp`, what it is called live.
             nested: Names of things that stand on one another, the lowest first.
             remedy: What to do instead of changing a fixed setting.
             version: Kubernetes minor version: one up at a time, never down.
