@@ -10,9 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "infra")]
 
-from hpkit.cli.inputs import load  # noqa: E402 - the path comes first
-from hpkit.cli.validate import findings_of  # noqa: E402
-from hpkit.plan.derive import derive  # noqa: E402
+from hpkit.project import load  # noqa: E402 - the path comes first
 
 FILE = Path(__file__).with_name("minimal.yaml")
 SECTIONS = ("clusterPolicy:", "teams:", "autoscaling:", "governance:")
@@ -20,12 +18,11 @@ SECTIONS = ("clusterPolicy:", "teams:", "autoscaling:", "governance:")
 
 def main() -> int:
     loaded = load(FILE)
-    findings = findings_of(loaded)
-    organization = loaded.parsed.organization
-    if findings or organization is None:
+    findings = loaded.findings
+    if findings or not loaded.plans:
         print(f"{FILE.name} has {len(findings)} findings", *(each.message for each in findings), sep="\n  ")
         return 1
-    plan = derive(organization, "dev")
+    plan = loaded.plans["dev"]
     pools = plan.spec.autoscaling.node_pools if plan.spec.autoscaling else []
     lines = [line for line in FILE.read_text(encoding="utf-8").splitlines() if line.strip() and not _comment(line)]
     print(f"{FILE.name}: policy {'yes' if plan.policy else 'no'}, {len(plan.teams)} teams, {len(pools)} NodePool")

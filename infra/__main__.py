@@ -4,31 +4,27 @@ import atexit
 import gc
 import os
 
-import click
 import pulumi
 
 from hpkit.checks import Finding
-from hpkit.cli.inputs import project_root, resolve
-from hpkit.cli.validate import findings_of
 from hpkit.components import build
-from hpkit.plan.derive import derive
+from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan
+from hpkit.project import load_stack, project_root
 
 
 def gate(stack: str) -> Plan:
     """Return the plan of a stack; every finding becomes a diagnostic, and an error ends the run before it begins."""
     try:
-        loaded = resolve((), (stack,))[0]
-    except click.UsageError as error:
-        raise pulumi.RunError(error.message) from None
-    findings = findings_of(loaded)
-    for finding in findings:
+        loaded = load_stack(stack)
+    except SelectionError as error:
+        raise pulumi.RunError(str(error)) from None
+    for finding in loaded.findings:
         (pulumi.log.error if finding.severity == "error" else pulumi.log.warn)(text(finding))
-    errors = sum(finding.severity == "error" for finding in findings)
-    organization = loaded.parsed.organization
-    if errors or organization is None or loaded.environment is None:
+    errors = sum(finding.severity == "error" for finding in loaded.findings)
+    if errors or not loaded.plans:
         raise pulumi.RunError(f"{errors} errors in {loaded.file}: nothing was registered")
-    return derive(organization, loaded.environment)
+    return next(iter(loaded.plans.values()))
 
 
 def text(finding: Finding) -> str:

@@ -2,13 +2,14 @@
 
 HpkitError
 ├── InputError         a file cannot be read at all (missing, a directory, not allowed, not UTF-8)
+├── SelectionError     a stack or file that is not there was asked for, or two ways to name them at once
 ├── CatalogError       a name that the catalog does not hold
 └── ToolError          an outside tool or service is missing or failed
 
 The command line prints the message and exits 1; a traceback is always a bug.
 """
 
-__all__ = ["CatalogError", "HpkitError", "InputError", "ToolError"]
+__all__ = ["CatalogError", "HpkitError", "InputError", "SelectionError", "ToolError"]
 
 
 class HpkitError(Exception):
@@ -17,6 +18,10 @@ class HpkitError(Exception):
 
 class InputError(HpkitError):
     """A file that was named cannot be read."""
+
+
+class SelectionError(HpkitError):
+    """What was asked for is not in the project; the command line exits 2, as for every misuse."""
 
 
 class CatalogError(HpkitError):

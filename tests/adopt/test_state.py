@@ -5,8 +5,8 @@ import json
 from hpkit.adopt.imports import imports_of, is_bookkeeping
 from hpkit.adopt.prepare import answers_of
 from hpkit.adopt.state import strangers, with_bookkeeping, with_write_only
-from hpkit.cli.inputs import load
 from hpkit.plan.derive import derive
+from hpkit.project import load
 from hpkit.recording import record
 from tests.adopt.builders import live
 from tests.adopt.test_organization import prepared

@@ -9,7 +9,7 @@ import pytest
 from hpkit.catalog import TypeFacts, type_facts
 from hpkit.change import change
 from hpkit.change.compare import UNKNOWN, differences
-from hpkit.cli.inputs import project_root
+from hpkit.project import project_root
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded, recorded_from
 

@@ -6,8 +6,8 @@ import pytest
 
 from hpkit.change import GOES, PRECIOUS
 from hpkit.cli.generate_changes import PAGE, examples, page, unexplained
-from hpkit.cli.inputs import project_root
 from hpkit.cli.key_changes import outcomes
+from hpkit.project import project_root
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -6,12 +6,12 @@ import pytest
 from click.testing import CliRunner
 
 from hpkit.cli.deployer_policy import FILES, command
-from hpkit.cli.inputs import load, project_root
 from hpkit.plan.deployer import NO_ACCOUNT, actions_of, deployer_policies, kinds_of
 from hpkit.plan.deployer_calls import KINDS
 from hpkit.plan.deployer_rules import RULES
 from hpkit.plan.derive import derive
 from hpkit.plan.iam import Place
+from hpkit.project import load, project_root
 from hpkit.recording import record
 from tests import builders
 from tests.plan.test_iam import NEWER_THAN_THE_LINTER, lint

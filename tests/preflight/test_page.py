@@ -6,10 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from hpkit.catalog.prices import find_price, hourly_price, monthly_price
-from hpkit.cli.inputs import load
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CLUSTERS, eks_cluster, first_calls, further_calls
 from hpkit.preflight.model import Answers
+from hpkit.project import load
 from tests.builders import organization, typed
 
 ROOT = Path(__file__).parent.parent.parent

@@ -3,8 +3,8 @@
 from functools import cache
 from pathlib import Path
 
-from hpkit.cli.inputs import load
 from hpkit.plan.derive import derive
+from hpkit.project import load
 from hpkit.recording import record
 from tests import builders
 

@@ -6,12 +6,12 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from hpkit.cli.inputs import load
 from hpkit.plan.deployer import SIZE_LIMIT, actions_of, deployer_policies, kinds_of
 from hpkit.plan.deployer_calls import ALWAYS, KINDS
 from hpkit.plan.deployer_rules import ACTION_OF, API_PREFIX, NO_RIGHT_NEEDED
 from hpkit.plan.derive import derive
 from hpkit.plan.iam import Place
+from hpkit.project import load
 from local.aws.record import read_record
 from local.plugins.aws.table import KINDS as STAND_INS
 from tests.program.cloud import ROOT, Program, Repository

@@ -2,6 +2,7 @@
 
 from hpkit.checks import check
 from hpkit.config import parse, read_text
+from hpkit.plan.derive import derive_all
 from hpkit.recording import record
 from hpkit.review import FileInput, Half, Review, Side, StackInput, review
 from tests.builders import TODAY
@@ -15,7 +16,8 @@ def side(content: bytes | None) -> tuple[Side | None, set[str]]:
     document = read_text(content)
     parsed = parse(document)
     environments = document.data.get("environments", {}) if isinstance(document.data, dict) else {}
-    return Side(parsed.organization, tuple(check(document, parsed, file=FILE, today=TODAY))), set(environments)
+    plans = derive_all(parsed.organization) if parsed.organization else {}
+    return Side(plans, tuple(check(document, parsed, plans, file=FILE, today=TODAY))), set(environments)
 
 
 def review_of(base: bytes | None, head: bytes | None, **more) -> Review:

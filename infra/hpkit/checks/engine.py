@@ -1,7 +1,7 @@
 """Run every rule over a document, apply waivers, and place what was found."""
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hpkit.checks import addons, allowances, capacity, cluster, form, given, governance, karpenter, layout, network
 from hpkit.checks.finding import Finding
@@ -9,7 +9,8 @@ from hpkit.checks.registry import Context, Issue, Rule
 from hpkit.config.document import Document, Path, Problem, format_path
 from hpkit.config.organization import Organization, Waiver
 from hpkit.config.parse import Parsed
-from hpkit.plan.derive import derive
+from hpkit.plan.derive import derive_all
+from hpkit.plan.model import Plan
 
 __all__ = ["RULES", "check", "rule_by_id"]
 
@@ -45,16 +46,25 @@ def rule_by_id(rule: str) -> Rule | None:
     return _BY_ID.get(rule)
 
 
-def check(document: Document, parsed: Parsed, *, file: str, today: datetime.date) -> list[Finding]:
+def check(
+    document: Document,
+    parsed: Parsed,
+    plans: Mapping[str, Plan] | None = None,
+    *,
+    file: str,
+    today: datetime.date,
+) -> list[Finding]:
     """Return every finding of one file, sorted by place.
 
-    file is the name to show; today decides which waivers have expired.
+    plans: environment → plan of those to look at, absent: all of the file's. file is the name to show; today decides
+    which waivers have expired.
     """
     issues = {
         _key(problem.rule, problem.path, problem.message): _Placed.of_problem(problem) for problem in parsed.problems
     }
     if parsed.organization is not None:
-        for placed in _judge(parsed.organization, document, today):
+        wanted = derive_all(parsed.organization) if plans is None else plans
+        for placed in _judge(parsed.organization, wanted, document, today):
             issues.setdefault(_key(placed.rule, placed.issue.path, placed.issue.message), placed)
     findings = [_finding(placed, document, file) for placed in issues.values()]
     return sorted(findings, key=lambda finding: finding.order)
@@ -80,9 +90,11 @@ class _Placed:
         return cls(problem.rule, Issue(problem.path, problem.message, problem.fix, problem.severity), place)
 
 
-def _judge(organization: Organization, document: Document, today: datetime.date) -> Iterable[_Placed]:
-    for environment in sorted(organization.environments):
-        context = Context(organization, environment, derive(organization, environment))
+def _judge(
+    organization: Organization, plans: Mapping[str, Plan], document: Document, today: datetime.date
+) -> Iterable[_Placed]:
+    for environment in sorted(plans):
+        context = Context(organization, environment, plans[environment])
         found = [_Placed(rule.id, issue) for rule in RULES if rule.check is not None for issue in rule.check(context)]
         yield from _waive(context, found, document, today)
 

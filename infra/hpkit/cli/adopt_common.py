@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.cli.inputs import resolve
-from hpkit.cli.validate import findings_of
 from hpkit.errors import ToolError
-from hpkit.plan.derive import derive
 from hpkit.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -37,11 +35,10 @@ def read(cluster: str, region: str) -> "Live":
 def plan_of(stack: str) -> Plan:
     """Return the plan of a stack whose file has no error: the program would register nothing otherwise."""
     loaded = resolve((), (stack,))[0]
-    errors = [finding for finding in findings_of(loaded) if finding.severity == "error"]
-    organization = loaded.parsed.organization
-    if errors or organization is None or loaded.environment is None:
+    errors = [finding for finding in loaded.findings if finding.severity == "error"]
+    if errors or not loaded.plans:
         raise ToolError(f"{loaded.file} has {len(errors)} errors: see `hpkit validate --stack {stack}`")
-    return derive(organization, loaded.environment)
+    return next(iter(loaded.plans.values()))
 
 
 def registered(plan: Plan) -> "tuple[Live, Recording, Imports]":

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.adopt_common import import_file, plan_of, registered, stop_at, write
-from hpkit.cli.inputs import project_root
 from hpkit.errors import ToolError
+from hpkit.project import project_root
 
 if TYPE_CHECKING:
     from hpkit.adopt.imports import Imports

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import click
 
-from hpkit.cli.inputs import resolve
-from hpkit.cli.plan import plans_of
+from hpkit.cli.inputs import plans_of, resolve
 from hpkit.plan.deployer import NO_ACCOUNT, SIZE_LIMIT, deployer_policies
 from hpkit.plan.deployer_calls import KINDS
 from hpkit.plan.iam import Place

@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from hpkit.cli.inputs import project_root
 from hpkit.errors import ToolError
+from hpkit.project import project_root
 from hpkit.teardown import Teardown, teardown_of
 
 __all__ = ["command"]

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import click
 
 from hpkit.checks import RULES, Finding, summarize
-from hpkit.cli.inputs import Loaded
 from hpkit.config import format_path
+from hpkit.project import Loaded
 
 __all__ = ["WRITERS", "colored", "folded", "width"]
 

@@ -16,10 +16,9 @@ from hpkit.checks.registry import Rule
 from hpkit.cli import deployer_policy
 from hpkit.cli.generate_catalog import service_model_text
 from hpkit.cli.generate_replacing import replacing_text
-from hpkit.cli.inputs import load, project_root
 from hpkit.cli.schema import schema_text
-from hpkit.cli.validate import findings_of
 from hpkit.config.reference import reference
+from hpkit.project import load, project_root
 
 __all__ = ["FILES", "command"]
 
@@ -33,7 +32,7 @@ def _fixtures(rule: str) -> list[Path]:
 
 def _example(file: Path, other: Path, rule: str) -> dict[str, Any]:
     """Return one fixture with the lines in which it differs from its counterpart, and what is found in it."""
-    findings = [replace(finding, file=file.name) for finding in findings_of(load(file))]
+    findings = [replace(finding, file=file.name) for finding in load(file).findings]
     return {
         "file": f"tests/stacks/{file.name}",
         "happy": ".happy." in file.name,

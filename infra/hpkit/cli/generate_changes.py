@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hpkit.change import GOES, PRECIOUS
-from hpkit.cli.inputs import project_root
 from hpkit.cli.key_changes import Outcome, outcomes
+from hpkit.project import project_root
 from hpkit.review.resources import short
 
 __all__ = ["PAGE", "examples", "page", "unexplained"]

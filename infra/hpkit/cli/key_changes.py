@@ -81,11 +81,12 @@ def _plan(data: Any, environment: str) -> Plan | tuple[str, ...]:
     # JSON is YAML, and written faster.
     document = read_text(json.dumps(data).encode())
     parsed = parse(document)
-    findings = check(document, parsed, file="", today=_TODAY)
+    plans = {environment: derive(parsed.organization, environment)} if parsed.organization is not None else {}
+    findings = check(document, parsed, plans, file="", today=_TODAY)
     own = [each for each in findings if each.severity == "error" and _concerns(each.path, environment)]
-    if own or parsed.organization is None:
+    if own or not plans:
         return tuple(sorted({each.rule for each in own or findings}))
-    return derive(parsed.organization, environment)
+    return plans[environment]
 
 
 def _concerns(path: str, environment: str) -> bool:

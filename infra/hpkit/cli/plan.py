@@ -1,42 +1,15 @@
 """`hpkit plan`: what will be created."""
 
 import json
-import sys
 from typing import Any
 
 import click
 
-from hpkit.checks import summarize
-from hpkit.cli.formats import WRITERS, width
-from hpkit.cli.inputs import Loaded, resolve
-from hpkit.cli.validate import findings_of
-from hpkit.plan.derive import derive
-from hpkit.plan.model import Plan
+from hpkit.cli.formats import width
+from hpkit.cli.inputs import plans_of, resolve
 from hpkit.plan.outline import Outline, outline
 
-__all__ = ["command", "plans_of"]
-
-
-def plans_of(loaded: list[Loaded]) -> list[Plan]:
-    """Return the plans of what was loaded; on a form error, print every finding and exit 1.
-
-    Other errors are said on standard error, so that the arithmetic can be looked at while it is being mended.
-    """
-    findings = [finding for each in loaded for finding in findings_of(each)]
-    if any(each.parsed.organization is None for each in loaded):
-        click.echo(WRITERS["text"](findings, loaded), err=True)
-        sys.exit(1)
-    errors = summarize(findings).errors
-    if errors:
-        click.echo(f"{errors} errors stand against this; `hpkit validate` shows them", err=True)
-    plans = []
-    for each in loaded:
-        organization = each.parsed.organization
-        if organization is None:
-            continue
-        wanted = [each.environment] if each.environment else sorted(organization.environments)
-        plans += [derive(organization, name) for name in wanted if name in organization.environments]
-    return plans
+__all__ = ["command"]
 
 
 @click.command("plan")

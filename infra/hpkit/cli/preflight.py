@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hpkit.cli.formats import colored, folded, width
-from hpkit.cli.inputs import resolve
-from hpkit.cli.plan import plans_of
+from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 

@@ -8,8 +8,7 @@ import click
 
 from hpkit.checks.registry import amount
 from hpkit.cli.formats import width
-from hpkit.cli.inputs import resolve
-from hpkit.cli.plan import plans_of
+from hpkit.cli.inputs import plans_of, resolve
 from hpkit.plan.capacity import Amount, TypeQuota
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan

@@ -9,11 +9,11 @@ import click
 
 from hpkit.change import Recorded
 from hpkit.cli.formats import width
-from hpkit.cli.inputs import project_root
 from hpkit.cli.review_git import find_base
 from hpkit.cli.review_scope import Scope, scope_of
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
+from hpkit.project import project_root
 from hpkit.review import Review, review
 from hpkit.review.model import Preview
 

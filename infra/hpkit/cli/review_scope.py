@@ -5,10 +5,9 @@ from pathlib import Path
 
 import click
 
-from hpkit.cli.inputs import Loaded, load, organization_files, split_stack
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
-from hpkit.cli.validate import findings_of
 from hpkit.config import Document, parse, read_text
+from hpkit.project import Loaded, load, organization_files, split_stack
 from hpkit.review import FileInput, Half, Side, StackInput
 
 __all__ = ["Scope", "scope_of"]
@@ -154,7 +153,7 @@ def _here(folder: Path) -> _Tree:
 
 
 def _side(loaded: Loaded) -> Side:
-    return Side(loaded.parsed.organization, tuple(findings_of(loaded)))
+    return Side(loaded.plans, loaded.findings)
 
 
 def _stated(stack: str, document: Document) -> _Place | None:

@@ -1,35 +1,14 @@
 """`hpkit validate`: every finding of the named organizations, in one run."""
 
-import datetime
 import sys
-from dataclasses import replace
 
 import click
 
-from hpkit.checks import Finding, check, summarize
+from hpkit.checks import summarize
 from hpkit.cli.formats import WRITERS
-from hpkit.cli.inputs import Loaded, project_root, resolve
-from hpkit.config.chart import chart_problems
+from hpkit.cli.inputs import resolve
 
-__all__ = ["command", "findings_of"]
-
-
-def findings_of(loaded: Loaded) -> list[Finding]:
-    """Return a file's findings; for one stack, without those of other environments."""
-    today = datetime.datetime.now(tz=datetime.UTC).date()
-    parsed = loaded.parsed
-    if parsed.organization is not None:
-        charts = chart_problems(project_root(), parsed.organization)
-        parsed = replace(parsed, problems=(*parsed.problems, *charts))
-    findings = check(loaded.document, parsed, file=loaded.file, today=today)
-    if loaded.environment is None:
-        return findings
-    own = f"environments.{loaded.environment}"
-    return [
-        finding
-        for finding in findings
-        if not finding.path.startswith("environments.") or f"{finding.path}.".startswith(f"{own}.")
-    ]
+__all__ = ["command"]
 
 
 @click.command("validate")
@@ -49,6 +28,6 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
     Without FILE or --stack, all of stacks/*.yaml. Exit 0: no error; 1: errors found; 2: misuse.
     """
     loaded = resolve(files, stacks)
-    findings = [finding for each in loaded for finding in findings_of(each)]
+    findings = [finding for each in loaded for finding in each.findings]
     click.echo(WRITERS[form](findings, loaded), nl=form != "github" or bool(findings))
     sys.exit(1 if summarize(findings).errors else 0)

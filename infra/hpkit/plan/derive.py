@@ -38,7 +38,7 @@ from hpkit.plan.model import (
     ZonePlan,
 )
 
-__all__ = ["ZONE_KEY", "derive", "instances_of", "quotas_of", "share_of"]
+__all__ = ["ZONE_KEY", "derive", "derive_all", "instances_of", "quotas_of", "share_of"]
 
 # What a cluster without internet needs: nodes (ec2, ecr, s3, sts, logs, monitoring), access to them (ssm),
 # pod identity and the Kubernetes API (eks-auth, eks), operators (sagemaker.api), keys and metrics (kms, aps).
@@ -47,6 +47,11 @@ _CLOSED = (
     "monitoring", "s3", "sagemaker.api", "ssm", "ssmmessages", "sts",
 )  # fmt: skip
 ZONE_KEY = "topology.kubernetes.io/zone"
+
+
+def derive_all(organization: Organization) -> dict[str, Plan]:
+    """Return environment → plan of a whole organization."""
+    return {name: derive(organization, name) for name in sorted(organization.environments)}
 
 
 def derive(organization: Organization, environment: str) -> Plan:

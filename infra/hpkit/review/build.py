@@ -6,8 +6,6 @@ from typing import Literal
 
 from hpkit.change import StackChange
 from hpkit.checks import Finding
-from hpkit.config import Organization
-from hpkit.plan.derive import derive
 from hpkit.plan.diff import Change, PlanDiff, diff
 from hpkit.plan.model import Plan
 from hpkit.review.cautions import cautions_of
@@ -36,9 +34,12 @@ Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One organization file as it was at one side: what could be read of it, and everything found in it."""
+    """One organization file as it was at one side: each environment's plan, and everything found in it.
 
-    organization: Organization | None
+    plans is empty where the file could not be read.
+    """
+
+    plans: Mapping[str, Plan]
     findings: tuple[Finding, ...]
 
 
@@ -121,9 +122,7 @@ def _own(half: Half | None) -> list[Finding]:
 
 def _plan(half: Half | None) -> Plan | None:
     """Return the plan of a side; None when the environment is not there or could not be read."""
-    if half is None or half.side.organization is None or half.environment not in half.side.organization.environments:
-        return None
-    return derive(half.side.organization, half.environment)
+    return half.side.plans.get(half.environment) if half is not None else None
 
 
 def _stack(given: StackInput, record: Record, preview: Preview | None) -> StackReview:

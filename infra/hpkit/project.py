@@ -1,0 +1,148 @@
+"""The project on disk: which files a stack's name means, what is wrong with them, and the plan of each environment."""
+
+import datetime
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from hpkit.checks import Finding, check
+from hpkit.config import Document, Parsed, parse, read_file, read_text
+from hpkit.config.chart import chart_problems
+from hpkit.config.document import Mark, Problem
+from hpkit.errors import InputError, SelectionError
+from hpkit.plan.derive import derive, derive_all
+from hpkit.plan.model import Plan
+
+__all__ = ["Loaded", "load", "load_stack", "organization_files", "project_root", "select", "split_stack"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One organization file as it was read; environment narrows it to one stack."""
+
+    file: str
+    document: Document
+    parsed: Parsed
+    environment: str | None = None
+
+    @cached_property
+    def plans(self) -> Mapping[str, Plan]:
+        """Environment → its plan, derived once; empty where the file's form is not right."""
+        organization = self.parsed.organization
+        if organization is None:
+            return {}
+        if self.environment is None:
+            return derive_all(organization)
+        there = self.environment in organization.environments
+        return {self.environment: derive(organization, self.environment)} if there else {}
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding of the file by today's date; for one stack, without those of other environments."""
+        today = datetime.datetime.now(tz=datetime.UTC).date()
+        parsed = self.parsed
+        if parsed.organization is not None:
+            charts = chart_problems(project_root(), parsed.organization)
+            parsed = replace(parsed, problems=(*parsed.problems, *charts))
+        found = check(self.document, parsed, self.plans, file=self.file, today=today)
+        own = f"environments.{self.environment}"
+        return tuple(
+            finding
+            for finding in found
+            if self.environment is None
+            or not finding.path.startswith("environments.")
+            or f"{finding.path}.".startswith(f"{own}.")
+        )
+
+
+def project_root() -> Path:
+    """Return the folder that holds Pulumi.yaml, from here upward; here when there is none."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "Pulumi.yaml").is_file():
+            return folder
+    return here
+
+
+def organization_files() -> list[Path]:
+    """Return all organization files of the project, sorted."""
+    folder = project_root() / "stacks"
+    return sorted(file for file in folder.glob("*.yaml") if not file.name.startswith("Pulumi."))
+
+
+def load(file: str | os.PathLike[str], environment: str | None = None) -> Loaded:
+    """Read one file; whatever is wrong with it, up to its absence, becomes a problem of the result."""
+    # Files of the project are shown as their folder's users would type them, others as they were given.
+    inside = Path(file).is_absolute() and Path(file).is_relative_to(Path.cwd())
+    shown = os.path.relpath(file) if inside else os.fspath(file)
+    try:
+        document = read_text(read_file(file))
+    except InputError as error:
+        what = str(error).removeprefix(f"{os.fspath(file)}: ")
+        problem = Problem("CFG005", (), what, "Name a file that can be read.", Mark(1, 1))
+        document = Document(None, (problem,), None)
+    return Loaded(shown, document, parse(document), environment)
+
+
+def load_stack(name: str) -> Loaded:
+    """Read the file of a stack, narrowed to its environment; raises SelectionError when there is no such stack."""
+    folder = project_root() / "stacks"
+    settings = folder / f"Pulumi.{name}.yaml"
+    stated = _stated(settings) if settings.is_file() else {}
+    by_name = split_stack(name) if not {"organization", "environment"} <= stated.keys() else ("", "")
+    organization = stated.get("organization", by_name[0])
+    environment = stated.get("environment", by_name[1])
+    file = folder / f"{organization}.yaml"
+    if not file.is_file():
+        known = ", ".join(path.stem for path in organization_files()) or "none"
+        raise SelectionError(f"the stack {name} needs {os.path.relpath(file)}, which is not there (known: {known})")
+    loaded = load(file, environment)
+    known_environments = _environments(loaded.document)
+    if known_environments and environment not in known_environments:
+        raise SelectionError(
+            f"{os.path.relpath(file)} has no environment `{environment}` (it has {', '.join(known_environments)})"
+        )
+    return loaded
+
+
+def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
+    """Return the files named, the stacks named, or the whole project.
+
+    Raises SelectionError when both are named, when a stack has no file, or when there is nothing.
+    """
+    files, stacks = list(dict.fromkeys(files)), list(dict.fromkeys(stacks))
+    if files and stacks:
+        raise SelectionError("name files or stacks, not both")
+    if stacks:
+        return [load_stack(name) for name in stacks]
+    found = [Path(file) for file in files] or organization_files()
+    if not found:
+        raise SelectionError(
+            f"no organization file in {project_root() / 'stacks'}; name one, or begin with a copy of an example"
+        )
+    return [load(file) for file in found]
+
+
+def split_stack(name: str) -> tuple[str, str]:
+    """Return organization and environment of a stack by its name, split at the last `-`; raises SelectionError."""
+    organization, dash, environment = name.rpartition("-")
+    if not dash or not organization or not environment:
+        raise SelectionError(f"`{name}` is not a stack's name; write <organization>-<environment>")
+    return organization, environment
+
+
+def _stated(settings: Path) -> dict[str, str]:
+    """Return what a stack's own file says of organization and environment."""
+    data = read_text(read_file(settings)).data
+    config = data.get("config") if isinstance(data, dict) else None
+    if not isinstance(config, dict):
+        return {}
+    keys = {"hpkit:organization": "organization", "hpkit:environment": "environment"}
+    return {short: config[key] for key, short in keys.items() if isinstance(config.get(key), str)}
+
+
+def _environments(document: Document) -> list[str]:
+    environments = document.data.get("environments") if isinstance(document.data, dict) else None
+    return sorted(environments) if isinstance(environments, dict) else []
