@@ -1,9 +1,12 @@
 """What every test starts from."""
 
+import os
 import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
 
 # How fast examples come says how busy the machine is, and nothing of the code.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +25,11 @@ def pytest_sessionstart() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files first that drive an engine or a cluster: side by side, the long ones must not be begun last."""
+    """Leave nightly tests to the night; put the files first that drive an engine or a cluster.
+
+    Side by side, the long ones must not be begun last.
+    """
+    if not NIGHTLY:
+        items[:] = [item for item in items if item.get_closest_marker("nightly") is None]
     long = {item.path for item in items if item.get_closest_marker("engine") or item.get_closest_marker("cluster")}
     items.sort(key=lambda item: item.path not in long)

@@ -76,7 +76,14 @@ def lives_on(shell, repository, live, before, *, a_team_more):
     assert live.settled() == changed, "handing back touched something"
 
 
-@pytest.mark.parametrize(("shape", "imported"), [(console, 16), (terraform, 17), (by_hand, 15)])
+@pytest.mark.parametrize(
+    ("shape", "imported"),
+    [
+        (console, 16),
+        pytest.param(terraform, 17, marks=pytest.mark.nightly),
+        pytest.param(by_hand, 15, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_platform_that_others_made_is_adopted_lived_in_and_handed_back(shape, imported, shell, repository, live):
     shape(Maker(live))
     before = live.settled()

@@ -56,6 +56,7 @@ def watched(tmp_path, request):
         yield Watched(tmp_path, endpoint, ledger, nodes=request.param)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("watched", [CAPACITY], indirect=True)
 def test_two_hundred_quotas_converge_under_throttles_and_never_pass_the_capacity(watched):
     watched.endpoint.set_faults({"throttle": "0.2", "slow-update": "0.05@quota", "slow-create": "0.05@quota"})

@@ -12,6 +12,7 @@ from tests.program.cloud import Live, Program, eventually
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
+@pytest.mark.nightly
 def test_an_up_whose_cloud_stays_away_fails_clearly_and_the_next_one_goes_on(make, repository, tmp_path):
     instance = make("outage", latency=0.003)
     before = control.start(instance, say=print)

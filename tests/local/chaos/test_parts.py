@@ -56,6 +56,7 @@ def assert_next_up_is_right(program, live, reference):
     eventually(lambda: live.everything() == empty, lambda: (empty, live.everything()))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("part", "moments"),
     [

@@ -24,6 +24,7 @@ def namespaces(live):
     return {name for name in live.objects()["/api/v1/namespaces"] if name.startswith("hyperpod-ns-")}
 
 
+@pytest.mark.nightly
 def test_two_ups_at_once_make_two_platforms_and_the_end_of_one_is_nothing_to_the_other(
     both, repository, mark, tmp_path_factory
 ):

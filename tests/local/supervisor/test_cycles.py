@@ -63,6 +63,7 @@ def listening(ports):
     return taken
 
 
+@pytest.mark.nightly
 def test_starts_and_stops_leave_no_process_port_or_file_behind(surroundings):
     repository, environment = surroundings
     instance = Instance.named("cycles", root=repository)
