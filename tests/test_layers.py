@@ -28,7 +28,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     ),
     "resources": (PURE | {"hpkit.resources"}, {"pulumi", "pulumi_aws", "pulumi_kubernetes"}),
     "recording": (
-        {"hpkit.components", "hpkit.plan"},
+        {"hpkit.components", "hpkit.plan", "hpkit.recording"},
         {"pulumi", "networkx"},
     ),
     "adopt": (

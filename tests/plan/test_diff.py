@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from hpkit.plan.derive import derive, quotas_of
 from hpkit.plan.diff import Change, diff
-from hpkit.plan.outline import outline
 from tests.builders import group, organization, team, typed
 
 NAMES = ("ada", "bob", "eve")
@@ -41,7 +40,6 @@ def test_a_plan_does_not_differ_from_itself(plan):
     found = diff(plan, plan, stack="acme-dev")
     assert not found.changed
     assert not any(part.changed for part in (*found.teams, *found.capacity, *found.policy.values()))
-    assert found.resources == ()
 
 
 @given(plans, plans)
@@ -51,10 +49,6 @@ def test_the_way_back_is_the_way_there_turned_around(before, after):
     for one, other in zip(there.teams, back.teams, strict=True):
         assert one.name == other.name
         assert [share.guarantee for share in other.shares] == [flipped(share.guarantee) for share in one.shares]
-    turned = {"create": "delete", "delete": "create", "update": "update"}
-    assert {(turned[each.action], each.kind, each.name) for each in there.resources} == {
-        (each.action, each.kind, each.name) for each in back.resources
-    }
 
 
 @given(plans, plans)
@@ -75,14 +69,6 @@ def test_every_amount_is_what_the_quota_table_says(before, after):
         }
 
 
-@given(plans, plans)
-def test_resources_are_those_of_the_outlines(before, after):
-    found = diff(before, after, stack="acme-dev")
-    count = (outline(after).count() if after else 0) - (outline(before).count() if before else 0)
-    actions = [each.action for each in found.resources]
-    assert actions.count("create") - actions.count("delete") == count
-
-
 def test_a_team_that_only_may_borrow_less_changed_but_was_not_edited():
     found = diff(plan_of({"ada": 4, "bob": 2}), plan_of({"ada": 1, "bob": 2}), stack="acme-dev")
     by_name = {each.name: each for each in found.teams}
@@ -96,18 +82,6 @@ def test_a_stack_that_comes_has_nothing_before():
     found = diff(None, plan_of({"ada": 4}), stack="acme-dev")
     assert found.teams[0].present == Change(False, True)
     assert found.capacity[0].guaranteed == Change(None, 8)
-    assert {each.action for each in found.resources} == {"create"}
-
-
-def test_a_role_in_two_teams_is_one_access_entry_that_names_both():
-    role = "arn:aws:iam::123456789012:role/both"
-    data = organization(
-        teams=[team("ada", members=[role]), team("bob", members=[role])],
-        allocations={name: [{"instanceType": "ml.g5.12xlarge", "count": 1}] for name in ("ada", "bob")},
-    )
-    found = diff(None, derive(typed(data), "dev"), stack="acme-dev")
-    entries = {each.name: each.detail.after for each in found.resources if each.kind == "eks.AccessEntry"}
-    assert entries == {role: "data scientist of ada, bob"}
 
 
 def test_members_and_settings_of_a_team_are_compared():

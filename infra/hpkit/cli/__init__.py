@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from hpkit.errors import HpkitError
+from hpkit.errors import HpkitError, SelectionError
 
 __all__ = ["main"]
 
@@ -52,9 +52,9 @@ def _hpkit() -> None:
 
 
 def main() -> None:
-    """Run the command line; exit 1 on a failure the user can mend, 2 on misuse."""
+    """Run the command line; exit 1 on a failure the user can fix, 2 on misuse."""
     try:
         _hpkit(prog_name="hpkit")
     except HpkitError as error:
         click.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, SelectionError) else 1)

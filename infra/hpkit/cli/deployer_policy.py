@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from hpkit.cli.inputs import plans_of, resolve
-from hpkit.plan.deployer import NO_ACCOUNT, SIZE_LIMIT, deployer_policies
+from hpkit.plan.deployer import NO_ACCOUNT, SIZE_LIMIT, deployer_policies, kinds_of
 from hpkit.plan.deployer_calls import KINDS
 from hpkit.plan.iam import Place
 
@@ -21,8 +21,12 @@ _EXAMPLE: Final = "handson-dev"
 
 def policies_text(stack: str, account: str) -> str:
     """Return the policies of one stack as JSON: a list of `name` and `document`."""
+    from hpkit.recording import Answers, record
+
     (plan,) = plans_of(resolve((), (stack,)))
-    policies = deployer_policies(plan, Place("aws", plan.spec.region, account))
+    recording = record(plan, Answers(account=account))
+    kinds = kinds_of(each.type for each in recording.resources.values())
+    policies = deployer_policies(plan, Place("aws", plan.spec.region, account), kinds)
     return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
 
 

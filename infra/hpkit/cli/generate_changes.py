@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hpkit.change import GOES, PRECIOUS
 from hpkit.cli.key_changes import Outcome, outcomes
+from hpkit.plan.names import short_type
 from hpkit.project import project_root
-from hpkit.review.resources import short
 
 __all__ = ["PAGE", "examples", "page", "unexplained"]
 
@@ -87,7 +87,7 @@ def _actions(found: Sequence[Outcome]) -> str:
     parts = []
     for action in ("replace", "delete", "update", "create"):
         own = [step.type for step in steps if step.action == action and not step.type.startswith(_UNSAID)]
-        kinds = sorted({short(token) for token in own})
+        kinds = sorted({short_type(token) for token in own})
         parts += [f"{action}s {', '.join(kinds)}"] if kinds else []
     return "; ".join(parts)
 

@@ -1,13 +1,18 @@
 """`hpkit plan`: what will be created."""
 
 import json
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpkit.cli.formats import width
 from hpkit.cli.inputs import plans_of, resolve
-from hpkit.plan.outline import Outline, outline
+from hpkit.errors import ToolError
+from hpkit.plan.model import Plan
+
+if TYPE_CHECKING:
+    from hpkit.recording import Node
 
 __all__ = ["command"]
 
@@ -15,30 +20,41 @@ __all__ = ["command"]
 @click.command("plan")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--stack", "stacks", multiple=True, metavar="S", help="Only this stack; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="Also what only ties others together: routes, policies, …")
 @click.option("--format", "form", type=click.Choice(["tree", "json"]), default="tree", show_default=True)
-def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
-    """Show what will be created for an organization.
+def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, everything: bool) -> None:
+    """Show what will be created for an organization: what the program registers, run without an engine.
 
     Without FILE or --stack, for all of stacks/*.yaml.
     """
-    trees = [outline(plan) for plan in plans_of(resolve(files, stacks))]
+    trees = [_tree(plan) for plan in plans_of(resolve(files, stacks))]
     if form == "json":
         click.echo(json.dumps([_with_count(tree) for tree in trees], indent=2, ensure_ascii=False))
         return
     for tree in trees:
-        _print(tree)
+        _print(tree, everything=everything)
 
 
-def _with_count(tree: Outline) -> dict[str, Any]:
+def _tree(plan: Plan) -> "Node":
+    from hpkit.recording import UNKNOWN_ACCOUNT, Answers, record, tree_of
+
+    try:
+        return tree_of(record(plan, Answers(account=UNKNOWN_ACCOUNT)))
+    except Exception as error:
+        message = f"the program of {plan.stack} ends with: {error} (`hpkit validate` shows what stands against it)"
+        raise ToolError(message) from error
+
+
+def _with_count(tree: "Node") -> dict[str, Any]:
     return {**tree.as_dict(), "resources": tree.count()}
 
 
-def _print(tree: Outline) -> None:
+def _print(tree: "Node", *, everything: bool) -> None:
     from rich.console import Console
     from rich.text import Text
     from rich.tree import Tree
 
-    def label(node: Outline) -> Text:
+    def label(node: "Node") -> Text:
         text = Text()
         if node.kind:
             text.append(f"{node.kind} ", style="cyan")
@@ -47,12 +63,22 @@ def _print(tree: Outline) -> None:
             text.append(f"  {node.detail}", style="dim")
         return text
 
-    def add(branch: Tree, node: Outline) -> None:
+    def add(branch: Tree, node: "Node") -> None:
+        wiring = [] if everything else [child for child in node.children if child.wiring]
         for child in node.children:
-            add(branch.add(label(child)), child)
+            if child not in wiring:
+                add(branch.add(label(child)), child)
+        if wiring:
+            branch.add(Text(_counted(wiring), style="dim"))
 
     root = Tree(label(tree))
     add(root, tree)
     console = Console(width=width(), highlight=False)
     console.print(root)
-    console.print(f"{tree.count()} resources beside what the components wire together (routes, policies, bindings)")
+    console.print(f"{tree.count()} resources; the account, and zones that the file does not name, are AWS's to say")
+
+
+def _counted(nodes: "list[Node]") -> str:
+    """Return nodes in one line: how many of each type."""
+    kinds = Counter(node.kind.partition(".")[2] for node in nodes)
+    return "and " + ", ".join(kind if count == 1 else f"{count} × {kind}" for kind, count in sorted(kinds.items()))

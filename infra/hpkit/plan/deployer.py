@@ -10,19 +10,16 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
-from hpkit.plan.access import groups_of
+from hpkit.errors import CatalogError
 from hpkit.plan.deployer_calls import ALWAYS, KINDS
 from hpkit.plan.deployer_rules import ACTION_OF, API_PREFIX, NO_RIGHT_NEEDED, RULES, Rule
 from hpkit.plan.given import (
     cluster_role,
     execution_roles,
-    is_associated,
     made_roles,
-    makes_bucket,
     makes_karpenter_role,
     makes_node_role,
     makes_pod_role,
-    makes_script,
     pod_roles,
     service_account_roles,
 )
@@ -36,6 +33,9 @@ __all__ = ["NO_ACCOUNT", "SIZE_LIMIT", "NamedDocument", "actions_of", "deployer_
 NO_ACCOUNT: Final = "000000000000"
 # IAM user guide, quotas: characters of a managed policy, white space not counted.
 SIZE_LIMIT: Final = 6144
+# Packages whose resources are made by calls of AWS's APIs, and what of them makes none.
+_CALLING: Final = ("aws:", "hyperpod:")
+_CALLS_NOTHING: Final = frozenset({"hyperpod:index:ChangeGuard"})
 _SERVICE_ROLES: Final = {
     "aws:eks/cluster:Cluster": "eks.amazonaws.com",
     "aws:fsx/lustreFileSystem:LustreFileSystem": "fsx.amazonaws.com",
@@ -69,55 +69,36 @@ class NamedDocument:
         return {"name": self.name, "document": self.document}
 
 
-def deployer_policies(plan: Plan, place: Place) -> tuple[NamedDocument, ...]:
-    """Return the policies to attach, all of them, to who deploys the stack; as few as IAM's size limit allows."""
-    statements = _statements(plan, place)
+def deployer_policies(plan: Plan, place: Place, kinds: frozenset[str]) -> tuple[NamedDocument, ...]:
+    """Return the policies to attach, all of them, to who deploys the stack; as few as IAM's size limit allows.
+
+    kinds: the types that its program registers, of those that make AWS calls.
+    """
+    statements = _statements(plan, place, kinds)
     return tuple(
         NamedDocument(f"{plan.stack}-{plan.spec.region}-deployer-{number}", _document(packed))
         for number, packed in enumerate(_pack(statements), 1)
     )
 
 
-def kinds_of(plan: Plan) -> frozenset[str]:
-    """Return the types of resources that the plan comes to, of those that make AWS calls."""
-    network, made = _network_kinds(plan), plan.spec.eks.existing is None
-    roles, bucket = made_roles(plan), makes_bucket(plan)
-    groups, administrators = groups_of(plan), plan.spec.eks.administrators
-    observability, storage = plan.spec.observability, plan.spec.storage
-    wanted = {
-        "aws:iam/role:Role": bool(roles),
-        "aws:iam/rolePolicy:RolePolicy": any(role.inline for role in roles),
-        "aws:iam/rolePolicyAttachment:RolePolicyAttachment": any(role.managed for role in roles),
-        **{name: bucket for name in KINDS if name.startswith("aws:s3/")},
-        "aws:s3/bucketObjectv2:BucketObjectv2": makes_script(plan),
-        "aws:eks/cluster:Cluster": made,
-        "aws:kms/key:Key": made,
-        "aws:cloudwatch/logGroup:LogGroup": made,
-        "aws:eks/addon:Addon": bool(plan.addons),
-        "aws:eks/podIdentityAssociation:PodIdentityAssociation": any(
-            is_associated(plan, addon) for addon in plan.addons
-        ),
-        "aws:eks/accessEntry:AccessEntry": bool(groups or administrators),
-        "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": bool(administrators),
-        "aws:amp/workspace:Workspace": observability is not None and observability.prometheus,
-        "aws:amp/ruleGroupNamespace:RuleGroupNamespace": observability is not None and observability.prometheus,
-        "aws:grafana/workspace:Workspace": observability is not None and observability.grafana,
-        "aws:fsx/lustreFileSystem:LustreFileSystem": storage is not None and storage.lustre is not None,
-        "hyperpod:index:AutoscaledGroup": any(group.autoscaled for group in plan.groups),
-        "hyperpod:index:ClusterSchedulerConfig": plan.policy is not None,
-        "hyperpod:index:ComputeQuota": plan.policy is not None and bool(plan.teams),
-    }
-    always = {name for name in KINDS if name not in wanted and not name.startswith(("aws:ec2/", "aws:vpc/"))}
-    always -= {"aws:fsx/lustreFileSystem:LustreFileSystem"}
-    return frozenset({*always, *network, *(name for name, there in wanted.items() if there)})
+def kinds_of(types: Iterable[str]) -> frozenset[str]:
+    """Return those of the types that a program registers that make AWS calls.
+
+    Raises CatalogError for one of AWS whose calls nobody wrote down: the policies would lack them.
+    """
+    found = {each for each in types if each.startswith(_CALLING) and each not in _CALLS_NOTHING}
+    unknown = sorted(found - KINDS.keys())
+    if unknown:
+        raise CatalogError(f"the calls of {', '.join(unknown)} are not known: add them to hpkit/plan/deployer_calls.py")
+    return frozenset(found)
 
 
-def actions_of(plan: Plan) -> frozenset[str]:
+def actions_of(plan: Plan, kinds: frozenset[str]) -> frozenset[str]:
     """Return every IAM action that the stack's types, and services on their behalf, need."""
-    kinds = [KINDS[name] for name in kinds_of(plan)]
-    calls = {*ALWAYS, *(call for kind in kinds for call in kind.operations())} - NO_RIGHT_NEEDED
+    made = [KINDS[name] for name in kinds]
+    calls = {*ALWAYS, *(call for kind in made for call in kind.operations())} - NO_RIGHT_NEEDED
     actions = {action for call in calls for action in _actions_of_call(call)}
-    actions |= {action for kind in kinds for action in kind.actions()}
+    actions |= {action for kind in made for action in kind.actions()}
     if any(group.spec.image_id not in (None, "default") for group in plan.groups):
         actions |= {f"ec2:{action}" for action in _CUSTOM_IMAGE.split()}
     if plan.spec.storage is not None and plan.spec.storage.kms_key_arn:
@@ -125,34 +106,20 @@ def actions_of(plan: Plan) -> frozenset[str]:
     return frozenset(actions if plan.spec.manage_tags else (each for each in actions if not _TAGGING.search(each)))
 
 
-def _network_kinds(plan: Plan) -> set[str]:
-    if plan.spec.network.existing is not None:
-        return set()
-    left_out = set()
-    if all(zone.inside_vpc for zone in plan.network.zones):
-        left_out |= {"VpcIpv4CidrBlockAssociation"}
-    if not plan.network.nat_gateways:
-        left_out |= {"InternetGateway", "Eip", "NatGateway", "Route"}
-    if not plan.network.endpoints:
-        left_out |= {"VpcEndpoint"}
-    there = (name for name in KINDS if name.startswith(("aws:ec2/", "aws:vpc/")))
-    return {name for name in there if name.rpartition(":")[2] not in left_out}
-
-
 def _actions_of_call(call: str) -> list[str]:
     api, _, operation = call.partition(":")
     return ACTION_OF.get(call, f"{API_PREFIX.get(api, api)}:{operation}").split()
 
 
-def _statements(plan: Plan, place: Place) -> list[dict[str, Any]]:
-    actions, values = actions_of(plan), _values(plan, place)
+def _statements(plan: Plan, place: Place, kinds: frozenset[str]) -> list[dict[str, Any]]:
+    actions, values = actions_of(plan, kinds), _values(plan, place)
     conditions = _conditions(plan, place, actions)
     statements = []
     for rule in RULES:
         kept, resources = sorted(rule.names() & actions), _resources(rule, values)
         if kept and resources:
             statements.append(_statement(rule.sid, kept, resources, [conditions[name] for name in rule.conditions]))
-    return [*statements, *_passed(plan, place), *_service_roles(plan, place)]
+    return [*statements, *_passed(plan, place, kinds), *_service_roles(place, kinds)]
 
 
 def _values(plan: Plan, place: Place) -> dict[str, tuple[str, ...]]:
@@ -210,9 +177,9 @@ def _managed(plan: Plan, place: Place) -> list[str]:
     return sorted(managed_policy(place, name) for role in made_roles(plan) for name in role.managed)
 
 
-def _passed(plan: Plan, place: Place) -> list[dict[str, Any]]:
+def _passed(plan: Plan, place: Place, kinds: frozenset[str]) -> list[dict[str, Any]]:
     """Return statements about roles that are handed to services: the program's own, and those the file names."""
-    kinds, prefix = kinds_of(plan), _role_arn(place, f"{_role_prefix(plan)}*")
+    prefix = _role_arn(place, f"{_role_prefix(plan)}*")
     own = {purpose: [_role_arn(place, role_name(plan, purpose))] for purpose in _PASSED}
     karpenter = cluster_role(plan)
     there = {
@@ -241,8 +208,8 @@ def _passed(plan: Plan, place: Place) -> list[dict[str, Any]]:
     return statements + ([_statement("PassServiceAccounts", ["iam:PassRole"], accounts, [])] if accounts else [])
 
 
-def _service_roles(plan: Plan, place: Place) -> list[dict[str, Any]]:
-    services = sorted(service for kind, service in _SERVICE_ROLES.items() if kind in kinds_of(plan))
+def _service_roles(place: Place, kinds: frozenset[str]) -> list[dict[str, Any]]:
+    services = sorted(service for kind, service in _SERVICE_ROLES.items() if kind in kinds)
     resources = [_role_arn(place, f"aws-service-role/{service}/*") for service in services]
     condition = {"StringEquals": {"iam:AWSServiceName": services}}
     return [_statement("ServiceLinkedRoles", ["iam:CreateServiceLinkedRole"], resources, [condition])]

@@ -11,13 +11,11 @@ from typing import Any, Generic, TypeVar
 from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, TeamPlan
-from hpkit.plan.outline import Outline, outline
 
 __all__ = [
     "CapacityChange",
     "Change",
     "PlanDiff",
-    "ResourceChange",
     "ShareChange",
     "TeamChange",
     "diff",
@@ -114,16 +112,6 @@ class CapacityChange:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceChange:
-    """A resource of the outline that comes, goes or changes its detail; action is create, delete or update."""
-
-    action: str
-    kind: str
-    name: str
-    detail: Change[str]
-
-
-@dataclass(frozen=True, slots=True)
 class PlanDiff:
     """Everything that differs between two plans of a stack."""
 
@@ -134,7 +122,6 @@ class PlanDiff:
     capacity: tuple[CapacityChange, ...]
     policy: Mapping[str, Change[str]]
     priority_classes: Mapping[str, Change[int]]
-    resources: tuple[ResourceChange, ...]
 
     @property
     def changed(self) -> bool:
@@ -153,7 +140,6 @@ def diff(before: Plan | None, after: Plan | None, *, stack: str) -> PlanDiff:
         capacity=tuple(_capacity(before, after, quotas)),
         policy=_policy(before, after),
         priority_classes=_classes(before, after),
-        resources=tuple(_resources(before, after)),
     )
 
 
@@ -253,26 +239,3 @@ def _classes(before: Plan | None, after: Plan | None) -> dict[str, Change[int]]:
         for plan in (before, after)
     )
     return {name: Change(old.get(name), new.get(name)) for name in _keys(old, new)}
-
-
-def _resources(before: Plan | None, after: Plan | None) -> Iterable[ResourceChange]:
-    old, new = (_flat(outline(plan)) if plan else {} for plan in (before, after))
-    for key in sorted(old.keys() | new.keys()):
-        was, now = old.get(key), new.get(key)
-        if was == now:
-            continue
-        action = "create" if was is None else "delete" if now is None else "update"
-        yield ResourceChange(action, key[0], key[1], Change(was, now))
-
-
-def _flat(tree: Outline) -> dict[tuple[str, str], str]:
-    """Return (kind, name) → detail with that of the headings below it, which are parts of the same resource."""
-    found: dict[tuple[str, str], str] = {}
-    todo = [tree]
-    while todo:
-        node = todo.pop()
-        if node.kind:
-            parts = [f"{child.name} {child.detail}" for child in node.children if not child.kind]
-            found[node.kind, node.name] = "; ".join([node.detail, *parts])
-        todo.extend(node.children)
-    return found

@@ -4,7 +4,7 @@ import hashlib
 
 from hpkit.plan.model import Plan
 
-__all__ = ["bounded", "bucket_name", "role_name"]
+__all__ = ["bounded", "bucket_name", "role_name", "short_type"]
 
 _ROLE_LIMIT = 64
 _BUCKET_LIMIT = 63
@@ -32,3 +32,10 @@ def bucket_name(plan: Plan, account: str) -> str:
     """
     tail = f"-{account}-{plan.spec.region}"
     return bounded(f"sagemaker-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
+
+
+def short_type(token: str) -> str:
+    """Return a type's token in few words: `ec2.Subnet` of `aws:ec2/subnet:Subnet`."""
+    package, _, rest = token.partition(":")
+    module, _, name = rest.rpartition(":")
+    return f"{module.partition('/')[0] if package == 'aws' else package}.{name}"

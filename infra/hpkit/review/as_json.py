@@ -63,12 +63,6 @@ def _stack(stack: StackReview) -> dict[str, Any]:
         "unchangedTeams": sum(not each.changed for each in diff.teams) if diff else 0,
         "policy": {key: _change(each) for key, each in diff.policy.items()} if diff else {},
         "priorityClasses": {key: _change(each) for key, each in diff.priority_classes.items()} if diff else {},
-        "resources": [
-            {"action": each.action, "kind": each.kind, "name": each.name, "detail": _change(each.detail)}
-            for each in diff.resources
-        ]
-        if diff
-        else [],
         "changes": [_step(each) for each in stack.change.steps if each.custom] if stack.change else [],
         "preview": _preview(stack.preview),
     }

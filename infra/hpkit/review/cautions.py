@@ -11,8 +11,8 @@ from hpkit.checks.registry import amount, listing
 from hpkit.plan.diff import PlanDiff
 from hpkit.plan.kueue import TASK_GOVERNANCE
 from hpkit.plan.model import Plan
+from hpkit.plan.names import short_type
 from hpkit.review.model import Caution
-from hpkit.review.resources import short
 from hpkit.review.sharing import sharing_cautions
 from hpkit.review.words import arrow, count, maximum, plural
 
@@ -54,7 +54,7 @@ def _judged(change: StackChange) -> Iterator[Caution]:
         yield Caution(each.code, "blocked" if each.refused else "attention", each.subject, each.message)
     further = [each for each in change.lost if each.type not in PRECIOUS]
     if further:
-        names = listing([f"{short(each.type)} {each.name} ({each.action})" for each in further])
+        names = listing([f"{short_type(each.type)} {each.name} ({each.action})" for each in further])
         verb = "is" if len(further) == 1 else "are"
         yield Caution(
             "resources-go",

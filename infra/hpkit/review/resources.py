@@ -6,9 +6,10 @@ from dataclasses import replace
 from hpkit.change import PRECIOUS, Recorded, StackChange, Step, change
 from hpkit.change.judgement import said
 from hpkit.plan.model import Plan
+from hpkit.plan.names import short_type
 from hpkit.review.model import Caution, StackReview, worst
 
-__all__ = ["Record", "Row", "beside", "compare", "resource_rows", "short"]
+__all__ = ["Record", "Row", "beside", "compare", "resource_rows"]
 
 # Returns what a plan registers in a stack of that name.
 Record = Callable[[Plan, str], Recorded]
@@ -20,12 +21,12 @@ def compare(
 ) -> tuple[StackChange | None, str]:
     """Return what changes and a note; None where nothing does, or where faults of a side keep it from being recorded.
 
-    A stack that comes has nothing to lose, and one that is no longer described is run by nobody.
+    Nobody runs a stack that is no longer described: nothing changes there.
     """
-    if before is None or after is None or before == after:
+    if after is None or before == after:
         return None, ""
     try:
-        return change(record(before, stack), record(after, stack)), ""
+        return change(record(before, stack) if before else None, record(after, stack)), ""
     except Exception:
         # A plan with errors may be one that nothing can be built from, whatever the program then says.
         if not faulty:
@@ -34,19 +35,12 @@ def compare(
 
 
 def resource_rows(stack: StackReview) -> list[Row]:
-    """Return action, type, name and why of every resource that does not stay as it is; what goes first.
-
-    Of a stack that comes or goes it is what the plan outlines.
-    """
-    if stack.change is not None:
-        # A guard holds nothing itself, and what it guards is said above.
-        shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]
-        return [_row(step) for step in sorted(shown, key=lambda step: not (step.lost and step.type in PRECIOUS))]
-    return (
-        [(each.action, each.kind, each.name, each.detail.after or "") for each in stack.diff.resources]
-        if stack.diff
-        else []
-    )
+    """Return action, type, name and why of every resource that does not stay as it is; what goes first."""
+    if stack.change is None:
+        return []
+    # A guard holds nothing itself, and what it guards is said above.
+    shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]
+    return [_row(step) for step in sorted(shown, key=lambda step: not (step.lost and step.type in PRECIOUS))]
 
 
 def _row(step: Step) -> Row:
@@ -56,14 +50,7 @@ def _row(step: Step) -> Row:
         for cause in deciding
     ]
     action = "forget" if step.retained and step.action == "delete" else step.action
-    return action, short(step.type), step.name, "; ".join(dict.fromkeys(why))
-
-
-def short(token: str) -> str:
-    """Return a type in the words of the plan's outline: `ec2.Subnet` of `aws:ec2/subnet:Subnet`."""
-    package, _, rest = token.partition(":")
-    module, _, name = rest.rpartition(":")
-    return f"{module.partition('/')[0] if package == 'aws' else package}.{name}"
+    return action, short_type(step.type), step.name, "; ".join(dict.fromkeys(why))
 
 
 def _names(urns: Sequence[str]) -> str:
