@@ -90,6 +90,8 @@ def test_what_is_added_at_one_line_goes_to_the_value_that_its_path_names(made):
         (["change:", "  teams[cyd]: {}"], "`teams[cyd]` is not there; [+] adds to a list"),
         (["change:", "  teams[bob].tags:", "    - a"], "write its value in brackets too"),
         (["change:", "  teams[ada]: {}", "remove: ['teams[ada].sharing']"], "two changes of one place"),
+        (["change:", "  teams[+]: {name: cyd}"], "`teams[+]` adds the items of a list to a list"),
+        (["change:", "  environments[+]: [a]"], "`environments[+]` adds the items of a list to a list"),
         (["remove: [environments.dev.network]"], "`environments.dev.network` is not there"),
         (["remove: ['teams[ada].name']"], "change the item"),
         (["replace: {ada: eda, '- name': x, name: y}"], "`name` stands 2 times, not once"),

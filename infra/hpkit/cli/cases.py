@@ -86,8 +86,9 @@ def cases(rule: str) -> list[Case]:
 
     Raises InputError for a file that is missing, or in which something cannot be understood.
     """
+    content = read_file(project_root() / file_of(rule))
     try:
-        return _read(rule, read_file(project_root() / file_of(rule)))
+        return _read(rule, content)
     except (InputError, ValidationError) as error:
         raise InputError(f"{file_of(rule)}: {error}") from None
 

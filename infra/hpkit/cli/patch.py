@@ -69,14 +69,13 @@ class Layout:
         """Put value at path; a key that is not there is added, `list[+]` adds the items of value to the list."""
         *above, last = _steps(path)
         parent = self._node(above)
-        if (
-            isinstance(parent, yaml.CollectionNode)
-            and parent.flow_style
-            and any(v.is_block for v in (value, *value.items))
-        ):
+        parts = value.items if last == _END else [value]
+        if not Value(parent, self.text).is_block and any(part.is_block for part in parts):
             raise InputError(f"`{path}` is in brackets; write its value in brackets too")
         if last == _END:
-            return [self._added(parent, _item(item, parent)) for item in value.items]
+            if not isinstance(parent, yaml.SequenceNode) or not isinstance(value.node, yaml.SequenceNode):
+                raise InputError(f"`{path}` adds the items of a list to a list")
+            return [self._added(parent, _item(item, parent)) for item in parts]
         place = _index(parent, last)
         if place is None and not isinstance(parent, yaml.MappingNode):
             raise InputError(f"`{path}` is not there; [+] adds to a list")
