@@ -1,58 +1,43 @@
-"""Every rule has a fixture that breaks it and one that does not; drop in a file, get a test."""
-
-from dataclasses import replace
-from pathlib import Path
+"""Every rule has cases that break it and cases that do not; drop one in, get a test."""
 
 import pytest
 
-from hpkit.checks import RULES, Finding, check
-from hpkit.config import parse, read_text
-from hpkit.config.chart import chart_problems
-from tests.builders import TODAY
+from hpkit.checks import RULES
+from hpkit.cli.cases import cases, file_of
+from tests.cli.test_validate import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
-FOLDER = ROOT / "tests" / "stacks"
-HAPPY = sorted(FOLDER.glob("*.happy.*.yaml"))
-ERROR = sorted(FOLDER.glob("*.error.*.yaml"))
+FOLDER = ROOT / "tests" / "stacks" / "rules"
+CASES = [case for file in sorted(FOLDER.glob("*.yaml")) for case in cases(file.stem)]
 
 
-def findings_in(file: Path) -> list[Finding]:
-    document = read_text(file.read_bytes())
-    parsed = parse(document)
-    if parsed.organization is not None:
-        parsed = replace(parsed, problems=(*parsed.problems, *chart_problems(ROOT, parsed.organization)))
-    return check(document, parsed, file=file.name, today=TODAY)
-
-
-def rule_of(file: Path) -> str:
-    return file.name.split(".")[2]
-
-
-@pytest.mark.parametrize("file", HAPPY, ids=lambda file: file.name)
-def test_a_happy_fixture_has_no_finding(file):
-    assert findings_in(file) == []
-
-
-@pytest.mark.parametrize("file", ERROR, ids=lambda file: file.name)
-def test_an_error_fixture_breaks_its_rule(file):
-    found = findings_in(file)
-    hits = [finding for finding in found if finding.rule == rule_of(file)]
-    assert hits, [finding.rule for finding in found]
-    lines = file.read_text().splitlines()
-    for finding in hits:
-        assert 1 <= finding.line <= len(lines)
-        assert finding.message
-        assert finding.fix
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}-{case.name}")
+def test_a_case_has_the_findings_that_it_lists_and_no_other(case):
+    found = case.findings()
+    said = [
+        {"rule": each.rule, "severity": each.severity, "path": each.path, "message": each.message, "fix": each.fix}
+        for each in found
+    ]
+    assert said == [expected.model_dump(exclude={"at"}) for expected in case.expected]
+    lines = case.text.splitlines()
+    for finding, expected in zip(found, case.expected, strict=True):
+        assert lines[finding.line - 1][finding.column - 1 :].startswith(expected.at)
 
 
 @pytest.mark.parametrize("rule", [rule.id for rule in RULES])
-def test_every_rule_has_a_happy_and_an_error_fixture(rule):
-    assert any(rule_of(file) == rule for file in ERROR), f"no {rule} error fixture"
-    assert any(file.name.split(".")[2] == rule for file in HAPPY), f"no {rule} happy fixture"
+def test_every_rule_has_a_case_that_fails_for_it_and_one_that_passes(rule):
+    assert (ROOT / file_of(rule)).is_file()
+    own = [case for case in CASES if case.rule == rule]
+    assert any(case.passes for case in own)
+    for case in own:
+        assert case.passes or rule in {expected.rule for expected in case.expected}, f"{case.name} is of another rule"
+
+
+def test_every_file_of_cases_is_of_a_rule():
+    assert {file.stem for file in FOLDER.iterdir()} == {rule.id for rule in RULES}
 
 
 def test_the_severity_of_a_finding_is_its_rules_unless_the_row_says_future():
     severities = {rule.id: rule.severity for rule in RULES}
-    for file in ERROR:
-        for finding in findings_in(file):
-            assert finding.severity == severities[finding.rule], (file.name, finding)
+    for case in CASES:
+        for expected in case.expected:
+            assert expected.severity == severities[expected.rule], (case.rule, case.name, expected)

@@ -57,8 +57,9 @@ def test_rules_lists_all_and_explains_one_with_examples():
     fixed = {"CAP001", "CAP002", "CAP003", "CAP004"}
     assert {rule["id"] for rule in listed if not rule["waivable"] and rule["id"].startswith("CAP")} == fixed
     text = hpkit("rules", "cap001", cwd=ROOT).stdout
-    assert "Fails: tests/stacks/acme.error.CAP001" in text
-    assert "Passes: tests/stacks/acme.happy.CAP001" in text
+    assert "Fails: sum-of-counts in tests/stacks/rules/CAP001.yaml" in text
+    assert "Passes: to-the-last-gigabyte in tests/stacks/rules/CAP001.yaml" in text
+    assert "- {instanceType: ml.g5.12xlarge, count: 3}" in text
     assert hpkit("rules", "CAP999", cwd=ROOT).returncode == 1
 
 

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from tests.cli.test_validate import HPKIT, ROOT
+from tests.builders import text_of
+from tests.cli.test_validate import BROKEN, HPKIT, ROOT
 
 
 def on_a_terminal(*arguments, **environment):
@@ -34,10 +35,11 @@ def on_a_terminal(*arguments, **environment):
     return output.decode()
 
 
-FIXTURE = "tests/stacks/acme.error.CAP001.sum-of-counts.yaml"
-
-
-@pytest.mark.parametrize("arguments", [("validate", FIXTURE), ("plan", "--stack", "handson-dev"), ("quota",)], ids=str)
-def test_a_terminal_gets_colour_unless_no_color_is_set(arguments):
+@pytest.mark.parametrize("arguments", [("validate",), ("plan", "--stack", "handson-dev"), ("quota",)], ids=str)
+def test_a_terminal_gets_colour_unless_no_color_is_set(arguments, tmp_path):
+    if arguments == ("validate",):
+        file = tmp_path / "broken.yaml"
+        file.write_bytes(text_of(BROKEN))
+        arguments = ("validate", str(file))
     assert "\x1b[" in on_a_terminal(*arguments)
     assert "\x1b[3" not in on_a_terminal(*arguments, NO_COLOR="1")

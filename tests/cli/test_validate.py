@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from hpkit.checks import RULES
+from hpkit.cli.cases import cases
 from tests.builders import organization, team, text_of
 
 HPKIT = Path(sys.executable).parent / "hpkit"
 ROOT = Path(__file__).parent.parent.parent
-FIXTURES = ROOT / "tests" / "stacks"
 
 
 def hpkit(*arguments, cwd, **environment):
@@ -200,9 +201,11 @@ def test_the_examples_fit_the_schema_that_editors_read():
         assert list(validator.iter_errors(yaml.safe_load(file.read_text()))) == [], file.name
 
 
-def test_all_fixtures_are_read_in_one_run():
-    files = sorted(FIXTURES.glob("*.yaml"))
-    said = json.loads(hpkit("validate", "--format", "json", *files, cwd=ROOT).stdout)
+def test_the_cases_of_all_rules_are_read_in_one_run(tmp_path):
+    given = {str(tmp_path / f"{rule.id}.{case.name}.yaml"): case for rule in RULES for case in cases(rule.id)}
+    for file, case in given.items():
+        Path(file).write_text(case.text)
+    said = json.loads(hpkit("validate", "--format", "json", *given, cwd=ROOT).stdout)
     assert {finding["file"] for finding in said["findings"]} == {
-        os.path.relpath(file, ROOT) for file in files if ".error." in file.name
+        file for file, case in given.items() if not case.passes
     }

@@ -1,12 +1,10 @@
-"""`hpkit generate`: the files of this repository that are made from models, rules and fixtures."""
+"""`hpkit generate`: the files of this repository that are made from models, rules and their cases."""
 
 import difflib
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,30 +12,26 @@ import click
 from hpkit.checks import RULES
 from hpkit.checks.registry import Rule
 from hpkit.cli import deployer_policy
+from hpkit.cli.cases import Case, cases, file_of
 from hpkit.cli.generate_catalog import service_model_text
 from hpkit.cli.generate_replacing import replacing_text
 from hpkit.cli.schema import schema_text
 from hpkit.config.reference import reference
-from hpkit.project import load, project_root
+from hpkit.project import project_root
 
 __all__ = ["FILES", "command"]
 
 _CONTEXT_LINES = 2
 
 
-def _fixtures(rule: str) -> list[Path]:
-    folder = project_root() / "tests" / "stacks"
-    return [*sorted(folder.glob(f"*.error.{rule}.*.yaml")), *sorted(folder.glob(f"*.happy.{rule}.yaml"))]
-
-
-def _example(file: Path, other: Path, rule: str) -> dict[str, Any]:
-    """Return one fixture with the lines in which it differs from its counterpart, and what is found in it."""
-    findings = [replace(finding, file=file.name) for finding in load(file).findings]
+def _example(case: Case, other: Case) -> dict[str, Any]:
+    """Return one case with the lines in which it differs from its counterpart, and what the rule finds in it."""
     return {
-        "file": f"tests/stacks/{file.name}",
-        "happy": ".happy." in file.name,
-        "shown": _differing_lines(file.read_text(encoding="utf-8"), other.read_text(encoding="utf-8")),
-        "findings": [finding.as_dict() for finding in findings if finding.rule == rule],
+        "file": file_of(case.rule),
+        "case": case.name,
+        "happy": case.passes,
+        "shown": _differing_lines(case.text, other.text),
+        "findings": [finding.as_dict() for finding in case.findings() if finding.rule == case.rule],
     }
 
 
@@ -61,15 +55,12 @@ def _differing_lines(text: str, other: str) -> list[str]:
 
 @cache
 def examples() -> dict[str, list[dict[str, Any]]]:
-    """Return rule id → examples, from the fixtures; a rule's own happy fixture is the counterpart of the others."""
+    """Return rule id → examples, from the cases; the first that passes is the counterpart of those that fail."""
     found: dict[str, list[dict[str, Any]]] = {}
     for rule in RULES:
-        files = _fixtures(rule.id)
-        if len(files) < 2:
-            found[rule.id] = []
-            continue
-        happy, first = files[-1], files[0]
-        found[rule.id] = [_example(file, happy if file != happy else first, rule.id) for file in files]
+        given = cases(rule.id)
+        first, passing = given[0], next(case for case in given if case.passes)
+        found[rule.id] = [_example(case, first if case.passes else passing) for case in given]
     return found
 
 
@@ -81,7 +72,8 @@ def _rules_page() -> str:
     lines = [
         "# Rules of `hpkit validate`",
         "",
-        "This page is generated from the rules and their fixtures. `hpkit rules <id>` shows the same.",
+        "This page is generated from the rules and their cases. `hpkit rules <id>` shows the same. Lines are those of",
+        "[the organization that all cases change](../../tests/stacks/base.yaml), changed as the case says.",
         "",
         "| rule | severity | demands |",
         "|---|---|---|",
@@ -97,7 +89,12 @@ def _rule_section(rule: Rule, shown: list[dict[str, Any]]) -> list[str]:
     waiver = "Can be waived, with reason and end date." if rule.waivable else "Cannot be waived."
     lines = [f"## {rule.id}", "", f"{rule.title} ({rule.severity}) {waiver} Source: {rule.source}."]
     for example in shown:
-        lines += ["", f"{'Passes' if example['happy'] else 'Fails'}: `{example['file']}`", "", "```yaml"]
+        lines += [
+            "",
+            f"{'Passes' if example['happy'] else 'Fails'}: {example['case']}, `{example['file']}`",
+            "",
+            "```yaml",
+        ]
         lines += [*example["shown"], "```"]
         lines += [
             f"\n> line {finding['line']}, `{finding['path']}`: {finding['message']}. {finding['fix']}"

@@ -15,7 +15,7 @@ __all__ = ["command", "examples"]
 
 
 def examples() -> dict[str, list[dict[str, Any]]]:
-    """Return rule id → its examples: file name, text, and the findings that it gives."""
+    """Return rule id → its examples: file, name of the case, the lines that matter, and the findings that they give."""
     text = resources.files("hpkit.checks").joinpath("examples.json").read_text(encoding="utf-8")
     loaded: dict[str, list[dict[str, Any]]] = json.loads(text)
     return loaded
@@ -67,7 +67,7 @@ def _explained(rule: Rule) -> str:
     waiver = "can be waived" if rule.waivable else "cannot be waived"
     lines = [f"{rule.id} ({rule.severity}, {waiver})", rule.title, f"Source: {rule.source}", ""]
     for example in examples()[rule.id]:
-        lines.append(f"{'Passes' if example['happy'] else 'Fails'}: {example['file']}")
+        lines.append(f"{'Passes' if example['happy'] else 'Fails'}: {example['case']} in {example['file']}")
         lines += [f"    {line}" for line in example["shown"]]
         for finding in example["findings"]:
             said = f"{finding['path']}: {finding['message']}. {finding['fix']}"
