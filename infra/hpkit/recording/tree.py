@@ -10,6 +10,8 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any, Final
 
+import networkx
+
 from hpkit.plan.model import GroupPlan, Plan, QuotaRow, TeamPlan
 from hpkit.plan.names import short_type
 from hpkit.recording.record import RecordedResource, Recording
@@ -51,14 +53,30 @@ class Node:
 
 
 def tree_of(recording: Recording) -> Node:
-    """Return the tree of everything that the program registers, in the order of its components."""
-    plan = recording.plan
+    """Return the tree of everything that the program registers, in the order in which it can be made."""
+    plan, steps = recording.plan, _steps(recording)
     by_parent: dict[str, list[RecordedResource]] = {}
-    for each in recording.resources.values():
+    # The program registers what waits for nothing in any order: told by it, no two trees would be the same.
+    for each in sorted(recording.resources.values(), key=lambda each: (steps[each.urn], each.name)):
         if not each.type.startswith(_PROVIDER):
             by_parent.setdefault(each.parent, []).append(each)
     children = tuple(_nodes(by_parent, "", plan))
     return Node("", plan.stack, plan.spec.region, children)
+
+
+def _steps(recording: Recording) -> dict[str, int]:
+    """Return how many resources, one after the other, must be there before one can be made; of a component, before all is.
+
+    Its own registration waits for nothing, so it counts by what is in it.
+    """
+    steps: dict[str, int] = {}
+    for number, urns in enumerate(networkx.topological_generations(recording.graph)):
+        steps |= dict.fromkeys(urns, number)
+    for each in reversed(recording.resources.values()):
+        if each.type.startswith(_COMPONENT):
+            inside = [urn for urn, other in recording.resources.items() if other.parent == each.urn]
+            steps[each.urn] = max((steps[urn] for urn in inside), default=0)
+    return steps
 
 
 def _nodes(by_parent: Mapping[str, list[RecordedResource]], parent: str, plan: Plan) -> Iterator[Node]:
