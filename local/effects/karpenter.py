@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from hpkit.catalog import find_instance_type
 from local.aws.view import Picture
 from local.effects.objects import KINDS, Item, Plan
 from local.kubernetes.api import Api
-from local.kubernetes.crds import documents, files
+from local.kubernetes.crds import crds_in
+from local.toolchain import tool_path
 
 __all__ = ["judge", "kinds"]
 
@@ -26,6 +28,7 @@ _TYPE, _ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
 # The capacity type may be given and is not heeded: it comes with the group.
 _KEYS = (_TYPE, "topology.kubernetes.io/zone", _ARCH, "karpenter.sh/capacity-type")
 Document = Mapping[str, Any]
+_OWN = Path(__file__).parent / "manifests"
 
 
 def kinds(picture: Picture) -> Plan:
@@ -47,7 +50,7 @@ def kinds(picture: Picture) -> Plan:
 
 @cache
 def _crds() -> tuple[dict[str, Any], ...]:
-    return tuple(crd for name in files("karpenter", "hyperpod") for crd in documents(*name))
+    return tuple(crd for folder in (tool_path("karpenter-crds"), _OWN) for crd in crds_in(folder))
 
 
 def judge(api: Api, picture: Picture) -> None:

@@ -1,4 +1,4 @@
-"""The kinds of Kueue and Karpenter, from the projects' own manifests; Kueue's applied to the local API server."""
+"""CRDs and other manifests, read from the folders that hold them; Kueue's CRDs applied to the local API server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,39 +8,36 @@ import yaml
 
 from local.kubernetes.api import Api
 
-__all__ = ["apply_crds", "documents", "files"]
+__all__ = ["apply_crds", "crds_in", "documents"]
 
-_MANIFESTS = Path(__file__).parent / "manifests"
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # As in Kueue 0.19.2, config/components/crd/kustomization.yaml.
 _CONVERTED = {"clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads"}
 
 
-def documents(*parts: str) -> Iterator[dict[str, Any]]:
-    """Yield every document of one manifest file below local/kubernetes/manifests."""
-    # The C loader reads the 1.5 MB of kinds eight times as fast; it is the same safe one.
+def documents(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield every document of a manifest file."""
+    # The C loader reads the 1.5 MB of CRDs eight times as fast; it is the same safe one.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = _MANIFESTS.joinpath(*parts).read_text(encoding="utf-8")
-    yield from (each for each in yaml.load_all(text, Loader=loader) if each)
+    yield from (each for each in yaml.load_all(file.read_text(encoding="utf-8"), Loader=loader) if each)
 
 
-def files(*projects: str) -> Iterator[tuple[str, str]]:
-    """Yield folder and name of each file that holds a kind of the projects."""
-    for project in projects:
-        yield from ((project, file.name) for file in sorted((_MANIFESTS / project).glob("*_*.yaml")))
+def crds_in(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield every CRD of a folder; their files are named <group>_<plural>.yaml, as controller-gen names them."""
+    for file in sorted(folder.glob("*_*.yaml")):
+        yield from documents(file)
 
 
-def apply_crds(api: Api, *, convert_url: str, bundle: str) -> None:
-    """Apply Kueue's kinds; those that it converts between versions name its webhook by address."""
+def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None:
+    """Apply Kueue's CRDs, which a folder holds; those that it converts between versions name its webhook by address."""
     names = []
-    for file in files("kueue"):
-        for crd in documents(*file):
-            if crd["spec"]["names"]["plural"] in _CONVERTED:
-                client = {"url": convert_url, "caBundle": bundle}
-                webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
-                crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
-            api.apply(f"{_PATH}/{crd['metadata']['name']}", crd)
-            names.append(crd["metadata"]["name"])
+    for crd in crds_in(folder):
+        if crd["spec"]["names"]["plural"] in _CONVERTED:
+            client = {"url": convert_url, "caBundle": bundle}
+            webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+            crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+        api.apply(f"{_PATH}/{crd['metadata']['name']}", crd)
+        names.append(crd["metadata"]["name"])
     _await_established(api, names)
 
 

@@ -27,9 +27,13 @@ _KINDS = {"job", "workload", "clusterqueue", "cohort", "localqueue", "resourcefl
 
 @dataclass(frozen=True)
 class Kueue:
-    """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, and a folder of its own."""
+    """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, and a folder of its own.
+
+    `manifests` is the folder that holds its CRDs and webhooks.
+    """
 
     executable: Path
+    manifests: Path
     api: Api
     folder: Path
     kubeconfig: Path
@@ -64,11 +68,11 @@ class Kueue:
         write_private(self.folder / "config.json", json.dumps(self._configuration()).encode())
         bundle = base64.b64encode(ca.certificate.read_bytes()).decode()
         base = f"https://127.0.0.1:{self.ports['kueue-webhook']}"
-        apply_crds(self.api, convert_url=f"{base}/convert", bundle=bundle)
+        apply_crds(self.api, self.manifests, convert_url=f"{base}/convert", bundle=bundle)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}
         self.api.apply(f"/api/v1/namespaces/{_NAMESPACE}", namespace)
         self.api.apply(f"/api/v1/namespaces/{_NAMESPACE}/secrets/{_SECRET}", _secret(ca, pair))
-        for hooks in documents("kueue", "webhooks.yaml"):
+        for hooks in documents(self.manifests / "manifests.yaml"):
             plural = f"{hooks['kind'].lower()}s"
             hooks["metadata"] = {"name": f"kueue-{hooks['metadata']['name']}"}
             hooks["webhooks"] = [_by_address(hook, base, bundle) for hook in hooks["webhooks"] if _served(hook)]

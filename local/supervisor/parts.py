@@ -17,7 +17,7 @@ __all__ = ["LATENCY_FACTOR", "TOOL_NAMES", "parts_of"]
 
 # A hundredth of what AWS takes: states are seen to change, and nobody waits for them.
 LATENCY_FACTOR = "0.01"
-TOOL_NAMES = ("etcd", "kube-apiserver", "kueue")
+TOOL_NAMES = ("etcd", "kube-apiserver", "kueue", "kueue-manifests", "karpenter-crds")
 
 
 def parts_of(instance: Instance) -> list[Part]:
@@ -33,6 +33,7 @@ def parts_of(instance: Instance) -> list[Part]:
     write_reviews(reviews, f"http://127.0.0.1:{ports['aws']}/_hpkit/token-review")
     kueue = Kueue(
         tool_path("kueue"),
+        manifests=tool_path("kueue-manifests"),
         api=api,
         folder=pki / "kueue",
         kubeconfig=instance.kubeconfig,

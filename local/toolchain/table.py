@@ -1,12 +1,13 @@
 """The tools of the kit, as data: one entry a tool.
 
 The versions were built and run together on Linux x86-64. kube-apiserver is of the Kubernetes version that the
-examples name; Kueue is the one that version 1.6 of the HyperPod task governance add-on ships.
+examples name; Kueue is the one that version 1.6 of the HyperPod task governance add-on ships, and its manifests are an
+entry of their own, so that a cache that has the executable already gets them without a build.
 """
 
 from pathlib import Path
 
-from local.toolchain.model import Copy, GoBuild, PyPi, Release, Tool
+from local.toolchain.model import Copy, GoBuild, GoFiles, PyPi, Release, Tool
 from local.toolchain.versions import Range
 
 __all__ = ["GO", "TOOLS", "tool_named"]
@@ -24,6 +25,8 @@ _PULUMI_PLATFORMS = {
 }
 _KUBERNETES = "1.34.4"
 _KUEUE = "0.19.2"
+_KUEUE_FITS = Range((0, 19, 0), (0, 20, 0))
+_KARPENTER = "1.15.0"
 
 
 def _pulumi_release(*members: str) -> Release:
@@ -148,7 +151,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="kueue",
         version=_KUEUE,
-        fits=Range((0, 19, 0), (0, 20, 0)),
+        fits=_KUEUE_FITS,
         executables=("kueue",),
         sources=(
             # Published as an image only, hence no release. Its own go.sum knows a dependency that the
@@ -163,6 +166,34 @@ TOOLS: tuple[Tool, ...] = (
             ),
         ),
         purpose="admits, queues and preempts jobs by team quota",
+    ),
+    Tool(
+        name="kueue-manifests",
+        version=_KUEUE,
+        fits=_KUEUE_FITS,
+        executables=(),
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "kueue",
+                module="sigs.k8s.io/kueue",
+                patterns=("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml"),
+            ),
+        ),
+        purpose="Kueue's CRDs and webhooks",
+    ),
+    Tool(
+        name="karpenter-crds",
+        version=_KARPENTER,
+        fits=Range((1, 15, 0), (1, 16, 0)),
+        executables=(),
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "karpenter",
+                module="sigs.k8s.io/karpenter",
+                patterns=tuple(f"pkg/apis/crds/karpenter.sh_{kind}.yaml" for kind in ("nodeclaims", "nodepools")),
+            ),
+        ),
+        purpose="Karpenter's CRDs",
     ),
 )
 

@@ -13,10 +13,12 @@ from hpkit.checks import RULES
 from hpkit.checks.registry import Rule
 from hpkit.cli import deployer_policy
 from hpkit.cli.cases import Case, cases, file_of
+from hpkit.cli.extras import need
 from hpkit.cli.generate_catalog import service_model_text
 from hpkit.cli.generate_replacing import replacing_text
 from hpkit.cli.schema import schema_text
 from hpkit.config.reference import reference
+from hpkit.errors import InputError
 from hpkit.project import project_root
 
 __all__ = ["FILES", "command"]
@@ -118,6 +120,9 @@ FILES: dict[str, Callable[[], str]] = {
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file is out of date.")
 def command(only_check: bool) -> None:
     """Write the generated files of this repository, or check them."""
+    if not (project_root() / "infra" / "hpkit").is_dir():
+        raise InputError(f"{project_root()} is no clone of hpkit's own repository; its files are made in one alone")
+    need("local", what="hpkit generate")
     from hpkit.cli.generate_resources import resource_files
 
     stale = []

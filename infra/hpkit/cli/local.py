@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from hpkit.cli.extras import need
 from hpkit.cli.local_stack import COMMANDS
 from hpkit.errors import ToolError
 
@@ -51,6 +52,7 @@ def _instance(name: str, root: Path | None) -> Any:
 @click.option("--effects", metavar="MODULE:FACTORY", help="What follows changes at the AWS endpoint.")
 def start(name: str, root: Path | None, latency_factor: float | None, effects: str | None) -> None:
     """Start an instance, or go on with it; returns when every part is healthy."""
+    need("local", what="the local cloud")
     from local.supervisor import control
     from local.supervisor.parts import TOOL_NAMES
     from local.toolchain import TOOLS, get_all

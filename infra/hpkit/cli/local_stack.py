@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hpkit.cli.extras import need
 from hpkit.errors import ToolError
 
 __all__ = ["COMMANDS"]
@@ -29,6 +30,7 @@ def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
 
 def _ready(stack: str, name: str, root: Path | None) -> Any:
     """Get the tools, start the instance where it is not, and return the stack on it."""
+    need("local", what="the local cloud")
     from local.supervisor import control
     from local.supervisor.engine import Stack
     from local.supervisor.instance import Instance

@@ -10,8 +10,6 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any, Final
 
-import networkx
-
 from hpkit.plan.model import GroupPlan, Plan, QuotaRow, TeamPlan
 from hpkit.plan.names import short_type
 from hpkit.recording.record import RecordedResource, Recording
@@ -22,6 +20,22 @@ __all__ = ["UNKNOWN_ACCOUNT", "Node", "tree_of"]
 UNKNOWN_ACCOUNT: Final = "<account-id>"
 _COMPONENT: Final = "hpkit:index:"
 _PROVIDER: Final = "pulumi:providers:"
+# The order in which a platform is explained; a component that is not among these comes last.
+_COMPONENTS: Final = (
+    "network",
+    "storage",
+    "identity",
+    "eks",
+    "addons",
+    "dependencies",
+    "hyperpod",
+    "observability",
+    "node-addons",
+    "autoscaling",
+    "governance",
+    "scheduling",
+    "access",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +67,20 @@ class Node:
 
 
 def tree_of(recording: Recording) -> Node:
-    """Return the tree of everything that the program registers, in the order in which it can be made."""
-    plan, steps = recording.plan, _steps(recording)
+    """Return the tree of everything that the program registers, in an order that is always the same."""
+    plan = recording.plan
     by_parent: dict[str, list[RecordedResource]] = {}
-    # The program registers what waits for nothing in any order: told by it, no two trees would be the same.
-    for each in sorted(recording.resources.values(), key=lambda each: (steps[each.urn], each.name)):
+    # What waits for nothing is registered in any order: by that, no two trees would be the same.
+    for each in sorted(recording.resources.values(), key=_place):
         if not each.type.startswith(_PROVIDER):
             by_parent.setdefault(each.parent, []).append(each)
     children = tuple(_nodes(by_parent, "", plan))
     return Node("", plan.stack, plan.spec.region, children)
 
 
-def _steps(recording: Recording) -> dict[str, int]:
-    """Return how many resources, one after the other, must be there before one can be made; of a component, before all is.
-
-    Its own registration waits for nothing, so it counts by what is in it.
-    """
-    steps: dict[str, int] = {}
-    for number, urns in enumerate(networkx.topological_generations(recording.graph)):
-        steps |= dict.fromkeys(urns, number)
-    for each in reversed(recording.resources.values()):
-        if each.type.startswith(_COMPONENT):
-            inside = [urn for urn, other in recording.resources.items() if other.parent == each.urn]
-            steps[each.urn] = max((steps[urn] for urn in inside), default=0)
-    return steps
+def _place(resource: RecordedResource) -> tuple[int, str]:
+    known = resource.name in _COMPONENTS
+    return (_COMPONENTS.index(resource.name) if known else len(_COMPONENTS)), resource.name
 
 
 def _nodes(by_parent: Mapping[str, list[RecordedResource]], parent: str, plan: Plan) -> Iterator[Node]:

@@ -1,0 +1,190 @@
+"""The wheel alone, outside the repository: every command runs there, or says in a sentence what it needs.
+
+Each virtual environment sees exactly the packages that the wheel's own metadata asks for, linked out of this one.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Iterable
+from email import message_from_bytes
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from hpkit.cli import _COMMANDS
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = {"hpkit": "infra/hpkit", "provider": "infra/provider", "local": "local", "policies": "policies"}
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+for package in sys.argv[1:]:
+    for module in pkgutil.walk_packages([importlib.import_module(package).__path__[0]], f"{package}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+"""
+# Command → arguments, exit code, what it says.
+RUNS = {
+    "adopt": ("--cluster c --region us-west-2", 1, "error: sagemaker:DescribeCluster: NoCredentialsError"),
+    "chart-hash": ("stacks", 0, ""),
+    "deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
+    "destroy": ("--stack handson-dev", 1, "error: pulumi is not installed; `hpkit doctor` says how to get it"),
+    "doctor": ("", 1, "Get them with: hpkit doctor"),
+    "generate": ("--check", 1, "is no clone of hpkit's own repository"),
+    "instances": ("p5", 0, "ml.p5.48xlarge"),
+    "local": ("start", 1, "cryptography, jsonpath-ng, jsonschema, moto. Install them: pip install 'hpkit[local]'"),
+    "plan": ("", 0, "hyperpod.ComputeQuota john"),
+    "preflight": ("--stack handson-dev", 2, "no AWS credentials"),
+    "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
+    "review": ("", 0, "john"),
+    "rules": ("CAP001", 0, "acme.error.CAP001"),
+    "schema": ("", 0, '"$schema"'),
+    "validate": ("", 0, "0 errors"),
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
+    subprocess.run([*pip, "--wheel-dir", folder, ROOT], check=True, timeout=120)
+    return next(folder.glob("*.whl"))
+
+
+def closure(requirements: Iterable[str], extra: str) -> set[str]:
+    """Return the names of all distributions that requirements come to, with those of an extra."""
+    found: set[str] = set()
+    todo = [(each, extra) for each in map(Requirement, requirements)]
+    seen = set()
+    while todo:
+        requirement, asked = todo.pop()
+        if (str(requirement), asked) in seen:
+            continue
+        seen.add((str(requirement), asked))
+        if requirement.marker is None or requirement.marker.evaluate({"extra": asked}):
+            found.add(requirement.name)
+            needs = distribution(requirement.name).requires or ()
+            todo += [(Requirement(each), one) for each in needs for one in (requirement.extras or {""})]
+    return found
+
+
+def environment_of(wheel: Path, folder: Path, extra: str) -> Path:
+    """Make a virtual environment with the wheel and what it asks for; return its folder of executables."""
+    packages = folder / "packages"
+    packages.mkdir(parents=True)
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        requires = message_from_bytes(archive.read(name)).get_all("Requires-Dist") or []
+    for name in closure(requires, extra):
+        files = distribution(name).files or ()
+        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+            if not (packages / top).is_symlink():
+                (packages / top).symlink_to(Path(str(distribution(name).locate_file(top))))
+    venv.create(folder / "venv", symlinks=True)
+    python = folder / "venv" / "bin" / "python"
+    site = next((folder / "venv" / "lib").glob("python*")) / "site-packages"
+    (site / "packages.pth").write_text(f"{packages}\n")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
+    subprocess.run([*pip, wheel], check=True, timeout=120)
+    return python.parent
+
+
+@pytest.fixture(scope="module")
+def alone(wheel, tmp_path_factory):
+    return environment_of(wheel, tmp_path_factory.mktemp("alone"), "")
+
+
+@pytest.fixture(scope="module")
+def with_local(wheel, tmp_path_factory):
+    return environment_of(wheel, tmp_path_factory.mktemp("local"), "local")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Return the repository of an organization: its file, its settings, one change since the last commit."""
+    if shutil.which("git") is None:
+        pytest.skip("compares with a commit; `git` is not on PATH")
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "stacks").mkdir()
+    for name in ("Pulumi.yaml", "stacks/handson.yaml", "stacks/Pulumi.handson-dev.yaml"):
+        shutil.copy(ROOT / name, folder / name)
+    git = ("git", "-c", "user.name=n", "-c", "user.email=n@example.com")
+    for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "begin")):
+        subprocess.run([*git, *command], cwd=folder, check=True)
+    file = folder / "stacks" / "handson.yaml"
+    file.write_text(file.read_text().replace("count: 3}", "count: 2}"))
+    return folder
+
+
+def run(executables: Path, *arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run hpkit with git and nothing else on PATH, no tool in the cache, and no AWS account."""
+    tools = cwd / "bin"
+    tools.mkdir(exist_ok=True)
+    if not (tools / "git").exists():
+        (tools / "git").symlink_to(shutil.which("git"))
+    own = {"PATH": str(tools), "HOME": str(cwd), "HPKIT_CACHE": str(cwd / "cache"), "AWS_EC2_METADATA_DISABLED": "true"}
+    return subprocess.run(
+        [executables / "hpkit", *arguments], cwd=cwd, env={**own, **more}, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_the_wheel_holds_every_file_of_its_packages(wheel):
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("asks git which files there are; this is no clone")
+    wanted = {
+        f"{package}{file.removeprefix(folder)}"
+        for package, folder in PACKAGES.items()
+        for file in listed.stdout.splitlines()
+        if file.startswith(f"{folder}/") and (ROOT / file).exists()
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        assert wanted <= set(archive.namelist())
+
+
+def test_every_command_is_tried():
+    assert set(RUNS) == set(_COMMANDS)
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_a_command_runs_from_the_wheel_alone_or_says_what_it_needs(alone, project, command):
+    arguments, code, said = RUNS[command]
+    answer = run(alone, command, *arguments.split(), cwd=project)
+    told = answer.stdout + answer.stderr
+    assert "Traceback" not in told
+    assert (answer.returncode, said in " ".join(told.split())) == (code, True), told
+
+
+def test_what_needs_no_extra_can_be_imported_without_it(alone):
+    packages = ("hpkit", "provider", "policies", "local.toolchain")
+    answer = subprocess.run([alone / "python", "-P", "-c", IMPORT_ALL, *packages], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
+    answer = subprocess.run([with_local / "python", "-P", "-c", IMPORT_ALL, "local"], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    assert (
+        "default is not running. Start it: hpkit local start" in run(with_local, "local", "status", cwd=project).stdout
+    )
+
+
+@pytest.mark.cluster
+@pytest.mark.nightly
+@pytest.mark.timeout(300)
+def test_the_local_cloud_starts_from_the_wheel(with_local, project, tmp_path):
+    from local.toolchain.cache import cache_root
+
+    shutil.copy(project / "Pulumi.yaml", tmp_path)
+    given = {"HPKIT_CACHE": str(cache_root()), "PATH": os.environ["PATH"]}
+    try:
+        answer = run(with_local, "local", "start", cwd=tmp_path, **given)
+        assert "default is up after" in answer.stdout, answer.stderr
+        assert run(with_local, "local", "status", cwd=tmp_path, **given).returncode == 0
+    finally:
+        run(with_local, "local", "reset", "--yes", cwd=tmp_path, **given)
