@@ -42,7 +42,7 @@ RUNS = {
     "preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
     "review": ("", 0, "john"),
-    "rules": ("CAP001", 0, "acme.error.CAP001"),
+    "rules": ("CAP001", 0, "in tests/stacks/rules/CAP001.yaml"),
     "schema": ("", 0, '"$schema"'),
     "validate": ("", 0, "0 errors"),
 }
