@@ -4,32 +4,13 @@ import json
 
 import pytest
 
-from policies.__main__ import POLICIES
-from policies.adapter import plain
 from policies.configuration import problems
-from policies.model import Resource, UnknownInputError, Violation
+from policies.recorded import judge, resources_of
+from tests.policies.builders import TODAY
 from tests.program.recorder import STACKS, recorded
 
 NAMES = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in STACKS.glob("Pulumi.*.yaml"))
 FILES = sorted(STACKS.glob("*.policy.json"))
-
-
-def registered(program):
-    """Return what a program registers as policies see it."""
-    providers = {each.urn: each.inputs for each in program.all("") if each.type.startswith("pulumi:providers:")}
-    return [
-        Resource(
-            each.type,
-            each.name,
-            each.urn,
-            plain(each.inputs),
-            protect=each.protect,
-            provider=plain(providers.get(each.provider, {})),
-            dependencies=tuple(each.after),
-            property_dependencies=dict.fromkeys(each.inputs, tuple(each.after)),
-        )
-        for each in program.resources.values()
-    ]
 
 
 def settings_of(stack):
@@ -37,26 +18,36 @@ def settings_of(stack):
     return json.loads(file.read_text()) if file.is_file() else {}
 
 
-def found(policy, resources, given):
-    settings = {**policy.defaults, **given}
-    if policy.judge_stack:
-        yield from policy.judge_stack(resources, settings)
-        return
-    for each in resources:
-        if not policy.types or each.type in policy.types:
-            try:
-                yield from policy.judge(each, settings)
-            except UnknownInputError:
-                pytest.fail(f"{each.name}: all is known here")
+def verdicts_of(stack, settings=None):
+    resources = resources_of(recorded(stack).resources.values())
+    return judge(resources, settings_of(stack) | (settings or {}), TODAY)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 @pytest.mark.parametrize("stack", NAMES)
-def test_an_example_stack_breaks_no_mandatory_policy(stack, policy):
-    if policy.level == "advisory":
-        return
-    said = list(found(policy, registered(recorded(stack)), settings_of(stack).get(policy.name, {})))
-    assert [item.message for item in said if isinstance(item, Violation)] == []
+def test_an_example_stack_breaks_no_mandatory_policy_and_all_is_known(stack):
+    verdicts = verdicts_of(stack)
+    assert [each for each in verdicts if each.level != "advisory"] == []
+    assert not [each for each in verdicts if each.message.startswith("not judged")]
+
+
+def test_levels_and_parameters_are_those_of_the_organization():
+    name = "handson-dev"
+    assert {each.level for each in verdicts_of(name, {"eks-addons-pinned": "mandatory"})} == {"mandatory", "advisory"}
+    assert {each.policy for each in verdicts_of(name, {"eks-addons-pinned": "disabled"})} == {"budget-prices-known"}
+    elsewhere = verdicts_of(name, {"regions-allowed": {"allowed": ["eu-west-1"]}})
+    said = [each for each in elsewhere if each.level != "advisory"]
+    assert {each.policy for each in said} == {"regions-allowed"}
+    assert all("us-west-2" in each.message for each in said)
+
+
+def test_a_waiver_covers_what_it_names_until_it_ends():
+    waiver = {"resource": "vpc-cni", "reason": "pinned next week", "until": "2026-12-31"}
+    settings = {"eks-addons-pinned": {"enforcementLevel": "mandatory", "waivers": [waiver]}}
+    accused = {each.name for each in verdicts_of("handson-dev", settings) if each.policy == "eks-addons-pinned"}
+    assert accused == {"coredns", "eks-pod-identity-agent", "kube-proxy"}
+    waiver["until"] = "2026-01-01"
+    ended = [each for each in verdicts_of("handson-dev", settings) if "ended on 2026-01-01" in each.message]
+    assert [each.policy for each in ended] == ["policy-configuration"]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

@@ -106,7 +106,12 @@ def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
         }
         for rule in RULES
     ]
-    index = {rule.id: position for position, rule in enumerate(RULES)}
+    # Policies of the pack are no rules of the validator: each is described by what it says.
+    known = {rule.id for rule in RULES}
+    others = sorted({finding.rule for finding in findings} - known)
+    explained = "A policy of the pack: docs/reference/policies.md."
+    rules += [{"id": name, "help": {"text": explained}} for name in others]
+    index = {str(rule["id"]): position for position, rule in enumerate(rules)}
     results = [
         {
             "ruleId": finding.rule,

@@ -22,12 +22,23 @@ __all__ = ["command"]
     show_default=True,
     help="github: annotations of a workflow; sarif: for code scanning.",
 )
-def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
+@click.option(
+    "--policies",
+    is_flag=True,
+    help="Also the policy pack, on what the program would register, with stacks/<organization>.policy.json.",
+)
+def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, policies: bool) -> None:
     """Check organization files; every finding in one run.
 
     Without FILE or --stack, all of stacks/*.yaml. Exit 0: no error; 1: errors found; 2: misuse.
     """
     loaded = resolve(files, stacks)
     findings = [finding for each in loaded for finding in each.findings]
+    if policies and summarize(findings).errors:
+        click.echo("the policies wait until these errors are gone: nothing would be registered", err=True)
+    elif policies:
+        from hpkit.cli.validate_policies import policy_findings
+
+        findings += [finding for each in loaded for finding in policy_findings(each)]
     click.echo(WRITERS[form](findings, loaded), nl=form != "github" or bool(findings))
     sys.exit(1 if summarize(findings).errors else 0)

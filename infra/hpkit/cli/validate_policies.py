@@ -1,0 +1,68 @@
+"""What the policy pack says of stacks before any engine runs, as findings of their files."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hpkit.checks import Finding
+from hpkit.cli.extras import need
+from hpkit.errors import InputError
+from hpkit.plan.model import Plan
+from hpkit.plan.names import short_type
+from hpkit.project import Loaded, project_root
+
+if TYPE_CHECKING:
+    from policies.recorded import Verdict
+
+__all__ = ["policy_findings"]
+
+
+def policy_findings(loaded: Loaded) -> list[Finding]:
+    """Return what the pack finds in every environment of a file; mandatory policies are errors.
+
+    Raises InputError for a file of settings that is wrong.
+    """
+    need("pulumi_policy", what="`hpkit validate --policies`")
+    settings = _settings(loaded)
+    return [finding for plan in loaded.plans.values() for finding in _findings(loaded, plan, settings)]
+
+
+def _settings(loaded: Loaded) -> Mapping[str, Any]:
+    """Return what the organization sets: the file that `--policy-pack-config` names for the engine."""
+    from policies.configuration import problems
+
+    organization = loaded.parsed.organization
+    if organization is None:
+        return {}
+    file = project_root() / "stacks" / f"{organization.organization}.policy.json"
+    if not file.is_file():
+        return {}
+    text = file.read_text(encoding="utf-8")
+    wrong = problems(text)
+    if wrong:
+        raise InputError("\n".join(f"{file.relative_to(project_root())}: {problem}" for problem in wrong))
+    settings: dict[str, Any] = json.loads(text)
+    return settings
+
+
+def _findings(loaded: Loaded, plan: Plan, settings: Mapping[str, Any]) -> Iterator[Finding]:
+    from hpkit.recording import record
+    from policies.recorded import judge, resources_of
+
+    mark = loaded.document.locate(("environments", plan.environment))
+    for verdict in judge(resources_of(record(plan).resources.values()), settings):
+        yield Finding(
+            rule=verdict.policy,
+            severity="warning" if verdict.level == "advisory" else "error",
+            path=_subject(verdict, plan),
+            file=loaded.file,
+            line=mark.line,
+            column=mark.column,
+            message=verdict.message,
+            fix=verdict.fix,
+        )
+
+
+def _subject(verdict: "Verdict", plan: Plan) -> str:
+    of = f" {short_type(verdict.type)} {verdict.name}" if verdict.type else ""
+    return f"{plan.stack}{of}"

@@ -1,0 +1,127 @@
+"""The pack without an engine: every policy on what a program registers, with an organization's settings.
+
+Does not: remediate. What the pack would set is a violation here, as it is for who reads the review.
+"""
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from policies.__main__ import POLICIES
+from policies.adapter import plain
+from policies.model import Level, Policy, Resource, Settings, Undecided, UnknownInputError, Violation
+from policies.waivers import Ledger, configuration_policy
+
+__all__ = ["Registered", "Verdict", "judge", "resources_of"]
+
+_PROVIDER = "pulumi:providers:"
+_LEVEL = "enforcementLevel"
+
+
+class Registered(Protocol):
+    """What a recording says of one resource, as far as policies look at it."""
+
+    @property
+    def urn(self) -> str: ...  # noqa: D102 - the protocol of a record, field by field
+    @property
+    def type(self) -> str: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def inputs(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def provider(self) -> str: ...  # noqa: D102
+    @property
+    def after(self) -> frozenset[str]: ...  # noqa: D102
+    @property
+    def uses(self) -> Mapping[str, frozenset[str]]: ...  # noqa: D102
+    @property
+    def protect(self) -> bool: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one policy says: of a resource (its type and name, or empty: of the stack), at which level."""
+
+    policy: str
+    level: Level
+    type: str
+    name: str
+    message: str
+    fix: str
+
+
+def resources_of(recording: Iterable[Registered]) -> list[Resource]:
+    """Return what is registered as policies see it; providers are what others are made by, and judged by none."""
+    registered = list(recording)
+    providers = {each.urn: plain(each.inputs) for each in registered if each.type.startswith(_PROVIDER)}
+    return [
+        Resource(
+            each.type,
+            each.name,
+            each.urn,
+            plain(each.inputs),
+            protect=each.protect,
+            provider=providers.get(each.provider, {}),
+            dependencies=tuple(sorted(each.after)),
+            property_dependencies={name: tuple(sorted(urns)) for name, urns in each.uses.items()},
+        )
+        for each in registered
+    ]
+
+
+def judge(
+    resources: Sequence[Resource], settings: Mapping[str, Any], today: datetime.date | None = None
+) -> list[Verdict]:
+    """Return what the pack says, mandatory violations first.
+
+    settings: what stands in `stacks/<organization>.policy.json`; today decides which waivers have ended.
+    """
+    ledger = Ledger(today)
+    found: list[Verdict] = []
+    for policy in (*POLICIES, configuration_policy(ledger)):
+        level, given = _settings_of(policy, settings)
+        if level != "disabled":
+            ledger.observe(policy, given)
+            found += _verdicts(policy, level, _said(policy, resources, given, ledger))
+    return sorted(found, key=lambda each: (each.level == "advisory", each.policy, each.type, each.name, each.message))
+
+
+def _settings_of(policy: Policy, settings: Mapping[str, Any]) -> tuple[Level, Settings]:
+    """Return level and parameters as the engine merges them: the pack's own, those of `all`, those of the policy."""
+    level: Level = policy.level
+    parameters: dict[str, Any] = dict(policy.defaults)
+    for name in ("all", policy.name):
+        given: Any = settings.get(name, {})
+        entry: dict[str, Any] = {_LEVEL: given} if isinstance(given, str) else given
+        level = entry.get(_LEVEL, level)
+        parameters |= {key: value for key, value in entry.items() if key != _LEVEL}
+    return level, parameters
+
+
+def _said(
+    policy: Policy, resources: Sequence[Resource], given: Settings, ledger: Ledger
+) -> Iterator[tuple[Violation | Undecided, Resource | None]]:
+    if policy.judge_stack is not None:
+        yield from ((item, item.resource) for item in ledger.keep(policy, policy.judge_stack(resources, given), None))
+        return
+    for resource in resources:
+        if policy.judge is None or (policy.types and resource.type not in policy.types):
+            continue
+        try:
+            for item in ledger.keep(policy, policy.judge(resource, given), resource):
+                yield item, item.resource or resource
+        except UnknownInputError as unknown:
+            yield Undecided(str(unknown), resource), resource
+
+
+def _verdicts(
+    policy: Policy, level: Level, said: Iterable[tuple[Violation | Undecided, Resource | None]]
+) -> Iterator[Verdict]:
+    for item, blamed in said:
+        kind, name = (blamed.type, blamed.name) if blamed else ("", "")
+        if isinstance(item, Violation):
+            yield Verdict(policy.name, level, kind, name, item.message, item.fix)
+        else:
+            yield Verdict(policy.name, "advisory", kind, name, f"not judged: {item.message}", "A preview tells.")

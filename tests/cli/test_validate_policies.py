@@ -1,0 +1,68 @@
+"""`hpkit validate --policies`: the pack on what the program would register, before any engine runs."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hpkit.cli.validate import command
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+    for name in ("handson.yaml", "handson.policy.json", "Pulumi.handson-dev.yaml"):
+        shutil.copy(ROOT / "stacks" / name, tmp_path / "stacks")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def validate(*arguments):
+    return CliRunner().invoke(command, [*arguments, "--policies"])
+
+
+def test_advice_is_a_warning_and_what_is_mandatory_an_error(project):
+    calm = validate("--format", "json")
+    assert calm.exit_code == 0
+    found = json.loads(calm.stdout)["findings"]
+    assert ("eks-addons-pinned", "warning", "handson-dev eks.Addon coredns") in {
+        (each["rule"], each["severity"], each["path"]) for each in found
+    }
+    assert {each["line"] for each in found if each["rule"] == "eks-addons-pinned"} == {26}, "where the environment is"
+    (project / "stacks" / "handson.policy.json").write_text('{"eks-addons-pinned": "mandatory"}')
+    strict = validate()
+    assert strict.exit_code == 1
+    assert "error eks-addons-pinned handson-dev eks.Addon coredns" in strict.stdout
+
+
+@pytest.mark.parametrize("form", ["github", "sarif"])
+def test_other_formats_carry_policies_as_they_carry_rules(project, form):
+    said = validate("--format", form)
+    assert said.exit_code == 0, said.exception
+    if form == "github":
+        assert "title=eks-addons-pinned handson-dev eks.Addon coredns" in said.stdout
+    else:
+        (run,) = json.loads(said.stdout)["runs"]
+        rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+        assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
+
+
+def test_settings_that_are_wrong_are_said_and_nothing_is_judged(project):
+    (project / "stacks" / "handson.policy.json").write_text('{"eks-addon-pinned": "mandatory"}')
+    said = validate()
+    assert said.exit_code == 1
+    assert "did you mean eks-addons-pinned?" in str(said.exception)
+
+
+def test_policies_wait_until_the_file_has_no_error(project):
+    file = project / "stacks" / "handson.yaml"
+    file.write_text(file.read_text().replace("instanceCount: 4", "instanceCount: 1"))
+    said = validate()
+    assert said.exit_code == 1
+    assert "the policies wait until these errors are gone" in said.stderr
+    assert "eks-addons-pinned" not in said.stdout
