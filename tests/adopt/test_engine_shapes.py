@@ -104,3 +104,28 @@ def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instanc
     said = adopted(shell, "handson")
     assert "is adopted: 24 resources, and a preview that changes nothing" in said, said
     lives_on(shell, repository, live, before, a_team_more={"create": 1, "update": 1})
+
+
+def test_a_platform_that_karpenter_fills_is_adopted_and_keeps_its_nodes(instance, shell, repository, live):
+    for name in ("autoscale.yaml", "Pulumi.autoscale-dev.yaml"):
+        text = (ROOT / "stacks" / name).read_text()
+        (repository.folder / "stacks" / name).write_text(text)
+    made = Program(instance, "autoscale-dev", root=repository.folder)
+    made.up()
+    made.read("stack", "rm", "--yes", "--force", "--preserve-config")
+    added = [{"InstanceGroupName": "burst-a", "IncrementTargetCountBy": 2}]
+    live.client("sagemaker").batch_add_cluster_nodes(ClusterName="autoscale", NodesToAdd=added)
+    before = live.settled()
+    assert {group["InstanceGroupName"]: group["CurrentCount"] for group in live.cluster()["InstanceGroups"]} == {
+        "base": 2,
+        "burst-a": 2,
+        "burst-b": 0,
+        "system": 1,
+    }
+    said = adopted(shell, "autoscale")
+    assert "and a preview that changes nothing" in said, said
+    written = yaml.safe_load((repository.folder / "stacks" / "acme.yaml").read_text())
+    groups = written["environments"]["prod"]["cluster"]["instanceGroups"]
+    assert {group["name"]: group["instanceCount"] for group in groups}["burst-a"] == 0, "Karpenter's own count"
+    assert counts(shell, "preview") == counts(shell, "up") == counts(shell, "refresh") == {}
+    assert live.settled() == before, "an adoption touched something"

@@ -5,6 +5,7 @@ import datetime
 import pytest
 import yaml
 
+from hpkit.adopt.karpenter import count_on_karpenter
 from hpkit.adopt.live import LiveAddon
 from hpkit.adopt.organization import adopt
 from hpkit.adopt.prepare import prepare
@@ -78,15 +79,19 @@ def test_network_and_kubernetes_are_named_as_they_are():
         ({"Subnets": list(SUBNETS.values()), "SecurityGroupIds": [SG]}, {}),
         (
             {"Subnets": ["subnet-0cccccccccccccccc"], "SecurityGroupIds": [SG]},
-            {"overrideVpcConfig": {"subnets": ["subnet-0cccccccccccccccc"], "securityGroupIds": [SG]}},
+            {
+                "availabilityZone": "us-west-2a",
+                "overrideVpcConfig": {"subnets": ["subnet-0cccccccccccccccc"], "securityGroupIds": [SG]},
+            },
         ),
         (
             {"Subnets": [SUBNETS["us-west-2a"]], "SecurityGroupIds": ["sg-0fffffffffffffff0"]},
             {
+                "availabilityZone": "us-west-2a",
                 "overrideVpcConfig": {
                     "subnets": [SUBNETS["us-west-2a"]],
                     "securityGroupIds": ["sg-0fffffffffffffff0"],
-                }
+                },
             },
         ),
     ],
@@ -181,6 +186,27 @@ def test_add_ons_keep_version_configuration_and_role():
     ids = {each["logicalName"]: each["id"] for each in found.imports.entries if "podIdentity" in each["type"]}
     assert ids == {ebs: "kube,a-1"}
     assert not [name for name in found.imports.created if "iam/" in name], found.imports.created
+
+
+def test_quotas_that_only_karpenters_nodes_can_hold_are_elastic_and_that_is_said():
+    def rows(**amounts):
+        return {team: [{"instanceType": "ml.g5.12xlarge", **row}] for team, row in amounts.items()}
+
+    spec = {
+        "autoscaling": {"nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}]},
+        "cluster": {
+            "instanceGroups": [
+                {"name": "base", "instanceType": "ml.g5.12xlarge", "instanceCount": 2},
+                {"name": "burst", "instanceType": "ml.g5.12xlarge", "instanceCount": 3},
+            ]
+        },
+        "governance": {"allocations": rows(ada={"count": 4}, bob={"accelerators": 4}, cyd={"count": 1})},
+    }
+    said = count_on_karpenter(spec)
+    assert said == ["the quota of ada on ml.g5.12xlarge is elastic: it counts on nodes that Karpenter adds"]
+    elastic = {team for team, (row,) in spec["governance"]["allocations"].items() if row.get("elastic")}
+    assert elastic == {"ada"}
+    assert [group["instanceCount"] for group in spec["cluster"]["instanceGroups"]] == [2, 0]
 
 
 def test_karpenters_groups_count_from_zero_and_its_pools_are_said():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from hpkit.adopt.live import Live
+from hpkit.catalog import find_instance_type
 
-__all__ = ["autoscaling_of"]
+__all__ = ["autoscaling_of", "count_on_karpenter"]
 
 _REQUIREMENT = ("key", "operator", "values")
 _BUDGET = ("nodes", "schedule", "duration", "reasons")
@@ -25,6 +27,52 @@ def autoscaling_of(live: Live, changes: list[str]) -> dict[str, Any]:
     ]
     pools = [_pool(each, changes) for each in sorted(live.node_pools, key=_name)]
     return spec | ({"nodePools": pools} if pools else {})
+
+
+def count_on_karpenter(spec: dict[str, Any]) -> list[str]:
+    """Leave to Karpenter what is its own in an environment's data, and return what was assumed.
+
+    The counts of its groups are not the file's. A quota that the other groups cannot hold counts on nodes that it adds:
+    that is said by the file (`elastic`), and by no API. The smaller quotas of a type are taken to be reserved.
+    """
+    autoscaled = {name for each in spec["autoscaling"]["nodeClasses"] for name in each["instanceGroups"]}
+    groups = spec["cluster"]["instanceGroups"]
+    for group in groups:
+        if group["name"] in autoscaled:
+            group["instanceCount"] = 0
+    grown = {kind for group in groups if group["name"] in autoscaled for kind in _types(group)}
+    assumed = []
+    for kind in sorted(grown):
+        left = Fraction(sum(group["instanceCount"] for group in groups if _types(group) == [kind]))
+        for team, row, amount in _quotas(spec, kind):
+            if amount <= left:
+                left -= amount
+            else:
+                row["elastic"] = True
+                assumed.append(f"the quota of {team} on {kind} is elastic: it counts on nodes that Karpenter adds")
+    return assumed
+
+
+def _types(group: Mapping[str, Any]) -> list[str]:
+    return [group["instanceType"]] if "instanceType" in group else list(group.get("instanceTypes", ()))
+
+
+def _quotas(spec: Mapping[str, Any], kind: str) -> list[tuple[str, dict[str, Any], Fraction]]:
+    """Return team, row and amount in instances of all quotas on a type, the smallest first."""
+    instance = find_instance_type(kind)
+    rows = (
+        (team, row)
+        for team, own in spec.get("governance", {}).get("allocations", {}).items()
+        for row in own
+        if row["instanceType"] == kind
+    )
+    found = [(team, row, _instances(row, instance.accelerators if instance else None)) for team, row in rows]
+    return sorted(found, key=lambda each: (each[2], each[0]))
+
+
+def _instances(row: Mapping[str, Any], accelerators: int | None) -> Fraction:
+    """Return a quota in instances, as far as it counts instances or accelerators."""
+    return Fraction(row.get("count", 0)) + Fraction(row.get("accelerators", 0), accelerators or 1)
 
 
 def _name(found: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpkit.adopt.addons import addons_of
-from hpkit.adopt.karpenter import autoscaling_of
+from hpkit.adopt.karpenter import autoscaling_of, count_on_karpenter
 from hpkit.adopt.live import Live, LiveEntry
 from hpkit.plan.access import GROUP_PREFIX
 
@@ -22,9 +22,14 @@ _STEADY = ("Created", "Updated")
 
 @dataclass
 class Remarks:
-    """What a person must know: stays = left alone by the kit; changes = the first `up` will; blockers = no adoption."""
+    """What a person must know.
+
+    stays = left alone by the kit; assumed = said by the file, and by no API; changes = the first `up` will;
+    blockers = no adoption.
+    """
 
     stays: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
     blockers: list[str] = field(default_factory=list)
 
@@ -56,9 +61,10 @@ def adopt(live: Live, *, organization: str, environment: str) -> Adopted:
         spec["storage"] = {"existing": {"bucket": bucket}}
     if live.autoscales:
         spec["autoscaling"] = autoscaling_of(live, remarks.changes)
-        _count_from_zero(spec)
     if live.quotas or live.policies:
         spec["governance"] = _governance(live, f"{organization}-{environment}")
+    if live.autoscales:
+        remarks.assumed += count_on_karpenter(spec)
     if live.addons:
         spec["addons"] = addons_of(live, remarks)
     data: dict[str, Any] = {"organization": organization}
@@ -126,14 +132,6 @@ def _bucket(groups: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the bucket of the first group's script, for groups that come later."""
     scripts = [group["lifecycleScript"] for group in groups if group["lifecycleScript"] != "None"]
     return scripts[0].removeprefix("s3://").partition("/")[0] if scripts else None
-
-
-def _count_from_zero(spec: dict[str, Any]) -> None:
-    """Leave to Karpenter the counts of its groups."""
-    karpenters = {name for each in spec["autoscaling"]["nodeClasses"] for name in each["instanceGroups"]}
-    for group in spec["cluster"]["instanceGroups"]:
-        if group["name"] in karpenters:
-            group["instanceCount"] = 0
 
 
 def _access(live: Live, remarks: Remarks) -> tuple[dict[str, list[str]], list[str]]:
@@ -235,7 +233,9 @@ def _where(group: Mapping[str, Any], live: Live) -> dict[str, Any]:
             return {"availabilityZone": zones[0]}
         if set(zones) == set(network["subnets"]):
             return {}
-    return {
+    # The zone of subnets that the network does not list is known to nobody but the API.
+    zone = {"availabilityZone": zones[0]} if override and len(zones) == 1 else {}
+    return zone | {
         "overrideVpcConfig": {
             "subnets": list(config["Subnets"]),
             "securityGroupIds": list(config["SecurityGroupIds"]),

@@ -19,9 +19,11 @@ from hpkit.recording import PROJECT, RecordedResource, Recording
 __all__ = ["strangers", "with_bookkeeping", "with_write_only"]
 
 _STACK: Final = "pulumi:pulumi:Stack"
-# Inputs that no answer of AWS holds: they say who wins when a call conflicts (EKS API, CreateAddon and UpdateAddon).
+# Inputs that no answer of AWS holds: who wins when a call conflicts (EKS API, CreateAddon and UpdateAddon), and which
+# groups are Karpenter's, which only the Kubernetes API knows, by its NodeClasses.
 _WRITE_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "aws:eks/addon:Addon": ("resolveConflictsOnCreate", "resolveConflictsOnUpdate"),
+    "hyperpod:index:Cluster": ("autoscaledInstanceGroups",),
 }
 
 

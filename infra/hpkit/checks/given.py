@@ -26,13 +26,18 @@ def _override(context: Context) -> Iterator[Issue]:
                 "kit makes",
                 "Write availabilityZone instead, or name the network that these subnets are in (network.existing).",
             )
-        if group.availability_zone is not None:
+        elsewhere = [
+            f"{zone.subnet_id} in {zone.availability_zone}"
+            for zone in context.plan.network.zones
+            if zone.subnet_id in override.subnets and group.availability_zone not in (None, zone.availability_zone)
+        ]
+        if elsewhere:
             yield Issue(
                 path,
-                f"{group.name} has both overrideVpcConfig ({listing(list(override.subnets))}) and availabilityZone "
-                f"({group.availability_zone})",
-                "Keep one: overrideVpcConfig says exactly which subnets, availabilityZone takes that zone's of "
-                "network.existing.",
+                f"{group.name} stands in {group.availability_zone} by its availabilityZone, and its overrideVpcConfig "
+                f"names {listing(elsewhere)}",
+                "Remove availabilityZone: beside overrideVpcConfig it only says where subnets are that the network "
+                "does not list.",
             )
 
 
@@ -90,7 +95,7 @@ def _quota_names(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("CLU013", "error", "overrideVpcConfig stands with network.existing, and without availabilityZone.", _API,
+    Rule("CLU013", "error", "overrideVpcConfig stands with network.existing, in the zone that the group names.", _API,
          _override),
     Rule("ADD004", "error", "An add-on's pods take their role in one way.", _EKS, _one_way),
     Rule("ADD005", "error", "A role is for an add-on whose service account is known.", _CONTRACT, _known_account),

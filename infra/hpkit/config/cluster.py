@@ -119,7 +119,9 @@ class InstanceGroup(Model):
         default=None, description="Creation waits until so many are there (three hours at most)."
     )
     availability_zone: str | None = Field(
-        default=None, description="Pins the group to this zone's subnet. Absent: all zones' subnets."
+        default=None,
+        description="Pins the group to this zone's subnet. Absent: all zones' subnets. With overrideVpcConfig: where "
+        "its subnets are, if the network does not list them.",
     )
     capacity_type: Literal["OnDemand", "Spot"] = Field(default="OnDemand", description="Cannot change after creation.")
     ebs_volume_gib: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
@@ -151,8 +153,8 @@ class InstanceGroup(Model):
     )
     override_vpc_config: OverrideVpcConfig | None = Field(
         default=None,
-        description="Subnets and security groups, exactly so, where network.existing is used; instead of "
-        "availabilityZone. The same as the cluster's own is the same as none to the API.",
+        description="Subnets and security groups, exactly so, where network.existing is used, whatever "
+        "availabilityZone says. The same as the cluster's own is the same as none to the API.",
     )
     image_id: Annotated[str, Api("ImageId")] | None = Field(default=None, description="Custom AMI, or `default`.")
     auto_patch: AutoPatch | None = Field(default=None, description="Security patches when nodes are idle.")
