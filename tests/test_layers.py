@@ -106,6 +106,20 @@ def test_only_load_and_chart_open_files_of_the_user():
         assert not opens or file.name in {"load.py", "chart.py"}, f"{file.relative_to(ROOT)} opens files"
 
 
+def test_the_page_of_the_architecture_says_the_same():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
+    ]
+    rooms = {row[0].strip("`/").removesuffix(".py"): row for row in rows if len(row) == 4}
+    there = {file.stem for file in PACKAGE.iterdir() if not file.name.startswith("_")}
+    assert rooms.keys() == there
+    assert ALLOWED.keys() == there - {"cli"}
+    for name, (own, _) in ALLOWED.items():
+        said = set() if rooms[name][2] == "nothing" else set(rooms[name][2].split(", "))
+        assert said == {each.removeprefix("hpkit.") for each in own} - {name}, name
+
+
 def test_the_command_line_imports_clouds_only_inside_commands():
     for file in modules_of("cli"):
         top = {name.partition(".")[0] for name in imports_of(file, top_level_only=True)}
