@@ -2,6 +2,10 @@
 
 import copy
 
+import pytest
+
+from hpkit.cli.generate_urns import FOLDER, registered
+from hpkit.project import project_root
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded_from
 
@@ -98,3 +102,10 @@ def test_removing_governance_removes_addon_policy_quotas_and_rights():
     assert "Addon amazon-sagemaker-hyperpod-taskgovernance" in changed
     assert {"ClusterSchedulerConfig policy", "ComputeQuota alpha", "ComputeQuota gamma", "RoleBinding gamma"} <= changed
     assert not {"Cluster cluster", "Vpc vpc"} & changed
+
+
+@pytest.mark.parametrize("stack", sorted(file.stem for file in (project_root() / FOLDER).glob("*.txt")))
+def test_what_an_example_ever_registered_it_registers_still_under_the_same_name(stack):
+    before = set((project_root() / FOLDER / f"{stack}.txt").read_text(encoding="utf-8").split())
+    gone = sorted(before - registered(stack))
+    assert gone == [], "these are in people's state, and the next `up` would delete them: give them back their names"

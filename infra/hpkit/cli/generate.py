@@ -124,9 +124,10 @@ def command(only_check: bool) -> None:
         raise InputError(f"{project_root()} is no clone of hpkit's own repository; its files are made in one alone")
     need("local", what="hpkit generate")
     from hpkit.cli.generate_resources import resource_files
+    from hpkit.cli.generate_urns import urn_files
 
     stale = []
-    files = {name: make() for name, make in FILES.items()} | resource_files()
+    files = {name: make() for name, make in FILES.items()} | resource_files() | urn_files()
     for name, text in files.items():
         path = project_root() / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
