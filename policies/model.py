@@ -79,7 +79,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What is wrong with the values in it, and how to mend it; resource is the one to blame, in a stack policy."""
+    """What is wrong with the values in it, and how to fix it; resource is the one to blame, in a stack policy."""
 
     message: str
     fix: str

@@ -91,7 +91,7 @@ class Ledger:
         name = seen.policy.name
         given = seen.settings.get(WAIVERS.name) or []
         if given and not seen.policy.waivable:
-            yield Violation(f"{name} cannot be waived", "Remove its waivers and mend the cause.")
+            yield Violation(f"{name} cannot be waived", "Remove its waivers and fix the cause.")
             return
         for waiver in given:
             resource = waiver["resource"]
@@ -99,7 +99,7 @@ class Ledger:
             if ended:
                 yield Violation(
                     f"the waiver of {name} for {resource} {ended} ({waiver['reason']})",
-                    "Mend the cause, or set a new date with a reason that still holds.",
+                    "Fix the cause, or set a new date with a reason that still holds.",
                 )
             elif resource not in seen.accused | seen.unsure:
                 yield Violation(f"the waiver of {name} for {resource} waives nothing", "Remove it.")

@@ -13,7 +13,7 @@ __all__ = ["CatalogError", "HpkitError", "InputError", "SelectionError", "ToolEr
 
 
 class HpkitError(Exception):
-    """Base of all errors that are reported as one message: what is wrong, where, how to mend it."""
+    """Base of all errors that are reported as one message: what is wrong, where, how to fix it."""
 
 
 class InputError(HpkitError):

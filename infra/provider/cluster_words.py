@@ -23,7 +23,7 @@ def live_inputs(spec: Field, document: dict[str, Any]) -> Props:
         if api in document:
             found[api] = [_group(group) for group in groups]
     if document.get("AutoScaling", {}).get("Status") == "Failed":
-        # Asked for and not there: to the program that is a difference, which the next run mends.
+        # Asked for and not there: to the program that is a difference, which the next run fixes.
         found["AutoScaling"] = {**document["AutoScaling"], "Mode": "Disable"}
     return {name: value for name, value in from_api(spec, found).items() if value != []}
 

@@ -31,7 +31,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from local.aws import bucketpolicy
 from local.aws.errors import Reply, unsupported
-from local.aws.mended import mend
+from local.aws.moto_patches import patch_moto
 
 if TYPE_CHECKING:
     from moto.backends import SERVICE_NAMES
@@ -58,7 +58,7 @@ _FIRST_CALLS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 
 bucketpolicy.install()
 
-mend()
+patch_moto()
 _swap = threading.RLock()
 _current: list[MotoHost] = []
 _dispatcher = DomainDispatcherApplication(create_backend_app)

@@ -51,7 +51,7 @@ def test_an_environment_that_can_be_read_is_judged_although_another_cannot():
     ("value", "says", "fix"),
     [
         (1.3, "a version without quotes is a number", 'Write it in quotes: "1.3".'),
-        ("latest", "not a version like 1.33", "Mend the value."),
+        ("latest", "not a version like 1.33", "Fix the value."),
         (True, "eks.version is", ""),
     ],
 )

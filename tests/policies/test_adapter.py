@@ -68,8 +68,8 @@ def test_values_are_plain_whole_numbers_whole_and_unknown_ones_marked():
 
 def test_a_violation_ends_with_how_to_mend_it():
     said = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
-    mend = "Add it, or have it added: name its value in the parameter values, and set the level to remediate."
-    assert said == [f"it has no tag team. {mend}"]
+    fix = "Add it, or have it added: name its value in the parameter values, and set the level to remediate."
+    assert said == [f"it has no tag team. {fix}"]
 
 
 def test_what_is_undecided_becomes_the_advice_of_the_sdk():

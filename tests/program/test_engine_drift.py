@@ -1,4 +1,4 @@
-"""What people change by hand is found by a preview that refreshes, and mended by an `up` that does."""
+"""What people change by hand is found by a preview that refreshes, and fixed by an `up` that does."""
 
 import pytest
 

@@ -255,7 +255,7 @@ def _remove(stack: str, ours: Sequence[str], *, empty: bool) -> list[Step]:
 
 
 def _policies(let_go: Sequence[Owned], above: Mapping[str, Owned]) -> Iterator[str]:
-    """Yield one policy a stack: a nested stack's own does not keep its parent from dropping the whole of it."""
+    """Yield one policy per stack: a nested stack's own does not keep its parent from dropping the whole of it."""
     denied: dict[str, dict[str, str]] = {}
     for each in let_go:
         denied.setdefault(each.stack, {})[each.logical_id] = "Update:*"

@@ -174,7 +174,7 @@ def terraform_steps(let_go: Sequence[Owned], *, kept: Sequence[Owned]) -> list[S
     steps = [
         Step(
             "before import",
-            "Back up Terraform's state, and let nobody apply from now on. Mend first what a plan shows.",
+            "Back up Terraform's state, and let nobody apply from now on. Fix first what a plan shows.",
             (
                 f"terraform state pull > {_BACKUP}",
                 "terraform plan",

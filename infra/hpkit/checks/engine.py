@@ -112,7 +112,7 @@ def _waive(context: Context, found: list[_Placed], document: Document, today: da
                 Issue(
                     (*path, "rule"),
                     f"a waiver of {waiver.rule}, {why}",
-                    "Remove the waiver and mend the cause.",
+                    "Remove the waiver and fix the cause.",
                 ),
             )
             continue
@@ -123,7 +123,7 @@ def _waive(context: Context, found: list[_Placed], document: Document, today: da
                 Issue(
                     (*path, "until"),
                     f"the waiver of {waiver.rule} ended on {waiver.until} ({waiver.reason})",
-                    "Mend the cause, or set a new date with a reason that still holds.",
+                    "Fix the cause, or set a new date with a reason that still holds.",
                 ),
             )
         elif not hits:

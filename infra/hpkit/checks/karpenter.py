@@ -92,7 +92,7 @@ def _one_zone(context: Context) -> Iterator[Issue]:
             yield Issue(
                 context.group_paths[group.spec.name],
                 f"{group.spec.name} spans the zones {listing(list(group.zones))}, and a group of a NodeClass has one",
-                "Set availabilityZone; make one group a zone.",
+                "Set availabilityZone; make one group per zone.",
             )
 
 

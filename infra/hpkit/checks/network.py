@@ -91,7 +91,7 @@ def _zones(context: Context) -> Iterator[Issue]:
                 "Name a zone of the environment's region.",
             )
         if name in seen:
-            yield Issue(path, f"the zone {name} stands twice", "Keep one entry a zone.")
+            yield Issue(path, f"the zone {name} stands twice", "Keep one entry per zone.")
         seen.add(name)
     existing = context.spec.network.existing
     for name in existing.subnets if existing else ():

@@ -44,7 +44,7 @@ class Context:
 
     @cached_property
     def quotas(self) -> tuple[TypeQuota, ...]:
-        """Return capacity and every team's part, a row an instance type."""
+        """Return capacity and every team's part, one row per instance type."""
         return quotas_of(self.plan)
 
     @cached_property

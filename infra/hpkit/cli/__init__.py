@@ -1,4 +1,4 @@
-"""The `hpkit` command: one module a subcommand, imported only when it is called."""
+"""The `hpkit` command: one module per subcommand, imported only when it is called."""
 
 import importlib
 import sys

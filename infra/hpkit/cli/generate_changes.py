@@ -47,7 +47,7 @@ def examples() -> list[Path]:
 
 
 def page(found: Iterable[Outcome]) -> str:
-    """Return the page: a row a key, what goes without being refused, what is refused."""
+    """Return the page: one row per key, what goes without being refused, what is refused."""
     rows: dict[tuple[str, str], list[Outcome]] = {}
     for each in found:
         rows.setdefault((each.edit.key, each.edit.how), []).append(each)

@@ -1,4 +1,4 @@
-"""Task governance: the cluster policy, and one compute quota a team.
+"""Task governance: the cluster policy, and one compute quota per team.
 
 Does not: make team namespaces or queues; the service makes them with the quota.
 """

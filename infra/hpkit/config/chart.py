@@ -63,7 +63,7 @@ def _problems_of(root: Path, wanted: Dependencies, path: ValuePath) -> Iterator[
         inside = not Path(wanted.chart).is_absolute() and chart.is_relative_to(root.resolve())
         there = chart.is_file() or (chart / "Chart.yaml").is_file()
     except (OSError, ValueError, RuntimeError) as error:
-        yield Problem("CLU011", place, f"the chart {wanted.chart!r} cannot be looked up: {error}", "Mend the path.")
+        yield Problem("CLU011", place, f"the chart {wanted.chart!r} cannot be looked up: {error}", "Fix the path.")
         return
     if not inside:
         yield Problem(
@@ -85,7 +85,7 @@ def _problems_of(root: Path, wanted: Dependencies, path: ValuePath) -> Iterator[
     try:
         found = chart_hash(chart)
     except InputError as error:
-        yield Problem("CLU011", place, f"the chart {wanted.chart} cannot be hashed: {error}", "Mend the chart.")
+        yield Problem("CLU011", place, f"the chart {wanted.chart} cannot be hashed: {error}", "Fix the chart.")
         return
     if wanted.sha256 is not None and found != wanted.sha256:
         yield Problem(

@@ -339,7 +339,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str) -> Document:
         )
     begun = error.context_mark
     where = f" {error.context} that begins at line {begun.line + 1}" if error.context and begun else ""
-    return _unreadable(f"not YAML: {problem}{where}", "Mend the line, or quote the value.", mark=mark)
+    return _unreadable(f"not YAML: {problem}{where}", "Fix the line, or quote the value.", mark=mark)
 
 
 def _control_character(error: yaml.reader.ReaderError, text: str) -> Document:

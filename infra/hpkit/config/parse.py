@@ -212,7 +212,7 @@ def _wrong(detail: ErrorDetails, shown: str, field: str) -> tuple[str, str]:
             f"Write {side} {bound} {unit}.",
         )
     message = detail["msg"]
-    return f"{field} is {shown}: {message[:1].lower()}{message[1:]}", "Mend the value."
+    return f"{field} is {shown}: {message[:1].lower()}{message[1:]}", "Fix the value."
 
 
 def _not_a_member(expected: str, shown: str, field: str, value: Any) -> tuple[str, str]:

@@ -26,7 +26,7 @@ class PolicyRule:
 
 
 def groups_of(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return IAM role → Kubernetes groups, one a team that the role is in."""
+    """Return IAM role → Kubernetes groups, one per team that the role is in."""
     groups: dict[str, list[str]] = {}
     for team in plan.teams:
         for member in team.members:

@@ -15,7 +15,7 @@ _PREEMPTIONS_AN_HOUR = 10
 
 
 def alert_rules(plan: Plan) -> dict[str, Any]:
-    """Return rule groups: one for the cluster, and one a team whose work waits or is taken away too often."""
+    """Return rule groups: one for the cluster, and one per team whose work waits or is taken away too often."""
     groups = [_group(team) for team in plan.teams if not team.is_shared_pool]
     return {"groups": [_cluster(), *groups]}
 

@@ -100,7 +100,7 @@ def instances_of(plan: Plan) -> dict[str, InstanceType]:
 
 
 def quotas_of(plan: Plan) -> tuple[TypeQuota, ...]:
-    """Return capacity and every team's part of a plan, a row an instance type."""
+    """Return capacity and every team's part of a plan, one row per instance type."""
     lend = plan.policy is not None and plan.policy.idle_resource_sharing == "Enabled"
     return quota_table(plan.teams, plan.capacity, instances_of(plan), lend_unreserved=lend)
 

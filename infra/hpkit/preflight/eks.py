@@ -112,7 +112,7 @@ def _existing(plan: Plan, answers: Answers) -> Iterator[Row]:
             yield unanswered(_AREA, what, answer, needed="ACTIVE")
         return
     found = answer["cluster"]
-    yield _is(what, found["status"], ("ACTIVE",), fix="Wait until it is, or mend it (`health` of DescribeCluster)")
+    yield _is(what, found["status"], ("ACTIVE",), fix="Wait until it is, or fix it (`health` of DescribeCluster)")
     mode = found.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
     command = (
         f"aws eks update-cluster-config --name {eks_name(plan)}"

@@ -37,7 +37,7 @@ class Chart:
 
 
 def team_charts(teams: Iterable[TeamChange]) -> Iterator[Chart]:
-    """Return a chart an instance type: what each changed team is guaranteed, before and after."""
+    """Return one chart per instance type: what each changed team is guaranteed, before and after."""
     by_type: dict[str, list[tuple[str, Amount | None, Amount | None]]] = {}
     for team in teams:
         for share in team.shares:

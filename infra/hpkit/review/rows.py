@@ -75,7 +75,7 @@ def changed_teams(stack: StackReview) -> list[TeamChange]:
 
 
 def team_rows(team: TeamChange) -> Iterator[Row]:
-    """Return a row an instance type; the team's settings stand in its first."""
+    """Return one row per instance type; the team's settings stand in its first."""
     settings = (_both(team.weight), _text(team.preempt))
     for index, share in enumerate(team.shares):
         firm = _both(share.guarantee)
@@ -118,7 +118,7 @@ def setting_list(teams: Iterable[TeamChange]) -> list[str]:
 
 
 def capacity_rows(stack: StackReview) -> Iterator[Row]:
-    """Return a row an instance type: guaranteed, at most, reserved and elastic quota, unreserved."""
+    """Return one row per instance type: guaranteed, at most, reserved and elastic quota, unreserved."""
     for change in stack.diff.capacity if stack.diff else ():
         most = arrow(maximum(change, after=False), maximum(change, after=True))
         yield (change.instance_type, _both(change.guaranteed), most, _both(change.quota), _both(change.unreserved))

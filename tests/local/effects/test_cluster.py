@@ -131,7 +131,7 @@ def test_what_hyperpod_does_not_take_is_said_in_conditions(scaled, api):
         assert (status, why) == ("False", reason)
         assert text in message
     node_class(api, "wrong", ["burst"])
-    eventually(lambda: has(api, f"{POOLS}/class", "Ready", "True"), "what is mended becomes Ready")
+    eventually(lambda: has(api, f"{POOLS}/class", "Ready", "True"), "what is fixed becomes Ready")
 
 
 def test_a_node_class_of_more_than_ten_groups_is_refused(scaled, api):

@@ -1,4 +1,4 @@
-"""What somebody does by hand, by row: each must be found by the next refresh, and mended by the next `up`."""
+"""What somebody does by hand, by row: each must be found by the next refresh, and fixed by the next `up`."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from moto.fsx.models import FileSystem, FSxBackend
 from moto.iam.models import IAMBackend
 from moto.iam.responses import IamResponse
 
-__all__ = ["mend"]
+__all__ = ["patch_moto"]
 
 _modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
 _create_file_system = FSxBackend.create_file_system
@@ -29,7 +29,7 @@ _aws_policies = IAMBackend._init_aws_policies  # noqa: SLF001 - moto has no othe
 _answer_modify_vpc_endpoint = VPCs.modify_vpc_endpoint
 
 
-def mend() -> None:
+def patch_moto() -> None:
     """Change moto's classes, once for the process."""
     methods = (
         (VPCBackend, "modify_vpc_endpoint", _with_routes_and_interfaces),
