@@ -44,7 +44,9 @@ class ChangeGuard(Handler):
         unseen = sorted(
             name
             for name in lost
-            if not _is_part(name) and name not in new["identity"] and name not in _names(old.get("allowReplace"))
+            if not _is_part(name)
+            and name not in new.get("identity", {})
+            and name not in _names(old.get("allowReplace"))
         )
         if unseen:
             raise RefusedError(
@@ -62,7 +64,7 @@ class ChangeGuard(Handler):
         if lost:
             causes = "; ".join(f"{name}: {cause}" for name, cause in lost.items())
             found.append(f"This change REPLACES or DELETES {_listed(lost, old)}, as allowed ({causes}).")
-        if "identity" in new and not is_unknown(new["identity"]):
+        if ("identity" in new and not is_unknown(new["identity"])) or "parts" in new:
             found += [
                 f"{_key(name)} names {name.rpartition('/')[2]}, and nothing "
                 f"{'deletes' if _is_part(name) else 'replaces'} it (any more): take it out{_where(new, 'of')}."
@@ -113,11 +115,14 @@ def _imported(text: str) -> Props:
 
 
 def _lost(old: Props, new: Props) -> dict[str, str]:
-    """Return what goes, by name: its id then and now; nothing where no ids are given, or none is known yet."""
-    before, after = old.get("identity"), new.get("identity")
-    if not isinstance(before, dict) or not isinstance(after, dict):
-        return {}
-    return {name: f"{id_} {_fate(after, name)}" for name, id_ in sorted(before.items()) if after.get(name) != id_}
+    """Return what goes, by name: what it was and is; no ids are compared where none are given, or none is known yet."""
+    before, after = dict(old.get("parts", {})), dict(new.get("parts", {}))
+    ids = old.get("identity"), new.get("identity")
+    if isinstance(ids[0], dict) and isinstance(ids[1], dict):
+        before, after = before | ids[0], after | ids[1]
+    return {
+        name: f"{called} {_fate(after, name)}" for name, called in sorted(before.items()) if after.get(name) != called
+    }
 
 
 def _moved(old: Props, new: Props) -> list[str]:

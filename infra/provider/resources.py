@@ -48,9 +48,16 @@ _GUARDED = (
         "map",
         item=_NAMES,
         key=_NAMES,
+        text="Live id of each thing that is kept, by the name that allowReplace takes for it.",
+    ),
+    Field(
+        "parts",
+        "",
+        "map",
+        item=_NAMES,
+        key=_NAMES,
         silent=True,
-        text="Live id of each thing that is kept, by the name that allowReplace takes for it; of a part that leaves "
-        "only by name, as `teams/nlp`, what it is called live.",
+        text="What each part is called live that leaves only by name, as `teams/nlp`; new ones may come.",
     ),
     Field(
         "contents",

@@ -157,7 +157,7 @@ def test_a_part_leaves_only_when_it_is_named(edit, code, key, name):
 def test_the_parts_are_those_that_the_program_makes():
     for stack in sorted((project_root() / "stacks").glob("Pulumi.*.yaml")):
         program = recorded(stack.stem.removeprefix("Pulumi."))
-        kept = program.named("hyperpod:index:ChangeGuard")["keep-parts"].inputs["identity"]
+        kept = program.named("hyperpod:index:ChangeGuard")["keep-parts"].inputs["parts"]
         made = {f"teams/{name}": each.inputs["name"] for name, each in program.named("ComputeQuota").items()}
         made |= {f"natGateways/{name}": name for name in program.named("NatGateway")}
         made |= {f"addons/{name}": name for name in program.named("eks/addon:Addon")}

@@ -201,7 +201,7 @@ def test_an_id_that_is_not_what_it_was_is_refused_with_all_that_goes(changed, sa
 
 def test_what_is_allowed_is_a_warning_and_what_nothing_needs_as_well():
     new = {**GUARDED, "identity": identity(vpc=UNKNOWN), "allowReplace": ["vpc", "key"]}
-    assert not guard().diff(GUARDED, new, {}).changes
+    assert guard().diff(GUARDED, new, {}).changes
     replaced, needless = guard().remarks(GUARDED, new, {})
     assert "REPLACES or DELETES the VPC, as allowed (vpc: vpc-1 is replaced)" in replaced
     assert needless.startswith("allowReplace names key, and nothing replaces it (any more)")
@@ -211,12 +211,12 @@ def test_what_leaves_the_program_needs_a_run_that_lifts_its_protection():
     new = {**GUARDED, "identity": {"eks": "acme-dev", "bucket": "acme"}, "allowReplace": ["vpc"]}
     with pytest.raises(RefusedError, match=r"still protected in the state(.|\n)*run `pulumi up`"):
         guard().diff(GUARDED, new, {})
-    assert not guard().diff({**GUARDED, "allowReplace": ["vpc"]}, new, {}).changes
+    assert guard().diff({**GUARDED, "allowReplace": ["vpc"]}, new, {}).changes
 
 
 PARTS = {
     "subject": "acme-dev",
-    "identity": {"teams/nlp": "acme-dev-nlp", "teams/vision": "acme-dev-vision", "nodePools/burst": "burst"},
+    "parts": {"teams/nlp": "acme-dev-nlp", "teams/vision": "acme-dev-vision", "nodePools/burst": "burst"},
     "contents": {"teams/nlp": "the quota of nlp", "nodePools/burst": "the NodePool burst with its nodes"},
     "allowReplace": [],
     "where": "environments.dev of stacks/acme.yaml",
@@ -224,22 +224,22 @@ PARTS = {
 
 
 @pytest.mark.parametrize(
-    ("identity", "says"),
+    ("parts", "says"),
     [
         ({}, "`allowDelete: {nodePools: [burst], teams: [nlp, vision]}` in environments.dev of stacks/acme.yaml"),
-        ({**PARTS["identity"], "teams/nlp": "other"}, "teams/nlp: acme-dev-nlp becomes other"),
-        ({**PARTS["identity"], "teams/nlp": "other"}, "`allowDelete: {teams: [nlp]}`"),
+        ({**PARTS["parts"], "teams/nlp": "other"}, "teams/nlp: acme-dev-nlp becomes other"),
+        ({**PARTS["parts"], "teams/nlp": "other"}, "`allowDelete: {teams: [nlp]}`"),
     ],
 )
-def test_a_part_leaves_only_by_name(identity, says):
+def test_a_part_leaves_only_by_name(parts, says):
     with pytest.raises(RefusedError) as refused:
-        guard().diff(PARTS, {**PARTS, "identity": identity}, {})
+        guard().diff(PARTS, {**PARTS, "parts": parts}, {})
     assert says in str(refused.value)
 
 
 def test_a_part_that_is_named_leaves_at_once_and_an_allowance_that_nothing_needs_is_said():
-    left = {name: called for name, called in PARTS["identity"].items() if name != "teams/nlp"}
-    new = {**PARTS, "identity": left, "allowReplace": ["teams/nlp", "nodePools/gone"]}
+    left = {name: called for name, called in PARTS["parts"].items() if name != "teams/nlp"}
+    new = {**PARTS, "parts": left, "allowReplace": ["teams/nlp", "nodePools/gone"]}
     assert not guard().diff(PARTS, new, {}).changes
     deleted, needless = guard().remarks(PARTS, new, {})
     assert "the quota of nlp, as allowed" in deleted
@@ -247,7 +247,7 @@ def test_a_part_that_is_named_leaves_at_once_and_an_allowance_that_nothing_needs
 
 
 def test_nothing_is_judged_without_ids():
-    assert not guard().diff(GUARDED, {**GUARDED, "identity": UNKNOWN}, {}).changes
+    assert guard().diff(GUARDED, {**GUARDED, "identity": UNKNOWN}, {}).changes
     assert guard().remarks(GUARDED, {**GUARDED, "identity": UNKNOWN, "allowReplace": ["vpc"]}, {}) == []
     version = {"subject": "EKS", "version": "1.33"}
     assert guard().diff({**version, "identity": {"network": "vpcCidr 10.0.0.0/16"}, "allowReplace": False}, version, {})

@@ -110,8 +110,7 @@ def _guard(resource: RecordedResource, live: Live) -> str:
     """
     inputs = dict(resource.inputs)
     if "identity" in inputs:
-        named = {name: value for name, value in inputs["identity"].items() if "/" in name}
-        inputs["identity"] = named | ({"cluster": live.arn} if "cluster" in inputs["identity"] else {})
+        inputs["identity"] = {"cluster": live.arn} if "cluster" in inputs["identity"] else {}
     return json.dumps(inputs, sort_keys=True)
 
 

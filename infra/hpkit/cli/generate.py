@@ -3,7 +3,7 @@
 import difflib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -124,10 +124,23 @@ def command(only_check: bool) -> None:
         raise InputError(f"{project_root()} is no clone of hpkit's own repository; its files are made in one alone")
     need("local", what="hpkit generate")
     from hpkit.cli.generate_resources import resource_files
-    from hpkit.cli.generate_urns import urn_files
 
+    # The program is made of these classes, and what is told by recording it needs them as they will be.
+    stale = _written(resource_files(), only_check=only_check)
+    if not (only_check and stale):
+        from hpkit.cli.generate_urns import urn_files
+
+        stale += _written({name: make() for name, make in FILES.items()} | urn_files(), only_check=only_check)
+    if only_check and stale:
+        click.echo(f"out of date: {', '.join(stale)}; run `hpkit generate`", err=True)
+        sys.exit(1)
+    if not stale:
+        click.echo("all generated files are up to date")
+
+
+def _written(files: Mapping[str, str], *, only_check: bool) -> list[str]:
+    """Return the names of files that are out of date, and write them unless they are only to be checked."""
     stale = []
-    files = {name: make() for name, make in FILES.items()} | resource_files() | urn_files()
     for name, text in files.items():
         path = project_root() / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
@@ -139,8 +152,4 @@ def command(only_check: bool) -> None:
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(path)
             click.echo(f"wrote {name}")
-    if only_check and stale:
-        click.echo(f"out of date: {', '.join(stale)}; run `hpkit generate`", err=True)
-        sys.exit(1)
-    if not stale:
-        click.echo("all generated files are up to date")
+    return stale

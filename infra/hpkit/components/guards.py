@@ -50,7 +50,7 @@ def guard_parts(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
     return ChangeGuard(
         "keep-parts",
         subject=plan.stack,
-        identity={name: called for name, (called, _) in parts.items()},
+        parts={name: called for name, (called, _) in parts.items()},
         contents={name: words for name, (_, words) in parts.items()},
         allow_replace=sorted(parts_allowed(plan)),
         where=allowed_in(plan),

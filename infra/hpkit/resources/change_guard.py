@@ -24,6 +24,7 @@ class ChangeGuard(pulumi.CustomResource):
         fixed: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
         identity: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
         nested: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        parts: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
         remedy: pulumi.Input[str] | None = None,
         version: pulumi.Input[str] | None = None,
         where: pulumi.Input[str] | None = None,
@@ -37,9 +38,9 @@ class ChangeGuard(pulumi.CustomResource):
             allow_replace: Names of what may be replaced or deleted; then only a warning is shown.
             contents: What each of them is and what goes with it, as messages say it.
             fixed: Settings that cannot change in place: one that is there before and after keeps its value.
-            identity: Live id of each thing that is kept, by the name that allowReplace takes for it; of a part
-                that leaves only by name, as `teams/nlp`, what it is called live.
+            identity: Live id of each thing that is kept, by the name that allowReplace takes for it.
             nested: Names of things that stand on one another, the lowest first.
+            parts: What each part is called live that leaves only by name, as `teams/nlp`; new ones may come.
             remedy: What to do instead of changing a fixed setting.
             version: Kubernetes minor version: one up at a time, never down.
             where: Where allowReplace is written, as messages call it.
@@ -55,6 +56,7 @@ class ChangeGuard(pulumi.CustomResource):
                 "fixed": fixed,
                 "identity": identity,
                 "nested": nested,
+                "parts": parts,
                 "remedy": remedy,
                 "version": version,
                 "where": where,
