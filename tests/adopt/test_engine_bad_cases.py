@@ -1,8 +1,10 @@
 """Adoptions that go wrong: killed half-way, in a stack of something else, after a wrong import."""
 
 import os
+import shutil
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +34,27 @@ def killed_while_importing(shell):
     process.wait()
 
 
+def restored(shell):
+    """Do what the message says: take the state of before, where the kill met Pulumi writing it."""
+    (kept,) = Path(shell.environment["PULUMI_BACKEND_URL"].removeprefix("file://")).rglob(f"{STACK}.json.bak")
+    shutil.copy(kept, kept.with_suffix(""))
+
+
+def test_a_state_that_was_cut_off_is_said_with_where_the_one_before_lies(shell, live):
+    by_hand(Maker(live))
+    where = ("--organization", "acme", "--environment", "prod", "--write", "stacks/acme.yaml")
+    shell("hpkit", "adopt", "--cluster", "ours", *where)
+    shell("pulumi", "stack", "init", STACK)
+    (state,) = Path(shell.environment["PULUMI_BACKEND_URL"].removeprefix("file://")).rglob(f"{STACK}.json")
+    shutil.copy(state, f"{state}.bak")
+    state.write_text("")
+    refused = shell("hpkit", "adopt", "run", "--stack", STACK, check=False)
+    assert refused.returncode == 1
+    assert f"copy {STACK}.json.bak over {STACK}.json" in refused.stderr
+    restored(shell)
+    assert "a preview that changes nothing" in shell("hpkit", "adopt", "run", "--stack", STACK).stdout
+
+
 def test_an_import_that_is_killed_goes_on_and_what_is_not_the_programs_is_never_deleted(shell, live):
     by_hand(Maker(live))
     before = live.settled()
@@ -39,6 +62,9 @@ def test_an_import_that_is_killed_goes_on_and_what_is_not_the_programs_is_never_
     shell("hpkit", "adopt", "--cluster", "ours", *where)
     killed_while_importing(shell)
     again = shell("hpkit", "adopt", "run", "--stack", STACK, check=False)
+    if "A state was cut off" in again.stderr:
+        restored(shell)
+        again = shell("hpkit", "adopt", "run", "--stack", STACK, check=False)
     if again.returncode != 0:
         assert f"pulumi cancel --yes --stack {STACK}" in again.stderr, again.stderr
         shell("pulumi", "cancel", "--yes", "--stack", STACK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,8 @@ from hpkit.errors import ToolError
 __all__ = ["Pulumi"]
 
 _LOCKED = "the stack is currently locked"
+# What Pulumi says of a state, or part of one, that ends too early.
+_CUT_OFF = re.compile(r"\bEOF\b|unexpected end of JSON input")
 
 
 class Pulumi:
@@ -85,6 +88,12 @@ class Pulumi:
         said = (done.stderr or done.stdout).strip()
         if _LOCKED in said:
             said = f"{said}\nIf no other run is at work: pulumi cancel --yes --stack {self.stack}"
+        if _CUT_OFF.search(said):
+            said = (
+                f"{said}\nA state was cut off, by a run that was killed while Pulumi wrote it. A backend of files keeps "
+                f"the one before beside it, in .pulumi/stacks/: copy {self.stack}.json.bak over {self.stack}.json, and "
+                "run the same command again"
+            )
         raise ToolError(f"pulumi {' '.join(arguments[:2])}: {said}")
 
 
