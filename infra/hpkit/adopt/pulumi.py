@@ -90,8 +90,8 @@ class Pulumi:
             said = f"{said}\nIf no other run is at work: pulumi cancel --yes --stack {self.stack}"
         if _CUT_OFF.search(said):
             said = (
-                f"{said}\nA state was cut off, by a run that was killed while Pulumi wrote it. A backend of files keeps "
-                f"the one before beside it, in .pulumi/stacks/: copy {self.stack}.json.bak over {self.stack}.json, and "
+                f"{said}\nA state was cut off, by a run that was killed while Pulumi wrote it. A backend of files "
+                f"keeps the one before beside it, in .pulumi/stacks/: copy {self.stack}.json.bak over {self.stack}.json, and "
                 "run the same command again"
             )
         raise ToolError(f"pulumi {' '.join(arguments[:2])}: {said}")
