@@ -91,8 +91,8 @@ class Pulumi:
         if _CUT_OFF.search(said):
             said = (
                 f"{said}\nA state was cut off, by a run that was killed while Pulumi wrote it. A backend of files "
-                f"keeps the one before beside it, in .pulumi/stacks/: copy {self.stack}.json.bak over {self.stack}.json, and "
-                "run the same command again"
+                f"keeps the one before beside it, in .pulumi/stacks/: copy "
+                f"{self.stack}.json.bak over {self.stack}.json, and run the same command again"
             )
         raise ToolError(f"pulumi {' '.join(arguments[:2])}: {said}")
 
