@@ -24,7 +24,7 @@ from local.effects.objects import KINDS, MANAGED, Item, Kind
 from local.effects.wipe import wipe
 from local.effects.wishes import with_wishes
 from local.kubernetes.api import Api, RefusedError
-from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, RUNNING, digest
+from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 
 __all__ = ["Worker"]
 
@@ -227,8 +227,7 @@ def _put(api: Api, item: Item) -> object:
 def _heeded(api: Api) -> bool:
     """Say whether Kueue runs with the settings that are in the cluster."""
     found = api.read(CONFIG_MAP)
-    note = found["metadata"].get("annotations", {}).get(RUNNING)
-    return bool(note == digest(found.get("data", {}).get(CONFIG_KEY, "")))
+    return running(api) == digest(found.get("data", {}).get(CONFIG_KEY, ""))
 
 
 def _foreign(api: Api, wishes: Mapping[str, Document | None]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import http.client
 import json
 import os
 import signal
@@ -25,12 +26,14 @@ from local.kubernetes.pki import Pair
 from local.supervisor.files import write_private
 from local.supervisor.process import Identity, end, identify, spawn
 
-__all__ = ["CONFIG_KEY", "CONFIG_MAP", "RUNNING", "digest", "main", "merged"]
+__all__ = ["CONFIG_KEY", "CONFIG_MAP", "digest", "main", "merged", "running"]
 
-CONFIG_MAP = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
+_FOLDER = "/api/v1/namespaces/kueue-system/configmaps"
+CONFIG_MAP = f"{_FOLDER}/kueue-manager-config"
 CONFIG_KEY = "controller_manager_config.yaml"
-# Annotation of the ConfigMap: with which text Kueue runs.
-RUNNING = "hpkit.local/running"
+# With which text Kueue runs is noted beside its settings, not on them: whoever reads those sees no change by itself.
+_NOTE = "hpkit-local-kueue"
+_NOTE_KEY = "running"
 _OPEN = ("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing")
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 6.0
@@ -75,8 +78,18 @@ def merged(base: Mapping[str, Any], text: str | None) -> dict[str, Any]:
     return {**own, **{key: wanted[key] for key in _OPEN if key in wanted}, "featureGates": gates}
 
 
+def running(api: Api) -> str:
+    """Return the digest of the text with which Kueue runs, empty if it runs with none."""
+    try:
+        return str(api.read(f"{_FOLDER}/{_NOTE}").get("data", {}).get(_NOTE_KEY, ""))
+    except RefusedError as error:
+        if error.status != http.client.NOT_FOUND:
+            raise
+        return ""
+
+
 def digest(text: str) -> str:
-    """Return what the annotation says of a text."""
+    """Return what is noted of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -96,13 +109,14 @@ class _Runner:
         if self._child is not None and self._child.poll() is not None:
             return self._child.returncode or 1
         try:
-            text, noted = self._settings()
+            text = self._settings()
             config = merged(self._base, text)
             if config != self._config:
+                self._note("")
                 self.end()
                 self._start(config)
-            elif text is not None and noted != digest(text) and get(self._told.health_port, "/readyz") == 200:
-                self._api.merge(CONFIG_MAP, {"metadata": {"annotations": {RUNNING: digest(text)}}})
+            elif text is not None and get(self._told.health_port, "/readyz") == http.client.OK:
+                self._note(digest(text))
         except OSError as error:
             # The API server is away, or Kueue is not up yet: look again.
             print(f"kueue_run: {error}", file=sys.stderr)
@@ -123,15 +137,22 @@ class _Runner:
         self._identity = identify(self._child.pid)
         self._config = config
 
-    def _settings(self) -> tuple[str | None, str]:
-        """Return the text in the cluster, if there is one, and what is noted of it."""
+    def _note(self, found: str) -> None:
+        """Note with which text Kueue runs."""
+        if running(self._api) != found:
+            note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": _NOTE}, "data": {_NOTE_KEY: found}}
+            self._api.apply(f"{_FOLDER}/{_NOTE}", note)
+
+    def _settings(self) -> str | None:
+        """Return the text in the cluster, if there is one."""
         try:
             found = self._api.read(CONFIG_MAP)
         except RefusedError as error:
-            if error.status != 404:
+            if error.status != http.client.NOT_FOUND:
                 raise
-            return None, ""
-        return found.get("data", {}).get(CONFIG_KEY), found["metadata"].get("annotations", {}).get(RUNNING, "")
+            return None
+        text: str | None = found.get("data", {}).get(CONFIG_KEY)
+        return text
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -7,6 +7,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
+from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests.local.effects.conftest import GOVERNANCE, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
@@ -195,6 +196,18 @@ def test_fair_share_is_a_switch_of_the_running_kueue(environment, governed, api)
     share(2, "Enabled")
     eventually(lambda: admitted(api, "x", "high"), "with it, the team's own lower priority makes room to borrow")
     assert condition(api, "x", "low", "Preempted")["reason"] == "InClusterQueue"
+
+
+def test_kueue_runs_with_edited_settings_and_leaves_them_as_they_were_written(governed, api):
+    shipped = api.read(CONFIG_MAP)["data"][CONFIG_KEY]
+    edited = f"{shipped}\nwaitForPodsReady: {{timeout: 7m}}\n"
+    try:
+        written = api.merge(CONFIG_MAP, {"data": {CONFIG_KEY: edited}})
+        eventually(lambda: running(api) == digest(edited), "Kueue runs with them")
+        assert api.read(CONFIG_MAP) == written, "who reads them meanwhile sees no change but the one that was made"
+    finally:
+        api.merge(CONFIG_MAP, {"data": {CONFIG_KEY: shipped}})
+    eventually(lambda: running(api) == digest(shipped), "and with those that the add-on brings")
 
 
 @pytest.mark.parametrize("part", ["kube-apiserver", "aws"])
