@@ -6,38 +6,20 @@ Does not: remediate. What the pack would set is a violation here, as it is for w
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from policies.__main__ import POLICIES
 from policies.adapter import plain
 from policies.model import Level, Policy, Resource, Settings, Undecided, UnknownInputError, Violation
 from policies.waivers import Ledger, configuration_policy
 
-__all__ = ["Registered", "Verdict", "judge", "resources_of"]
+if TYPE_CHECKING:
+    from hpkit.recording import RecordedResource
+
+__all__ = ["Verdict", "judge", "resources_of"]
 
 _PROVIDER = "pulumi:providers:"
 _LEVEL = "enforcementLevel"
-
-
-class Registered(Protocol):
-    """What a recording says of one resource, as far as policies look at it."""
-
-    @property
-    def urn(self) -> str: ...  # noqa: D102 - the protocol of a record, field by field
-    @property
-    def type(self) -> str: ...  # noqa: D102
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def inputs(self) -> Mapping[str, Any]: ...  # noqa: D102
-    @property
-    def provider(self) -> str: ...  # noqa: D102
-    @property
-    def after(self) -> frozenset[str]: ...  # noqa: D102
-    @property
-    def uses(self) -> Mapping[str, frozenset[str]]: ...  # noqa: D102
-    @property
-    def protect(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +34,7 @@ class Verdict:
     fix: str
 
 
-def resources_of(recording: Iterable[Registered]) -> list[Resource]:
+def resources_of(recording: "Iterable[RecordedResource]") -> list[Resource]:
     """Return what is registered as policies see it; providers are what others are made by, and judged by none."""
     registered = list(recording)
     providers = {each.urn: plain(each.inputs) for each in registered if each.type.startswith(_PROVIDER)}

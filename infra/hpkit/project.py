@@ -15,7 +15,16 @@ from hpkit.errors import InputError, SelectionError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
 
-__all__ = ["Loaded", "load", "load_stack", "organization_files", "project_root", "select", "split_stack"]
+__all__ = [
+    "Loaded",
+    "environments_in",
+    "load",
+    "load_stack",
+    "organization_files",
+    "project_root",
+    "select",
+    "split_stack",
+]
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ def load_stack(name: str) -> Loaded:
         known = ", ".join(path.stem for path in organization_files()) or "none"
         raise SelectionError(f"the stack {name} needs {os.path.relpath(file)}, which is not there (known: {known})")
     loaded = load(file, environment)
-    known_environments = _environments(loaded.document)
+    known_environments = environments_in(loaded.document)
     if known_environments and environment not in known_environments:
         raise SelectionError(
             f"{os.path.relpath(file)} has no environment `{environment}` (it has {', '.join(known_environments)})"
@@ -143,6 +152,7 @@ def _stated(settings: Path) -> dict[str, str]:
     return {short: config[key] for key, short in keys.items() if isinstance(config.get(key), str)}
 
 
-def _environments(document: Document) -> list[str]:
+def environments_in(document: Document) -> list[str]:
+    """Return the names of the environments that a text has, whatever else is wrong with it."""
     environments = document.data.get("environments") if isinstance(document.data, dict) else None
     return sorted(environments) if isinstance(environments, dict) else []

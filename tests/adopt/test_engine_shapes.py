@@ -92,14 +92,17 @@ def test_a_platform_that_others_made_is_adopted_lived_in_and_handed_back(shape, 
     lives_on(shell, repository, live, before, a_team_more={"create": 1})
 
 
-def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instance, shell, repository, live):
-    for name in ("handson.yaml", "Pulumi.handson-dev.yaml"):
-        text = (ROOT / "stacks" / name).read_text()
-        (repository.folder / "stacks" / name).write_text(text)
-    made = Program(instance, "handson-dev", root=repository.folder)
+def made_and_forgotten(instance, repository, stack):
+    """Bring an example up, and forget its stack: two stacks never own one thing."""
+    for name in (f"{stack.rpartition('-')[0]}.yaml", f"Pulumi.{stack}.yaml"):
+        (repository.folder / "stacks" / name).write_text((ROOT / "stacks" / name).read_text())
+    made = Program(instance, stack, root=repository.folder)
     made.up()
-    # Two stacks never own one thing: the first one is forgotten before the second takes over.
     made.read("stack", "rm", "--yes", "--force", "--preserve-config")
+
+
+def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instance, shell, repository, live):
+    made_and_forgotten(instance, repository, "handson-dev")
     before = live.settled()
     said = adopted(shell, "handson")
     assert "is adopted: 24 resources, and a preview that changes nothing" in said, said
@@ -107,12 +110,7 @@ def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instanc
 
 
 def test_a_platform_that_karpenter_fills_is_adopted_and_keeps_its_nodes(instance, shell, repository, live):
-    for name in ("autoscale.yaml", "Pulumi.autoscale-dev.yaml"):
-        text = (ROOT / "stacks" / name).read_text()
-        (repository.folder / "stacks" / name).write_text(text)
-    made = Program(instance, "autoscale-dev", root=repository.folder)
-    made.up()
-    made.read("stack", "rm", "--yes", "--force", "--preserve-config")
+    made_and_forgotten(instance, repository, "autoscale-dev")
     added = [{"InstanceGroupName": "burst-a", "IncrementTargetCountBy": 2}]
     live.client("sagemaker").batch_add_cluster_nodes(ClusterName="autoscale", NodesToAdd=added)
     before = live.settled()

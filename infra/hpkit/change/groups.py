@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hpkit.catalog import frozen_of_groups, sticky_of_groups
 from hpkit.change.compare import has_unknown, with_unknown
-from hpkit.change.judgement import CLUSTER, EKS, Judgement, roots
+from hpkit.change.judgement import CLUSTER, EKS, Judgement, deletion_fix, roots
 from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.steps import Step
 from hpkit.plan.model import GroupPlan
@@ -64,8 +64,7 @@ def _leaving(before: Recorded, after: Recorded) -> Iterator[Judgement]:
             if twin is not None
             else ", with what runs there"
         )
-        remedy = f"`allowDelete: {{instanceGroups: [{name}]}}`"
-        fix = f"allowed by {remedy}" if named else f"the preview fails unless the environment says {remedy}"
+        fix = deletion_fix("instanceGroups", name, named=named)
         code = "group-renamed" if twin is not None else "group-leaves"
         yield Judgement(code, name, name, f"{name} is deleted ({nodes} × {kind}){rename}", fix, refused=not named)
 

@@ -11,7 +11,7 @@ from typing import Final
 from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.steps import Cause, Step
 
-__all__ = ["CLUSTER", "EKS", "PRECIOUS", "Judgement", "judged_resources", "roots", "said"]
+__all__ = ["CLUSTER", "EKS", "PRECIOUS", "Judgement", "deletion_fix", "judged_resources", "roots", "said"]
 
 CLUSTER: Final = "hyperpod:index:Cluster"
 EKS: Final = "aws:eks/cluster:Cluster"
@@ -142,6 +142,12 @@ def _with_it(key: str, before: Recorded) -> str:
 
 def _listing(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def deletion_fix(kind: str, name: str, *, named: bool) -> str:
+    """Return what is said of something that only `allowDelete` lets go, by its key there and its name."""
+    remedy = f"`allowDelete: {{{kind}: [{name}]}}`"
+    return f"allowed by {remedy}" if named else f"the preview fails unless the environment says {remedy}"
 
 
 def roots(step: Step, steps: Sequence[Step]) -> list[str]:

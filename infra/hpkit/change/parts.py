@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hpkit.change.judgement import Judgement
+from hpkit.change.judgement import Judgement, deletion_fix
 from hpkit.change.recorded import Recorded
 from hpkit.plan.replace import parts_allowed, parts_of
 
@@ -19,14 +19,13 @@ _CODES: Final = {
 
 def judged_parts(before: Recorded, after: Recorded) -> Iterator[Judgement]:
     """Yield what is said of each part that leaves, or that is another one under a new name of the API."""
-    allowed = parts_allowed(after.plan)
+    allowed = set(parts_allowed(after.plan))
     staying = {name: called for name, (called, _) in parts_of(after.plan).items()}
     for part, (called, words) in parts_of(before.plan).items():
         if staying.get(part) == called:
             continue
         kind, _, name = part.partition("/")
-        remedy = f"`allowDelete: {{{kind}: [{name}]}}`"
         named = part in allowed
-        fix = f"allowed by {remedy}" if named else f"the preview fails unless the environment says {remedy}"
+        fix = deletion_fix(kind, name, named=named)
         anew = f", and made anew as {staying[part]}" if part in staying else ""
         yield Judgement(_CODES[kind], name, name, f"{words} is deleted{anew}", fix, refused=not named)

@@ -4,17 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from hpkit.checks.registry import Context, Issue, Rule
-from hpkit.plan.replace import parts_allowed, parts_of
+from hpkit.plan.replace import parts_of
 
 __all__ = ["RULES"]
 
-# Key of allowDelete → its field, and what one of them is called.
-_PARTS: Final = {
-    "teams": ("teams", "team"),
-    "nodePools": ("node_pools", "NodePool"),
-    "addons": ("addons", "add-on"),
-    "natGateways": ("nat_gateways", "NAT gateway"),
-}
+# What one of each is called, by the key of allowDelete.
+_PARTS: Final = {"teams": "team", "nodePools": "NodePool", "addons": "add-on", "natGateways": "NAT gateway"}
 
 
 def _staying(context: Context) -> Iterator[Issue]:
@@ -25,16 +20,17 @@ def _staying(context: Context) -> Iterator[Issue]:
                 f"allowDelete names the instance group {name}, which stays in cluster.instanceGroups",
                 f"Remove {name} from allowDelete until the group leaves, or a later change may delete it unasked.",
             )
-    for name in parts_allowed(context.plan):
-        if name in parts_of(context.plan):
-            kind, _, called = name.partition("/")
-            key, what = _PARTS[kind]
-            names = getattr(context.spec.allow_delete, key)
-            yield Issue(
-                (*context.path, "allowDelete", kind, names.index(called)),
-                f"allowDelete names the {what} {called}, which stays",
-                f"Remove {called} from allowDelete until the {what} leaves, or a later change may delete it unasked.",
-            )
+    there = parts_of(context.plan)
+    named = context.spec.allow_delete.model_dump(by_alias=True, exclude={"instance_groups"})
+    for kind, names in named.items():
+        for index, name in enumerate(names):
+            if f"{kind}/{name}" in there:
+                yield Issue(
+                    (*context.path, "allowDelete", kind, index),
+                    f"allowDelete names the {_PARTS[kind]} {name}, which stays",
+                    f"Remove {name} from allowDelete until the {_PARTS[kind]} leaves, or a later change may delete it "
+                    "unasked.",
+                )
 
 
 RULES = (

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any, Final
@@ -49,6 +50,7 @@ def command(stack: str, account: str | None) -> None:
         click.echo(f"they allow nothing yet: put your account in place of {NO_ACCOUNT}, or give --account", err=True)
 
 
+@cache
 def _reference() -> str:
     return policies_text(_EXAMPLE, NO_ACCOUNT)
 

@@ -7,7 +7,7 @@ import click
 
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
-from hpkit.project import Loaded, load, organization_files, split_stack
+from hpkit.project import Loaded, environments_in, load, organization_files, split_stack
 from hpkit.review import FileInput, Half, Side, StackInput
 
 __all__ = ["Scope", "scope_of"]
@@ -51,12 +51,12 @@ class _Tree:
                 self.stacks[name] = place
         described = set(self.stacks.values())
         for file, document in documents.items():
-            for environment in _environments(document):
+            for environment in environments_in(document):
                 place = _Place(Path(file).stem, environment)
                 if place not in described:
                     self.stacks.setdefault(f"{place.organization}-{environment}", place)
         self._known = {
-            (file, environment) for file, document in documents.items() for environment in _environments(document)
+            (file, environment) for file, document in documents.items() for environment in environments_in(document)
         }
 
     def half(self, stack: str) -> Half | None:
@@ -166,8 +166,3 @@ def _stated(stack: str, document: Document) -> _Place | None:
     if not all(isinstance(name, str) and name for name in names):
         return None
     return _Place(str(names[0]), str(names[1]))
-
-
-def _environments(document: Document) -> list[str]:
-    environments = document.data.get("environments") if isinstance(document.data, dict) else None
-    return sorted(environments) if isinstance(environments, dict) else []

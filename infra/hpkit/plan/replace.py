@@ -3,8 +3,6 @@
 Why it would go is nobody's question here: the guards of the program compare what is live.
 """
 
-from collections.abc import Iterator
-
 from hpkit.plan.given import makes_bucket
 from hpkit.plan.model import GroupPlan, Plan
 
@@ -93,18 +91,8 @@ def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
 
 def parts_allowed(plan: Plan) -> tuple[str, ...]:
     """Return the parts that `allowDelete` names; instance groups are the cluster's own matter."""
-    return tuple(_named(plan))
-
-
-def _named(plan: Plan) -> Iterator[str]:
-    allowed = plan.spec.allow_delete
-    for kind, names in (
-        ("teams", allowed.teams),
-        ("nodePools", allowed.node_pools),
-        ("addons", allowed.addons),
-        ("natGateways", allowed.nat_gateways),
-    ):
-        yield from (f"{kind}/{name}" for name in names)
+    named = plan.spec.allow_delete.model_dump(by_alias=True, exclude={"instance_groups"})
+    return tuple(f"{kind}/{name}" for kind, names in named.items() for name in names)
 
 
 def _nat_gateways(plan: Plan) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ type that stands in none of them is shown like any other, only without words.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import groupby
 from typing import Any, Final
 
 from hpkit.plan.model import GroupPlan, Plan, QuotaRow, TeamPlan
@@ -87,8 +86,7 @@ def _nodes(by_parent: Mapping[str, list[RecordedResource]], parent: str, plan: P
     """Yield the resources under a parent, sorted by type and name, then the components in the program's order."""
     found = by_parent.get(parent, [])
     resources = [each for each in found if not each.type.startswith(_COMPONENT)]
-    for _, same in groupby(sorted(resources, key=_order), key=lambda each: each.type):
-        yield from (_node(each, plan) for each in same)
+    yield from (_node(each, plan) for each in sorted(resources, key=_order))
     for each in found:
         if each.type.startswith(_COMPONENT):
             children = tuple(_nodes(by_parent, each.urn, plan))
@@ -97,9 +95,7 @@ def _nodes(by_parent: Mapping[str, list[RecordedResource]], parent: str, plan: P
 
 
 def _order(resource: RecordedResource) -> tuple[int, str, str]:
-    known = list(_DETAILS)
-    rank = known.index(resource.type) if resource.type in _DETAILS else len(known)
-    return rank, resource.type, _name(resource)
+    return _RANKS.get(resource.type, len(_RANKS)), resource.type, _name(resource)
 
 
 def _node(resource: RecordedResource, plan: Plan) -> Node:
@@ -146,6 +142,12 @@ def _said(key: str, words: str = "{}") -> Callable[[Mapping[str, Any], Plan], st
         return "" if value in (None, "") else words.format(value)
 
     return say
+
+
+def _nothing(inputs: Mapping[str, Any], plan: Plan) -> str:
+    """Say nothing of what its name says all of."""
+    del inputs, plan
+    return ""
 
 
 def _subnet(inputs: Mapping[str, Any], plan: Plan) -> str:
@@ -268,10 +270,10 @@ def _number(value: Fraction | int) -> str:
 _DETAILS: Final[dict[str, Callable[[Mapping[str, Any], Plan], str]]] = {
     "aws:ec2/vpc:Vpc": _said("cidrBlock"),
     "aws:ec2/subnet:Subnet": _subnet,
-    "aws:ec2/natGateway:NatGateway": _said(""),
+    "aws:ec2/natGateway:NatGateway": _nothing,
     "aws:ec2/vpcEndpoint:VpcEndpoint": _said("vpcEndpointType"),
     "aws:ec2/securityGroup:SecurityGroup": _said("description"),
-    "aws:s3/bucket:Bucket": _said(""),
+    "aws:s3/bucket:Bucket": _nothing,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:iam/role:Role": _said("description"),
     "aws:kms/key:Key": _said("description"),
@@ -286,9 +288,10 @@ _DETAILS: Final[dict[str, Callable[[Mapping[str, Any], Plan], str]]] = {
     "kubernetes:apps/v1:Deployment": _deployment,
     "hyperpod:index:ClusterSchedulerConfig": _policy,
     "hyperpod:index:ComputeQuota": _quota,
-    "aws:amp/workspace:Workspace": _said(""),
-    "aws:grafana/workspace:Workspace": _said(""),
+    "aws:amp/workspace:Workspace": _nothing,
+    "aws:grafana/workspace:Workspace": _nothing,
 }
+_RANKS: Final = {token: rank for rank, token in enumerate(_DETAILS)}
 _PARTS: Final[dict[str, Callable[[RecordedResource, Plan], Iterator[Node]]]] = {
     "hyperpod:index:Cluster": _groups,
     "hyperpod:index:ClusterSchedulerConfig": _classes,
