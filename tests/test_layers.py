@@ -22,11 +22,12 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "checks": (PURE - {"hpkit.change"}, set()),
     "change": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.change"}, set()),
     "review": (PURE | {"hpkit.review"}, {"jinja2"}),
+    "iam": ({"hpkit.errors", "hpkit.config", "hpkit.plan", "hpkit.iam"}, {"yaml"}),
     "components": (
-        PURE | {"hpkit.components", "hpkit.resources"},
-        {"pulumi", "pulumi_aws", "pulumi_kubernetes"},
+        {"hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.iam", "hpkit.sdk", "hpkit.components"},
+        {"pulumi", "pulumi_aws", "pulumi_kubernetes", "ruamel"},
     ),
-    "resources": (PURE | {"hpkit.resources"}, {"pulumi", "pulumi_aws", "pulumi_kubernetes"}),
+    "sdk": ({"hpkit.sdk"}, {"pulumi"}),
     "recording": (
         {"hpkit.components", "hpkit.plan", "hpkit.recording"},
         {"pulumi", "networkx"},

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Violation, decided, of_type
 
 __all__ = ["POLICIES"]

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from hpkit.catalog.prices import monthly_price
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation, of_type
 from policies.registered import CLUSTER, groups_of, owned_groups, types_of
 

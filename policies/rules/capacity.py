@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hpkit.catalog import find_instance_type
 from hpkit.checks.capacity import excess
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from hpkit.plan.capacity import QuotaRow, TypeCapacity, usage
 from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation, of_type
 from policies.registered import CLUSTER, QUOTA, capacity_of, quota_of, quotas_by_cluster

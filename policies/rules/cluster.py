@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
 from policies.registered import CLUSTER, QUOTA, quota_of, types_of
 

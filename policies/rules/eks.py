@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from policies.model import Judgement, Parameter, Policy, Resource, Settings, Violation
 
 __all__ = ["POLICIES"]

@@ -6,7 +6,7 @@ Does not: judge policies of resources (bucket, key), where `*` is the resource i
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from policies.actions import takes_resource
 from policies.documents import DocumentError, Statement, statements
 from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation

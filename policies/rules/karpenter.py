@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hpkit.catalog import find_instance_type
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from policies.model import UNKNOWN, Judgement, Policy, Resource, Settings, Undecided, Violation, of_type
 from policies.registered import CLUSTER, NODE_CLASS, NODE_POOL, groups_of, owners_of, types_of
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from policies.documents import DocumentError, Statement, statements
 from policies.model import UNKNOWN, Judgement, Policy, Resource, Settings, Undecided, Violation, decided, of_type
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from policies.model import (
     UNKNOWN,
     Judgement,

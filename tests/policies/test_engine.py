@@ -20,7 +20,7 @@ from pathlib import Path
 from pathlib import Path
 
 import pulumi
-from hpkit.resources import Cluster, ComputeQuota
+from hpkit.sdk import Cluster, ComputeQuota
 
 spec = json.loads(Path("spec.json").read_text())
 options = pulumi.ResourceOptions(protect=spec["protect"])

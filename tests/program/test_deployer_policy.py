@@ -6,11 +6,11 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from hpkit.plan.deployer import SIZE_LIMIT, actions_of, deployer_policies, kinds_of
-from hpkit.plan.deployer_calls import ALWAYS, KINDS
-from hpkit.plan.deployer_rules import ACTION_OF, API_PREFIX, NO_RIGHT_NEEDED
+from hpkit.iam.account import AwsAccount
+from hpkit.iam.calls import always, calls
+from hpkit.iam.deployer import SIZE_LIMIT, actions_of, calling_types, deployer_policies
+from hpkit.iam.rules import actions_of_call
 from hpkit.plan.derive import derive
-from hpkit.plan.iam import Place
 from hpkit.project import load
 from hpkit.recording import record
 from local.aws.record import read_record
@@ -83,18 +83,16 @@ def plan_of(stack):
 
 
 def kinds(plan):
-    return kinds_of(each.type for each in record(plan).resources.values())
+    return calling_types(each.type for each in record(plan).resources.values())
 
 
 def statements_of(plan):
-    policies = deployer_policies(plan, Place("aws", plan.spec.region, ACCOUNT), kinds(plan))
+    policies = deployer_policies(plan, AwsAccount("aws", plan.spec.region, ACCOUNT), kinds(plan))
     return [statement for policy in policies for statement in policy.document["Statement"]]
 
 
-def actions_of_call(call):
-    name = f"{call['service']}:{call['operation']}"
-    service = API_PREFIX.get(call["service"], call["service"])
-    return ACTION_OF.get(name, f"{service}:{call['operation']}").split()
+def name_of(call):
+    return f"{call['service']}:{call['operation']}"
 
 
 def ec2_arns(names, arn):
@@ -198,13 +196,11 @@ def tags_sent(call):
 
 
 def test_every_recorded_call_is_allowed_on_what_it_was_about(deployed):
-    plan, _, calls = deployed
+    plan, _, recorded = deployed
     statements = statements_of(plan)
     checked, refused = 0, []
-    for call in calls:
-        for action in actions_of_call(call):
-            if action in NO_RIGHT_NEEDED:
-                continue
+    for call in recorded:
+        for action in actions_of_call(name_of(call)):
             resources = arns_of(call, action)
             checked += 1
             refused += [(action, arn) for arn in resources if not allowed(statements, action, arn, tags_sent(call))]
@@ -214,12 +210,12 @@ def test_every_recorded_call_is_allowed_on_what_it_was_about(deployed):
 
 
 def test_roles_may_be_passed_where_calls_pass_them_and_to_no_other_service(deployed):
-    plan, _, calls = deployed
+    plan, _, recorded = deployed
     passing = [each for each in statements_of(plan) if each["Action"] == ["iam:PassRole"]]
     services = {"eks": {"eks.amazonaws.com", "pods.eks.amazonaws.com"}, "grafana": {"grafana.amazonaws.com"}}
     services["sagemaker"] = {"sagemaker.amazonaws.com", "hyperpod.sagemaker.amazonaws.com"}
     passed = 0
-    for call in calls:
+    for call in recorded:
         roles = [v for k, v in call["names"].items() if ":role/" in v and k.lower().endswith(("role", "rolearn"))]
         for role in roles:
             passed += 1
@@ -231,20 +227,21 @@ def test_roles_may_be_passed_where_calls_pass_them_and_to_no_other_service(deplo
 
 
 def test_nothing_is_allowed_that_no_call_and_no_service_needs(deployed):
-    plan, types, calls = deployed
-    made = {action for call in calls for action in actions_of_call(call)}
+    plan, types, recorded = deployed
+    known_calls = calls()
+    made = {action for call in recorded for action in actions_of_call(name_of(call))}
     declared = {
         action
         for name in types & STAND_INS.keys()
         for operation in STAND_INS[name].allowed
-        for action in actions_of_call({"service": KINDS[name].api, "operation": operation})
+        for action in actions_of_call(f"{known_calls[name].api}:{operation}")
     }
     known = {
         action
-        for name in types & KINDS.keys()
-        for operation in KINDS[name].more.split()
-        for action in actions_of_call({"service": KINDS[name].api, "operation": operation})
-    } | {action for name in types & KINDS.keys() for action in KINDS[name].actions()}
+        for name in types & known_calls.keys()
+        for operation in known_calls[name].more
+        for action in actions_of_call(f"{known_calls[name].api}:{operation}")
+    } | {action for name in types & known_calls.keys() for action in known_calls[name].service}
     given = {action for each in statements_of(plan) for action in each["Action"]}
     assert given - made - declared - known - ON_FAILURE == set()
     assert given == actions_of(plan, kinds(plan)), "an action has no rule that says on what"
@@ -252,20 +249,21 @@ def test_nothing_is_allowed_that_no_call_and_no_service_needs(deployed):
 
 def test_the_types_of_the_recording_are_those_that_the_engine_made(deployed):
     plan, types, _ = deployed
-    assert kinds(plan) == kinds_of(types)
+    assert kinds(plan) == calling_types(types)
 
 
 def test_calls_of_types_are_recorded_or_declared_by_the_stand_in(deployed):
-    _, types, calls = deployed
-    made = {f"{call['service']}:{call['operation']}" for call in calls} | ON_FAILURE
-    for name in types & KINDS.keys():
-        declared = {f"{KINDS[name].api}:{each}" for each in getattr(STAND_INS.get(name), "allowed", ())}
-        own = {f"{KINDS[name].api}:{each}" for each in KINDS[name].calls.split()}
+    _, types, recorded = deployed
+    made = {name_of(call) for call in recorded} | ON_FAILURE
+    for name in types & calls().keys():
+        known = calls()[name]
+        declared = {f"{known.api}:{each}" for each in getattr(STAND_INS.get(name), "allowed", ())}
+        own = {f"{known.api}:{each}" for each in known.calls}
         assert own <= made | declared, f"{name}: {own - made - declared}"
-    assert {*ALWAYS} <= made
+    assert always() <= made
 
 
 def test_each_document_keeps_within_the_limit_of_a_managed_policy(deployed):
-    for policy in deployer_policies(deployed[0], Place("aws", "us-west-2", ACCOUNT), kinds(deployed[0])):
+    for policy in deployer_policies(deployed[0], AwsAccount("aws", "us-west-2", ACCOUNT), kinds(deployed[0])):
         assert len(re.sub(r"\s", "", json.dumps(policy.document))) <= SIZE_LIMIT
         assert len(policy.name) <= 128

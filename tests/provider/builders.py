@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pulumi import ResourceOptions
 
-from hpkit.resources import Cluster, ClusterSchedulerConfig, ComputeQuota
+from hpkit.sdk import Cluster, ClusterSchedulerConfig, ComputeQuota
 
 spec = json.loads(Path("spec.json").read_text())
 cluster = Cluster("train", **spec["cluster"])

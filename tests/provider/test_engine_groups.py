@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pulumi import ResourceOptions
 
-from hpkit.resources import AutoscaledGroup, ChangeGuard, Cluster
+from hpkit.sdk import AutoscaledGroup, ChangeGuard, Cluster
 
 spec = json.loads(Path("spec.json").read_text())
 cluster = Cluster("train", **spec["cluster"])

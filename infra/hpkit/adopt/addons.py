@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpkit.adopt.live import Live, LiveAddon
-from hpkit.plan.given import POD_ACCOUNTS
+from hpkit.plan.existing import POD_ACCOUNTS
 
 if TYPE_CHECKING:
     from hpkit.adopt.organization import Remarks

@@ -11,7 +11,7 @@ from typing import Any
 from hpkit.adopt.addons import addons_of
 from hpkit.adopt.karpenter import autoscaling_of, count_on_karpenter
 from hpkit.adopt.live import Live, LiveEntry
-from hpkit.plan.access import GROUP_PREFIX
+from hpkit.plan.names import GROUP_PREFIX
 
 __all__ = ["Adopted", "Remarks", "adopt"]
 

@@ -15,7 +15,7 @@ from boto3 import Session
 
 from hpkit.adopt.live import Live, LiveAddon, LiveEntry
 from hpkit.errors import ToolError
-from hpkit.plan.access import GROUP_PREFIX
+from hpkit.plan.names import GROUP_PREFIX
 from hpkit.preflight.ask import ask
 from hpkit.preflight.kubernetes import KUBERNETES_ERRORS, api_client
 from hpkit.preflight.model import Answers, Call, Failure

@@ -18,6 +18,7 @@ from hpkit.catalog.replacing import (
     type_facts,
 )
 from hpkit.catalog.services import (
+    TASK_GOVERNANCE,
     AddOn,
     AddOnVersion,
     Region,
@@ -32,6 +33,7 @@ from hpkit.catalog.services import (
 
 __all__ = [
     "ACCELERATOR_RESOURCES",
+    "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
     "InstanceType",

@@ -7,6 +7,7 @@ from typing import Any
 from hpkit.catalog.instances import Source, read_data
 
 __all__ = [
+    "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
     "Region",
@@ -18,6 +19,9 @@ __all__ = [
     "regions",
     "topology_gates",
 ]
+
+
+TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Final
 
 from hpkit.change.judgement import Judgement, deletion_fix
 from hpkit.change.recorded import Recorded
-from hpkit.plan.replace import parts_allowed, parts_of
+from hpkit.plan.protected import parts_allowed, parts_of
 
 __all__ = ["judged_parts"]
 

@@ -8,7 +8,7 @@ from hpkit.change.judgement import PRECIOUS, Judgement, judged_resources
 from hpkit.change.parts import judged_parts
 from hpkit.change.recorded import Recorded
 from hpkit.change.steps import Action, Step, steps_of
-from hpkit.plan.replace import parts_allowed, parts_of
+from hpkit.plan.protected import parts_allowed, parts_of
 
 __all__ = ["StackChange", "Unneeded", "change"]
 

@@ -3,15 +3,18 @@
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import addons
-from hpkit.checks.registry import Context, Issue, Rule, listing
+from hpkit.catalog import TASK_GOVERNANCE, addons
+from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.plan.existing import POD_ACCOUNTS
 
 __all__ = ["RULES"]
 
+_CONTRACT = "Config contract"
+_EKS = "Amazon EKS user guide, IAM roles for add-ons"
 _GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
 _GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
 # Add-ons whose configuration schema has no property at all.
-_WITHOUT_VALUES = ("amazon-sagemaker-hyperpod-taskgovernance",)
+_WITHOUT_VALUES = (TASK_GOVERNANCE,)
 _NUMBERS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 
 
@@ -61,8 +64,40 @@ def _values(context: Context) -> Iterator[Issue]:
             )
 
 
+def _one_way(context: Context) -> Iterator[Issue]:
+    for name, addon in context.spec.addons.items():
+        given = [
+            key
+            for key, stated in (
+                ("role", addon.role is not None),
+                ("serviceAccountRoleArn", addon.service_account_role_arn is not None),
+                ("podIdentity: false", not addon.pod_identity),
+            )
+            if stated
+        ]
+        if len(given) > 1:
+            yield Issue(
+                (*context.path, "addons", name),
+                f"{name} has {listing(given)} together, and its pods take their role in one way",
+                "Keep one: role for EKS Pod Identity, serviceAccountRoleArn for the OIDC provider (IRSA), "
+                "podIdentity: false for neither.",
+            )
+
+
+def _known_account(context: Context) -> Iterator[Issue]:
+    for name, addon in context.spec.addons.items():
+        if addon.role is not None and name not in POD_ACCOUNTS:
+            yield Issue(
+                (*context.path, "addons", name, "role"),
+                f"the kit does not know which pods of {name} take the role {addon.role}",
+                f"Remove role, and associate it outside the kit; known are {listing(sorted(POD_ACCOUNTS), 20)}.",
+            )
+
+
 RULES = (
     Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
     Rule("ADD002", "error", "The add-ons that an add-on needs are there.", _GUIDE, _requirements),
     Rule("ADD003", "error", "Only an add-on that can be configured is.", _GOVERNANCE, _values),
-)
+    Rule("ADD004", "error", "An add-on's pods take their role in one way.", _EKS, _one_way),
+    Rule("ADD005", "error", "A role is for an add-on whose service account is known.", _CONTRACT, _known_account),
+)  # fmt: skip

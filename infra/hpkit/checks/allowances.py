@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hpkit.checks.registry import Context, Issue, Rule
-from hpkit.plan.replace import parts_of
+from hpkit.checks.rule import Context, Issue, Rule
+from hpkit.plan.protected import parts_of
 
 __all__ = ["RULES"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from hpkit.catalog import InstanceType
-from hpkit.checks.registry import Context, Issue, Rule, amount, listing
+from hpkit.checks.rule import Context, Issue, Rule, amount, listing
 from hpkit.plan.capacity import (
     DIMENSIONS,
     Amount,

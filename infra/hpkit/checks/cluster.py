@@ -3,8 +3,8 @@
 import ipaddress
 from collections.abc import Iterator
 
-from hpkit.catalog import find_instance_type, find_nearest
-from hpkit.checks.registry import Context, Issue, Rule, listing
+from hpkit.catalog import TASK_GOVERNANCE, find_instance_type, find_nearest
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
 
@@ -26,7 +26,7 @@ _PODS_A_NODE = 6
 # CoreDNS 2, training and MPI operators 2, job restart and patching 2.
 _PODS_OF_THE_CLUSTER = 6
 _PODS_OF_ADDONS = {
-    "amazon-sagemaker-hyperpod-taskgovernance": 1,
+    TASK_GOVERNANCE: 1,
     "amazon-sagemaker-hyperpod-observability": 3,
     "amazon-cloudwatch-observability": 2,
 }
@@ -261,6 +261,34 @@ def _chart_is_pinned(context: Context) -> Iterator[Issue]:
         )
 
 
+def _override(context: Context) -> Iterator[Issue]:
+    for index, group in enumerate(context.spec.cluster.instance_groups):
+        path = (*context.path, "cluster", "instanceGroups", index, "overrideVpcConfig")
+        override = group.override_vpc_config
+        if override is None:
+            continue
+        if context.spec.network.existing is None:
+            yield Issue(
+                path,
+                f"{group.name} names the subnets {listing(list(override.subnets))}, and the network is one that the "
+                "kit makes",
+                "Write availabilityZone instead, or name the network that these subnets are in (network.existing).",
+            )
+        elsewhere = [
+            f"{zone.subnet_id} in {zone.availability_zone}"
+            for zone in context.plan.network.zones
+            if zone.subnet_id in override.subnets and group.availability_zone not in (None, zone.availability_zone)
+        ]
+        if elsewhere:
+            yield Issue(
+                path,
+                f"{group.name} stands in {group.availability_zone} by its availabilityZone, and its overrideVpcConfig "
+                f"names {listing(elsewhere)}",
+                "Remove availabilityZone: beside overrideVpcConfig it only says where subnets are that the network "
+                "does not list.",
+            )
+
+
 RULES = (
     Rule("CLU001", "error", "A group stands in a zone that the network has a subnet for.", _GUIDE, _zone_has_subnet),
     Rule("CLU002", "error", "A subnet holds the addresses that its groups can take.", _GUIDE, _subnet_size),
@@ -277,4 +305,6 @@ RULES = (
     Rule("CLU011", "error", "A dependencies chart in the repository is there.", _CONTRACT, waivable=False),
     Rule("CLU012", "error", "A dependencies chart in the repository has the hash that the file names.", _CONTRACT,
          waivable=False),
+    Rule("CLU013", "error", "overrideVpcConfig stands with network.existing, in the zone that the group names.", _API,
+         _override),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from hpkit.catalog import find_region
-from hpkit.checks.registry import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.governance import AllocationRow, ClusterPolicy
 
@@ -13,6 +13,7 @@ __all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, task governance"
 _API = "SageMaker API: CreateComputeQuota, CreateClusterSchedulerConfig"
+_QUOTA = "SageMaker API: CreateComputeQuota"
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _MOST_ROWS = 15
 _MOST_CLASSES = 10
@@ -247,6 +248,29 @@ def _teams(context: Context) -> list[tuple[str, Path]]:
     return [(team.name, ("teams", index)) for index, team in enumerate(context.organization.teams)]
 
 
+def _quota_names(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    names = governance.quota_names if governance else {}
+    path = (*context.path, "governance", "quotaNames")
+    teams = {team.name: team.quota_name for team in context.plan.teams}
+    for team, name in names.items():
+        if team not in teams:
+            yield Issue(
+                (*path, team),
+                f"the quota name {name} is for `{team}`, which has no quota here ({listing(sorted(teams)) or 'nobody'} "
+                "has)",
+                f"Remove it, or give {team} an allocation.",
+            )
+            continue
+        same = sorted(other for other, called in teams.items() if called == name and other != team)
+        if same:
+            yield Issue(
+                (*path, team),
+                f"the quotas of {team} and {listing(same)} have the same name {name}",
+                "Write what the service calls each (aws sagemaker list-compute-quotas).",
+            )
+
+
 RULES = (
     Rule("GOV001", "error", "A borrow limit stands only with the strategy LendAndBorrow.", _GUIDE,
          _limits_need_borrowing),
@@ -261,4 +285,5 @@ RULES = (
     Rule("GOV010", "error", "An allocation is for a team in `teams`.", "Config contract", _known_teams),
     Rule("GOV011", "error", "Topology-aware scheduling is off where autoscaling is on.", _GUIDE, _topology),
     Rule("GOV012", "error", "The shared pool has a name of its own.", _API, _shared_pool_name),
+    Rule("GOV013", "error", "quotaNames are of teams that have a quota, each another.", _QUOTA, _quota_names),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hpkit.checks.registry import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.autoscaling import NodePool, WarmPool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path

@@ -1,17 +1,18 @@
-"""NET and EKS: addresses, the way out, the control plane. ACC: who may do what."""
+"""NET: addresses, zones, the way out, and whether the subnets that the kit adds fit in."""
 
 import ipaddress
 from collections.abc import Iterator
 
-from hpkit.catalog import kubernetes_versions
-from hpkit.checks.registry import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
+from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, own_part
 
 __all__ = ["RULES"]
 
 _VPC = "Amazon VPC user guide, CIDR blocks"
-_EKS = "Amazon EKS user guide, cluster endpoint access"
+_EKS = "Amazon EKS user guide, VPC and subnet considerations"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
+_ZONES_OF_EKS = 2
 
 
 def _ranges(context: Context) -> Iterator[tuple[str, str, Path]]:
@@ -103,60 +104,64 @@ def _zones(context: Context) -> Iterator[Issue]:
             )
 
 
-def _open_endpoint(context: Context) -> Iterator[Issue]:
-    endpoint, path = context.spec.eks.endpoint, (*context.path, "eks", "endpoint")
-    if endpoint.public and not endpoint.public_cidrs:
+def _room(context: Context) -> Iterator[Issue]:
+    path: Path = (*context.path, "network")
+    cidr = context.spec.network.vpc_cidr
+    if cidr is None:
+        return
+    try:
+        vpc = ipaddress.IPv4Network(cidr)
+    except ValueError:
+        return
+    if vpc.prefixlen > LARGEST_PREFIX:
         yield Issue(
-            (*path, "public"),
-            "the Kubernetes API is public without publicCidrs, which EKS takes as 0.0.0.0/0",
-            "List the ranges that may reach it, or remove `public`.",
+            (*path, "vpcCidr"),
+            f"vpcCidr {cidr} is too small for the subnets of gateways and control plane (/{LARGEST_PREFIX} at least)",
+            "Choose a larger range, such as 10.192.0.0/16.",
         )
-    for index, cidr in enumerate(endpoint.public_cidrs):
-        if endpoint.public and cidr.strip().endswith("/0"):
+        return
+    for index, zone in enumerate(context.spec.network.zones):
+        place: Path = (*path, "zones", index)
+        if zone.availability_zone[-1] > LAST_ZONE:
             yield Issue(
-                (*path, "publicCidrs", index),
-                f"the Kubernetes API is open to the world ({cidr})",
-                "List the ranges of your offices or VPN.",
+                (*place, "availabilityZone"),
+                f"{zone.availability_zone}: gateways and control plane have room in zones a to {LAST_ZONE} only",
+                "Choose another zone.",
             )
-    if endpoint.public_cidrs and not endpoint.public:
+        yield from _kept_free(zone.node_cidr, own_part(cidr), (*place, "nodeCidr"))
+
+
+def _kept_free(cidr: str, own: ipaddress.IPv4Network, path: Path) -> Iterator[Issue]:
+    try:
+        nodes = ipaddress.IPv4Network(cidr)
+    except ValueError:
+        return
+    if nodes.overlaps(own):
         yield Issue(
-            (*path, "publicCidrs"),
-            f"{len(endpoint.public_cidrs)} publicCidrs do nothing while `public` is false",
-            "Write `public: true`, or remove publicCidrs.",
-            "warning",
+            path,
+            f"nodeCidr {cidr} overlaps {own}, the part of vpcCidr for the subnets of gateways and control plane",
+            "Choose a range behind it, or one outside vpcCidr.",
         )
 
 
-def _kubernetes(context: Context) -> Iterator[Issue]:
-    offered = kubernetes_versions()
-    version = context.spec.eks.version
-    if version not in offered:
+def _zones_of_eks(context: Context) -> Iterator[Issue]:
+    existing = context.spec.network.existing
+    if existing is None or context.spec.eks.existing is not None:
+        return
+    path: Path = (*context.path, "network", "existing")
+    if named := existing.control_plane_subnets:
+        if len(set(named)) < _ZONES_OF_EKS:
+            yield Issue(
+                (*path, "controlPlaneSubnets"),
+                f"EKS needs subnets in {_ZONES_OF_EKS} zones, and controlPlaneSubnets names {named[0]} alone",
+                "Name a subnet of another zone too, or remove controlPlaneSubnets.",
+            )
+    elif len(existing.subnets) < _ZONES_OF_EKS:
         yield Issue(
-            (*context.path, "eks", "version"),
-            f"HyperPod on EKS does not offer Kubernetes {version} (offered: {listing(list(offered), 20)})",
-            f'Write "{offered[-1]}" or another of them.',
+            (*path, "subnets"),
+            f"EKS needs subnets in {_ZONES_OF_EKS} zones, and there is one ({listing(sorted(existing.subnets))})",
+            "Name a subnet of another zone too (controlPlaneSubnets), or an EKS cluster that is there (eks.existing).",
         )
-
-
-def _roles(context: Context) -> Iterator[Issue]:
-    administrators = set(context.spec.eks.administrators)
-    teams_of: dict[str, list[str]] = {}
-    for index, team in enumerate(context.organization.teams):
-        for position, member in enumerate(team.members):
-            path: Path = ("teams", index, "members", position)
-            if member in administrators:
-                yield Issue(
-                    path,
-                    f"{member} is a data scientist of {team.name} and an administrator of {context.environment}",
-                    "Use two roles: an administrator passes every limit of the team.",
-                )
-            teams_of.setdefault(member, []).append(team.name)
-            if len(set(teams_of[member])) > 1 and teams_of[member].index(team.name) == len(teams_of[member]) - 1:
-                yield Issue(
-                    path,
-                    f"{member} is in the teams {listing(sorted(set(teams_of[member])))}",
-                    "Give each team a role of its own, so that work is counted where it belongs.",
-                )
 
 
 RULES = (
@@ -164,7 +169,6 @@ RULES = (
     Rule("NET002", "error", "A network without NAT gateway is closed, and says so.", _GUIDE, _way_out),
     Rule("NET003", "error", "The network is either created or existing.", "Config contract", _one_network),
     Rule("NET004", "error", "Zones are of the region, each once.", _VPC, _zones),
-    Rule("EKS001", "error", "The public endpoint is not open to the world.", _EKS, _open_endpoint),
-    Rule("EKS002", "error", "The Kubernetes version is one that HyperPod on EKS offers.", _GUIDE, _kubernetes),
-    Rule("ACC001", "warning", "A data scientist's role is in one team, and administers nothing.", _GUIDE, _roles),
+    Rule("NET005", "error", "vpcCidr has room for the subnets of gateways and control plane.", _EKS, _room),
+    Rule("NET006", "error", "An EKS cluster that the kit makes has subnets in two zones.", _EKS, _zones_of_eks),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -11,9 +11,9 @@ from typing import Any, Final
 import click
 
 from hpkit.cli.inputs import plans_of, resolve
-from hpkit.plan.deployer import NO_ACCOUNT, SIZE_LIMIT, deployer_policies, kinds_of
-from hpkit.plan.deployer_calls import KINDS
-from hpkit.plan.iam import Place
+from hpkit.iam.account import AwsAccount
+from hpkit.iam.calls import calls
+from hpkit.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, deployer_policies
 
 __all__ = ["FILES", "command", "policies_text"]
 
@@ -26,8 +26,8 @@ def policies_text(stack: str, account: str) -> str:
 
     (plan,) = plans_of(resolve((), (stack,)))
     recording = record(plan, Answers(account=account))
-    kinds = kinds_of(each.type for each in recording.resources.values())
-    policies = deployer_policies(plan, Place("aws", plan.spec.region, account), kinds)
+    types = calling_types(each.type for each in recording.resources.values())
+    policies = deployer_policies(plan, AwsAccount("aws", plan.spec.region, account), types)
     return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
 
 
@@ -59,8 +59,8 @@ def _page() -> str:
     """Return docs/deployer-policy.md."""
     policies = json.loads(_reference())
     rows = [
-        f"| `{name}` | {_words(kind.calls)} | {_words(kind.more)} | {_words(kind.service)} | {kind.source} |"
-        for name, kind in KINDS.items()
+        f"| `{name}` | {_words(each.calls)} | {_words(each.more)} | {_words(each.service)} | {each.source} |"
+        for name, each in calls().items()
     ]
     statements = [
         f"| {number} | {each['Sid']} | {len(each['Action'])} | {_conditions(each)} |"
@@ -78,8 +78,8 @@ def _page() -> str:
     return Template((Path(__file__).parent / "deployer_policy.md").read_text(encoding="utf-8")).substitute(parts)
 
 
-def _words(text: str) -> str:
-    return ", ".join(sorted(set(text.split())))
+def _words(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names)))
 
 
 def _conditions(statement: dict[str, Any]) -> str:

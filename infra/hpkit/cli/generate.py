@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from hpkit.checks import RULES
-from hpkit.checks.registry import Rule
+from hpkit.checks.rule import Rule
 from hpkit.cli import deployer_policy
 from hpkit.cli.cases import Case, cases, file_of
 from hpkit.cli.extras import need

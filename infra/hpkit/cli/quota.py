@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hpkit.checks.registry import amount
+from hpkit.checks.rule import amount
 from hpkit.cli.formats import width
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.plan.capacity import Amount, TypeQuota

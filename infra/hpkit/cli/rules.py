@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hpkit.checks import RULES, rule_by_id
-from hpkit.checks.registry import Rule
+from hpkit.checks.rule import Rule
 from hpkit.cli.formats import folded, width
 
 __all__ = ["command", "examples"]

@@ -8,10 +8,11 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from hpkit.components.base import Component, Site
+from hpkit.components.base import Component, DeployContext
 from hpkit.components.eks import Eks
-from hpkit.plan.access import GROUP_PREFIX, PolicyRule, cluster_rules, groups_of, team_rules
+from hpkit.components.rbac import PolicyRule, cluster_rules, groups_of, team_rules
 from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.names import GROUP_PREFIX
 
 __all__ = ["Access"]
 
@@ -30,14 +31,14 @@ class Access(Component):
         self,
         name: str,
         plan: Plan,
-        site: Site,
+        context: DeployContext,
         *,
         eks: Eks,
         quotas: Mapping[str, pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        self._eks, self._site = eks, site
+        self._eks, self._context = eks, context
         groups = groups_of(plan)
         for principal in plan.spec.eks.administrators:
             self._administrator(principal, groups.get(principal, ()))
@@ -66,7 +67,7 @@ class Access(Component):
             _short(principal),
             cluster_name=self._eks.name,
             principal_arn=principal,
-            policy_arn=f"arn:{self._site.place.partition}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}",
+            policy_arn=f"arn:{self._context.account.partition}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}",
             access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
             opts=self.child(after=[entry]),
         )

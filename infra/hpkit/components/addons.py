@@ -10,14 +10,14 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.catalog import AddOn
+from hpkit.catalog import TASK_GOVERNANCE, AddOn
 from hpkit.catalog import addons as known_addons
-from hpkit.components.base import Component, Site, document
+from hpkit.components.addon_values import merged
+from hpkit.components.base import Component, DeployContext, document
 from hpkit.components.eks import Eks
-from hpkit.plan.addon_values import merged
-from hpkit.plan.given import POD_ACCOUNTS, PodAccount, is_associated
-from hpkit.plan.iam import managed_policy, pod_trust
-from hpkit.plan.kueue import TASK_GOVERNANCE
+from hpkit.iam.account import managed_policy
+from hpkit.iam.documents import pod_trust
+from hpkit.plan.existing import POD_ACCOUNTS, PodAccount, is_associated
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.plan.names import role_name
 
@@ -37,7 +37,7 @@ class Addons(Component):
         self,
         name: str,
         plan: Plan,
-        site: Site,
+        context: DeployContext,
         *,
         eks: Eks,
         needing_nodes: bool,
@@ -47,7 +47,7 @@ class Addons(Component):
         policies: Mapping[str, pulumi.Output[str]] | None = None,
     ) -> None:
         super().__init__(name, opts=opts)
-        self._plan, self._site, self._eks = plan, site, eks
+        self._plan, self._context, self._eks = plan, context, eks
         self._values = values or {}
         self._policies = policies or {}
         known = {addon.name: addon for addon in known_addons()}
@@ -104,19 +104,19 @@ class Addons(Component):
         )
 
     def _pod_role(self, addon: str, account: PodAccount) -> tuple[pulumi.Output[str], Sequence[pulumi.Resource]]:
-        place = self._site.place
+        where = self._context.account
         role = aws.iam.Role(
             addon,
             name=role_name(self._plan, addon),
             description=f"Pods of the add-on {addon}",
-            assume_role_policy=document(lambda cluster_arn: pod_trust(place, cluster_arn), cluster_arn=self._eks.arn),
+            assume_role_policy=document(lambda cluster_arn: pod_trust(where, cluster_arn), cluster_arn=self._eks.arn),
             opts=self.child(),
         )
         rights: list[pulumi.Resource] = [
             aws.iam.RolePolicyAttachment(
                 f"{addon}-{policy.rpartition('/')[2]}",
                 role=role.name,
-                policy_arn=managed_policy(place, policy),
+                policy_arn=managed_policy(where, policy),
                 opts=self.child(),
             )
             for policy in account.managed

@@ -8,9 +8,9 @@ from typing import Any
 
 import pulumi
 
-from hpkit.plan.iam import Place
+from hpkit.iam.account import AwsAccount
 
-__all__ = ["Component", "Site", "document"]
+__all__ = ["Component", "DeployContext", "document"]
 
 
 class Component(pulumi.ComponentResource):
@@ -30,11 +30,11 @@ class Component(pulumi.ComponentResource):
         return pulumi.ResourceOptions(parent=self, depends_on=list(after), protect=protect, provider=provider)
 
 
-class Site:
+class DeployContext:
     """Where the platform is built: partition, region and account, with what the AWS provider says of them."""
 
-    def __init__(self, place: Place, *, zones: Sequence[str]) -> None:
-        self.place = place
+    def __init__(self, account: AwsAccount, *, zones: Sequence[str]) -> None:
+        self.account = account
         self.zones = tuple(zones)
 
     @property

@@ -9,12 +9,12 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from hpkit.components.base import Component, Site
+from hpkit.components.base import Component, DeployContext
 from hpkit.components.identity import Identity
 from hpkit.components.network import Network
-from hpkit.plan.iam import key_policy
+from hpkit.iam.documents import key_policy
 from hpkit.plan.model import Plan
-from hpkit.plan.replace import kept
+from hpkit.plan.protected import kept
 
 __all__ = ["Eks"]
 
@@ -40,7 +40,7 @@ class Eks(Component):
         self,
         name: str,
         plan: Plan,
-        site: Site,
+        context: DeployContext,
         *,
         network: Network,
         identity: Identity,
@@ -48,7 +48,7 @@ class Eks(Component):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        self._plan, self._site = plan, site
+        self._plan, self._context = plan, context
         existing = plan.spec.eks.existing
         if existing is not None:
             found = aws.eks.get_cluster_output(name=existing.name, opts=pulumi.InvokeOutputOptions(parent=self))
@@ -77,7 +77,7 @@ class Eks(Component):
             description=f"Kubernetes secrets and control-plane logs of {plan.stack}",
             enable_key_rotation=True,
             deletion_window_in_days=_KEY_DELETION_DAYS,
-            policy=json.dumps(key_policy(self._site.place, log_group), sort_keys=True),
+            policy=json.dumps(key_policy(self._context.account, log_group), sort_keys=True),
             opts=self.child(protect=kept(plan, "key")),
         )
         # Made before EKS would make it, since that one would keep its logs for ever.

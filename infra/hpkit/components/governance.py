@@ -14,8 +14,8 @@ from hpkit.components.base import Component
 from hpkit.components.hyperpod import tags_of
 from hpkit.config.governance import ClusterPolicy
 from hpkit.plan.model import Plan, QuotaRow, TeamPlan
-from hpkit.resources import Cluster, ClusterSchedulerConfig, ComputeQuota
-from hpkit.resources.types import ComputeQuotaConfig, SchedulerConfig
+from hpkit.sdk import Cluster, ClusterSchedulerConfig, ComputeQuota
+from hpkit.sdk.types import ComputeQuotaConfig, SchedulerConfig
 
 __all__ = ["Governance"]
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import pulumi
 
 from hpkit.plan.model import Plan
-from hpkit.plan.replace import allowed_in, contents_of, kept, nested_of, parts_allowed, parts_of, places_of
-from hpkit.resources import ChangeGuard
+from hpkit.plan.protected import allowed_in, contents_of, kept, nested_of, parts_allowed, parts_of, places_of
+from hpkit.sdk import ChangeGuard
 
 __all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_parts", "guard_version"]
 

@@ -15,8 +15,8 @@ from hpkit.components.network import Network
 from hpkit.components.storage import ON_CREATE, Storage
 from hpkit.config.cluster import AutoPatch, DeploymentConfig, InstanceGroup, ScheduledUpdate
 from hpkit.plan.model import GroupPlan, Plan
-from hpkit.resources import AutoscaledGroup, Cluster
-from hpkit.resources.types import ClusterInstanceGroupSpecification, Tag
+from hpkit.sdk import AutoscaledGroup, Cluster
+from hpkit.sdk.types import ClusterInstanceGroupSpecification, Tag
 
 __all__ = ["Dependencies", "HyperPod", "tags_of"]
 

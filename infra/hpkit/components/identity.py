@@ -7,16 +7,16 @@ import json
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.components.base import Component, Site, document
+from hpkit.components.base import Component, DeployContext, document
 from hpkit.components.network import Network
 from hpkit.components.storage import Storage
-from hpkit.plan.given import cluster_role, makes_karpenter_role, makes_node_role
-from hpkit.plan.iam import (
+from hpkit.iam.account import managed_policy
+from hpkit.iam.documents import (
     instance_role_policy,
     karpenter_role_policy,
-    managed_policy,
     service_trust,
 )
+from hpkit.plan.existing import cluster_role, makes_karpenter_role, makes_node_role
 from hpkit.plan.model import Plan
 from hpkit.plan.names import role_name
 
@@ -37,10 +37,17 @@ class Identity(Component):
     karpenter_role_arn: pulumi.Output[str] | None = None
 
     def __init__(
-        self, name: str, plan: Plan, site: Site, *, network: Network, storage: Storage, opts: pulumi.ResourceOptions
+        self,
+        name: str,
+        plan: Plan,
+        context: DeployContext,
+        *,
+        network: Network,
+        storage: Storage,
+        opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        self._plan, self._place = plan, site.place
+        self._plan, self._account = plan, context.account
         self.for_control_plane: list[pulumi.Resource] = []
         self.for_nodes: list[pulumi.Resource] = []
         if plan.spec.eks.existing is None:
@@ -61,10 +68,10 @@ class Identity(Component):
         attached = self._attach(role, "nodes", "AmazonSageMakerClusterInstanceRolePolicy")
         existing = self._plan.spec.eks.existing
         eks_name = existing.name if existing else self._plan.stack
-        eks_arn = self._place.arn("eks", f"cluster/{eks_name}")
+        eks_arn = self._account.arn("eks", f"cluster/{eks_name}")
 
         def build(**known: object) -> dict[str, object]:
-            return instance_role_policy(self._place, eks_arn=eks_arn, **known)  # type: ignore[arg-type] # by name
+            return instance_role_policy(self._account, eks_arn=eks_arn, **known)  # type: ignore[arg-type] # by name
 
         rights = self._inline(
             role,
@@ -82,14 +89,14 @@ class Identity(Component):
 
     def _karpenter_role(self) -> aws.iam.Role:
         # The service does not document a source account for this principal: its trust is the service alone.
-        trust = service_trust(self._place, "hyperpod.sagemaker.amazonaws.com", from_account=False)
+        trust = service_trust(self._account, "hyperpod.sagemaker.amazonaws.com", from_account=False)
         role = self._role("karpenter", trust, "Lets managed Karpenter add and delete nodes")
-        policy = json.dumps(karpenter_role_policy(self._place), sort_keys=True)
+        policy = json.dumps(karpenter_role_policy(self._account), sort_keys=True)
         self.for_nodes.append(self._inline(role, "karpenter", policy))
         return role
 
     def _role(self, purpose: str, trusted: str | dict[str, object], description: str) -> aws.iam.Role:
-        trust = service_trust(self._place, trusted) if isinstance(trusted, str) else trusted
+        trust = service_trust(self._account, trusted) if isinstance(trusted, str) else trusted
         return aws.iam.Role(
             purpose,
             name=role_name(self._plan, purpose),
@@ -99,7 +106,7 @@ class Identity(Component):
         )
 
     def _attach(self, role: aws.iam.Role, name: str, policy: str) -> pulumi.Resource:
-        arn = managed_policy(self._place, policy)
+        arn = managed_policy(self._account, policy)
         return aws.iam.RolePolicyAttachment(name, role=role.name, policy_arn=arn, opts=self.child())
 
     def _inline(self, role: aws.iam.Role, name: str, policy: pulumi.Input[str]) -> pulumi.Resource:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.components.base import Component, Site
-from hpkit.plan.addresses import control_plane_cidr, control_plane_subnets, public_cidr
+from hpkit.components.base import Component, DeployContext
 from hpkit.plan.model import Plan, ZonePlan
-from hpkit.plan.replace import kept
+from hpkit.plan.protected import kept
+from hpkit.plan.subnets import control_plane_cidr, control_plane_subnets, public_cidr
 
 __all__ = ["Network"]
 
@@ -33,11 +33,17 @@ class Network(Component):
     kept: Mapping[str, pulumi.Output[str]]
 
     def __init__(
-        self, name: str, plan: Plan, site: Site, *, guard: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
+        self,
+        name: str,
+        plan: Plan,
+        context: DeployContext,
+        *,
+        guard: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
         self._plan = plan
-        self._site = site
+        self._context = context
         existing = plan.spec.network.existing
         if existing is not None:
             self.vpc_id = pulumi.Output.from_input(existing.vpc_id)
@@ -64,7 +70,7 @@ class Network(Component):
         # AWS makes this group with every VPC and lets all traffic through it: adopted, and left without a rule.
         aws.ec2.DefaultSecurityGroup("default", vpc_id=vpc.id, opts=self.child())
         self.control_plane_subnet_ids = [
-            self._control_plane_subnet(vpc_cidr, zone) for zone in self._site.control_plane_zones
+            self._control_plane_subnet(vpc_cidr, zone) for zone in self._context.control_plane_zones
         ]
         tables, subnets = {}, {}
         for zone in self._plan.network.zones:
@@ -157,7 +163,7 @@ class Network(Component):
         )
         single = self._plan.spec.network.nat_gateways == "Single"
         # A single gateway stands in a zone that does not depend on where nodes are, so that it never moves.
-        homes = dict.fromkeys(tables, self._site.zones[0]) if single else {zone: zone for zone in tables}
+        homes = dict.fromkeys(tables, self._context.zones[0]) if single else {zone: zone for zone in tables}
         gateways = {
             home: self._nat(vpc_cidr, home, name="nat" if single else f"nat-{home}", public=public, after=[out])
             for home in sorted(set(homes.values()))

@@ -9,15 +9,15 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.components.base import Component, Site, document
+from hpkit.components.addon_values import cloudwatch_values, hyperpod_values
+from hpkit.components.alerts import alert_rules
+from hpkit.components.base import Component, DeployContext, document
 from hpkit.config.addons import MetricsProvider
 from hpkit.config.organization import Observability as Spec
-from hpkit.plan.addon_values import cloudwatch_values, hyperpod_values
-from hpkit.plan.alerts import alert_rules
-from hpkit.plan.iam import grafana_policy, metrics_policy, service_trust
+from hpkit.iam.documents import grafana_policy, metrics_policy, service_trust
 from hpkit.plan.model import Plan
 from hpkit.plan.names import role_name
-from hpkit.plan.replace import kept
+from hpkit.plan.protected import kept
 
 __all__ = ["Observability"]
 
@@ -38,9 +38,11 @@ class Observability(Component):
     policies: Mapping[str, pulumi.Output[str]]
     kept: Mapping[str, pulumi.Output[str]]
 
-    def __init__(self, name: str, plan: Plan, spec: Spec, site: Site, *, opts: pulumi.ResourceOptions) -> None:
+    def __init__(
+        self, name: str, plan: Plan, spec: Spec, context: DeployContext, *, opts: pulumi.ResourceOptions
+    ) -> None:
         super().__init__(name, opts=opts)
-        self._plan, self._site = plan, site
+        self._plan, self._context = plan, context
         values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
         policies: dict[str, pulumi.Output[str]] = {}
         if spec.cloudwatch:
@@ -52,7 +54,7 @@ class Observability(Component):
         if self.workspace is not None:
             values[_HYPERPOD] = self._hyperpod_values(self.workspace, spec.metrics_provider)
             policies[_HYPERPOD] = document(
-                lambda workspace_arn: metrics_policy(site.place, workspace_arn), workspace_arn=self.workspace.arn
+                lambda workspace_arn: metrics_policy(context.account, workspace_arn), workspace_arn=self.workspace.arn
             )
         self.values, self.policies = values, policies
         made = {"prometheus": self.workspace, "grafana": self.grafana}
@@ -78,7 +80,9 @@ class Observability(Component):
             "grafana",
             name=role_name(self._plan, "grafana"),
             description="Managed Grafana reads metrics",
-            assume_role_policy=json.dumps(service_trust(self._site.place, "grafana.amazonaws.com"), sort_keys=True),
+            assume_role_policy=json.dumps(
+                service_trust(self._context.account, "grafana.amazonaws.com"), sort_keys=True
+            ),
             opts=self.child(),
         )
         if self.workspace is not None:

@@ -14,7 +14,7 @@ import pulumi_kubernetes as k8s
 from hpkit.components.access import Access
 from hpkit.components.addons import Addons
 from hpkit.components.autoscaling import Autoscaling
-from hpkit.components.base import Site, document
+from hpkit.components.base import DeployContext, document
 from hpkit.components.eks import Eks
 from hpkit.components.governance import Governance
 from hpkit.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
@@ -22,14 +22,15 @@ from hpkit.components.hyperpod import Dependencies, HyperPod
 from hpkit.components.identity import Identity
 from hpkit.components.network import Network
 from hpkit.components.observability import Observability
+from hpkit.components.outputs import team_table
 from hpkit.components.scheduling import Scheduling
 from hpkit.components.storage import Storage
 from hpkit.components.untagged import untagged
-from hpkit.plan.iam import Place, lustre_policy
+from hpkit.iam.account import AwsAccount
+from hpkit.iam.documents import lustre_policy
 from hpkit.plan.model import Plan
-from hpkit.plan.replace import contents_of, kept
-from hpkit.plan.teams import team_table
-from hpkit.resources import Provider
+from hpkit.plan.protected import contents_of, kept
+from hpkit.sdk import Provider
 
 __all__ = ["build"]
 
@@ -42,16 +43,18 @@ def build(plan: Plan) -> dict[str, Any]:
     """Register everything that the plan comes to, and return the stack's outputs."""
     tags = aws.ProviderDefaultTagsArgs(tags=dict(plan.tags)) if plan.spec.manage_tags else None
     provider = aws.Provider("aws", region=plan.spec.region, default_tags=tags)
-    site, hyperpod_provider = _begun(plan, provider)
+    context, hyperpod_provider = _start_providers(plan, provider)
     # What is done to the resources of a component is taken from its options: every component gets these.
     opts = pulumi.ResourceOptions(
         providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
     )
-    network = Network("network", plan, site, guard=[guard_groups(plan, opts=opts)], opts=opts)
-    storage = Storage("storage", plan, site, network=network, opts=opts)
-    identity = Identity("identity", plan, site, network=network, storage=storage, opts=opts)
-    eks = Eks("eks", plan, site, network=network, identity=identity, guard=[guard_version(plan, opts=opts)], opts=opts)
-    before = Addons("addons", plan, site, eks=eks, needing_nodes=False, after=[], opts=opts)
+    network = Network("network", plan, context, guard=[guard_groups(plan, opts=opts)], opts=opts)
+    storage = Storage("storage", plan, context, network=network, opts=opts)
+    identity = Identity("identity", plan, context, network=network, storage=storage, opts=opts)
+    eks = Eks(
+        "eks", plan, context, network=network, identity=identity, guard=[guard_version(plan, opts=opts)], opts=opts
+    )
+    before = Addons("addons", plan, context, eks=eks, needing_nodes=False, after=[], opts=opts)
     ready = list(before.installed.values())
     dependencies = Dependencies("dependencies", plan, eks=eks, after=ready, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
@@ -67,17 +70,17 @@ def build(plan: Plan) -> dict[str, Any]:
         after=[guard, *ready, *([dependencies.release] if dependencies.release else [])],
         opts=opts,
     )
-    addons, observed = _node_addons(plan, site, eks, storage, after=[platform.cluster], opts=opts)
+    addons, observed = _node_addons(plan, context, eks, storage, after=[platform.cluster], opts=opts)
     parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
     parts += [] if observed is None else [observed]
-    parts += _on_the_cluster(plan, site, eks, platform, addons, opts=opts)
+    parts += _on_the_cluster(plan, context, eks, platform, addons, opts=opts)
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
     guard_cluster(plan, live, after=parts, opts=opts)
     return _outputs(plan, eks, platform)
 
 
 def _on_the_cluster(
-    plan: Plan, site: Site, eks: Eks, platform: HyperPod, addons: Addons, *, opts: pulumi.ResourceOptions
+    plan: Plan, context: DeployContext, eks: Eks, platform: HyperPod, addons: Addons, *, opts: pulumi.ResourceOptions
 ) -> Sequence[pulumi.Resource]:
     """Return what is used of the cluster: autoscaling, governance and each team's access."""
     parts: list[pulumi.Resource] = []
@@ -104,10 +107,10 @@ def _on_the_cluster(
                 Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, opts=opts),
             )
         quotas = dict(governance.quotas)
-    return [*parts, Access("access", plan, site, eks=eks, quotas=quotas, opts=opts)]
+    return [*parts, Access("access", plan, context, eks=eks, quotas=quotas, opts=opts)]
 
 
-def _begun(plan: Plan, provider: aws.Provider) -> tuple[Site, Provider]:
+def _start_providers(plan: Plan, provider: aws.Provider) -> tuple[DeployContext, Provider]:
     """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say.
 
     The engine starts one plugin after the other, and this program is idle while it waits for the first of them: that is
@@ -128,12 +131,12 @@ def _begun(plan: Plan, provider: aws.Provider) -> tuple[Site, Provider]:
         contents="; ".join(contents_of(plan).values()),
     )
     with _answered():
-        place = Place(
+        account = AwsAccount(
             partition=aws.get_partition(opts=asked).partition,
             region=plan.spec.region,
-            account=aws.get_caller_identity(opts=asked).account_id,
+            id=aws.get_caller_identity(opts=asked).account_id,
         )
-    return Site(place, zones=zones), hyperpod
+    return DeployContext(account, zones=zones), hyperpod
 
 
 @contextmanager
@@ -162,7 +165,7 @@ def _load_sdks() -> None:
 
 def _node_addons(
     plan: Plan,
-    site: Site,
+    context: DeployContext,
     eks: Eks,
     storage: Storage,
     *,
@@ -174,7 +177,7 @@ def _node_addons(
     policies: dict[str, pulumi.Output[str]] = {}
     values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
     if plan.spec.observability is not None:
-        observed = Observability("observability", plan, plan.spec.observability, site, opts=opts)
+        observed = Observability("observability", plan, plan.spec.observability, context, opts=opts)
         policies.update(observed.policies)
         values.update(observed.values)
     if storage.lustre is not None:
@@ -182,7 +185,7 @@ def _node_addons(
     addons = Addons(
         "node-addons",
         plan,
-        site,
+        context,
         eks=eks,
         needing_nodes=True,
         after=after,

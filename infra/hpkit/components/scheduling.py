@@ -15,9 +15,9 @@ import pulumi_kubernetes as k8s
 
 from hpkit.components.base import Component
 from hpkit.components.eks import Eks
-from hpkit.plan.kueue import gates_of, with_feature_gates
+from hpkit.components.kueue import gates_of, with_feature_gates
 from hpkit.plan.model import Plan
-from hpkit.resources import ClusterSchedulerConfig
+from hpkit.sdk import ClusterSchedulerConfig
 
 __all__ = ["Scheduling"]
 

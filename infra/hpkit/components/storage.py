@@ -9,14 +9,14 @@ from pathlib import Path
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.components.base import Component, Site, document
+from hpkit.components.base import Component, DeployContext, document
 from hpkit.components.network import Network
 from hpkit.config.storage import Lustre
-from hpkit.plan.given import makes_bucket, makes_script
-from hpkit.plan.iam import bucket_policy
+from hpkit.iam.documents import bucket_policy
+from hpkit.plan.existing import makes_bucket, makes_script
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name
-from hpkit.plan.replace import kept
+from hpkit.plan.protected import kept
 
 __all__ = ["ON_CREATE", "Storage"]
 
@@ -39,29 +39,31 @@ class Storage(Component):
     lustre: aws.fsx.LustreFileSystem | None = None
     kept: Mapping[str, pulumi.Output[str]]
 
-    def __init__(self, name: str, plan: Plan, site: Site, *, network: Network, opts: pulumi.ResourceOptions) -> None:
+    def __init__(
+        self, name: str, plan: Plan, context: DeployContext, *, network: Network, opts: pulumi.ResourceOptions
+    ) -> None:
         super().__init__(name, opts=opts)
         self._plan = plan
         self.kept = {}
         wanted = plan.spec.storage
         if wanted is not None and wanted.existing is not None:
-            self._use(wanted.existing.bucket, site)
+            self._use(wanted.existing.bucket, context)
         elif makes_bucket(plan):
-            self._make(site)
+            self._make(context)
         if wanted is not None and wanted.lustre is not None:
             self.lustre = self._lustre(wanted.lustre, network)
             self.kept = {**self.kept, "fileSystem": self.lustre.id}
         self.register_outputs({"bucketArn": self.bucket_arn, "lifecycleUri": self.lifecycle_uri})
 
-    def _use(self, bucket: str, site: Site) -> None:
-        self.bucket_arn = pulumi.Output.from_input(f"arn:{site.place.partition}:s3:::{bucket}")
+    def _use(self, bucket: str, context: DeployContext) -> None:
+        self.bucket_arn = pulumi.Output.from_input(f"arn:{context.account.partition}:s3:::{bucket}")
         if makes_script(self._plan):
             self.ready = (self._script(pulumi.Output.from_input(bucket), []),)
 
-    def _make(self, site: Site) -> None:
+    def _make(self, context: DeployContext) -> None:
         bucket = aws.s3.Bucket(
             "lifecycle",
-            bucket=bucket_name(self._plan, site.place.account),
+            bucket=bucket_name(self._plan, context.account.id),
             # Versions of scripts are no reason to keep a bucket that nobody protects.
             force_destroy=not self._plan.spec.protect,
             opts=self.child(protect=kept(self._plan, "bucket")),

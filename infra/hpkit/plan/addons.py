@@ -1,13 +1,12 @@
 """Which EKS add-ons an environment gets, at which version, with which configuration and role."""
 
-from hpkit.catalog import addons
+from hpkit.catalog import TASK_GOVERNANCE, addons
 from hpkit.config.addons import Addon
 from hpkit.config.organization import Environment
 from hpkit.plan.model import AddonPlan
 
 __all__ = ["addons_of"]
 
-_TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 
 
@@ -16,7 +15,7 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
     # A cluster that is there has its own; what the file names is installed or taken to that version all the same.
     wanted = set(spec.addons) | (set(_BASE_ADDONS) if spec.eks.existing is None else set())
     if spec.governance is not None:
-        wanted.add(_TASK_GOVERNANCE)
+        wanted.add(TASK_GOVERNANCE)
     if spec.observability is not None and spec.observability.cloudwatch:
         wanted.add("amazon-cloudwatch-observability")
     if spec.observability is not None and spec.observability.prometheus:

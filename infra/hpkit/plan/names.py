@@ -4,8 +4,10 @@ import hashlib
 
 from hpkit.plan.model import Plan
 
-__all__ = ["bounded", "bucket_name", "role_name", "short_type"]
+__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "role_name", "short_type"]
 
+# Kubernetes groups of data scientists, one per team.
+GROUP_PREFIX = "hyperpod:team:"
 _ROLE_LIMIT = 64
 _BUCKET_LIMIT = 63
 _HASH_LENGTH = 6

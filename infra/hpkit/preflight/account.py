@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hpkit.catalog import find_region, regions
-from hpkit.plan.given import given_roles
+from hpkit.plan.existing import given_roles
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CALLER, SERVICE_ROLE, role, role_arns
 from hpkit.preflight.model import Answers, Failure, Row, missing, ok, unanswered, unknown

@@ -6,7 +6,7 @@ All of them only read.
 from typing import Any, Final
 
 from hpkit.catalog import addons
-from hpkit.plan.given import given_roles
+from hpkit.plan.existing import given_roles
 from hpkit.plan.model import Plan
 from hpkit.preflight.model import Answers, Call, Failure
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hpkit.catalog import kubernetes_versions
-from hpkit.checks.registry import listing
+from hpkit.checks.rule import listing
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.preflight.calls import (
     KUBERNETES,

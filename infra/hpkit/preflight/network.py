@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from hpkit.checks.cluster import addresses_needed
-from hpkit.checks.registry import Context, listing
+from hpkit.checks.rule import Context, listing
 from hpkit.config.organization import Organization
 from hpkit.plan.model import GroupPlan, Plan, ZonePlan
 from hpkit.preflight.calls import ZONES, offerings, security_groups, subnets

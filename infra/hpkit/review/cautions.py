@@ -6,10 +6,10 @@ governance.
 
 from collections.abc import Iterator
 
+from hpkit.catalog import TASK_GOVERNANCE
 from hpkit.change import PRECIOUS, StackChange
-from hpkit.checks.registry import amount, listing
+from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import PlanDiff
-from hpkit.plan.kueue import TASK_GOVERNANCE
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
 from hpkit.review.model import Caution

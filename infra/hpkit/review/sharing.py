@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hpkit.checks.registry import amount, listing
+from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import PlanDiff, ShareChange, TeamChange
 from hpkit.review.model import Caution
 from hpkit.review.words import arrow, count, less, quantity

@@ -3,7 +3,7 @@
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
-from hpkit.checks.registry import amount
+from hpkit.checks.rule import amount
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import CapacityChange, Change
 from hpkit.review.model import Cost

@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from hpkit.plan.iam import bucket_policy
+from hpkit.iam.documents import bucket_policy
 from local.aws.testing import running_endpoint
 
 BUCKET = "sagemaker-scripts"

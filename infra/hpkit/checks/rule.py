@@ -1,0 +1,118 @@
+"""What a rule is, what it sees, and what it finds."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final
+
+from hpkit.catalog import InstanceType
+from hpkit.checks.finding import Severity
+from hpkit.config.document import Path, Problem
+from hpkit.config.organization import Environment, Organization
+from hpkit.plan.capacity import TypeQuota
+from hpkit.plan.derive import instances_of, quotas_of
+from hpkit.plan.model import Plan
+
+__all__ = ["Context", "Issue", "PlacedIssue", "Rule", "amount", "listing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """What a rule found; the engine places it in the file. severity overrides the rule's own."""
+
+    path: Path
+    message: str
+    fix: str
+    severity: Severity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedIssue:
+    """An issue with its rule, and for problems of the text the line and column that the reader gave."""
+
+    rule: str
+    issue: Issue
+    line_and_column: tuple[int, int] | None = None
+
+    @classmethod
+    def of_problem(cls, problem: Problem) -> "PlacedIssue":
+        """Return what reading the file found."""
+        mark = (problem.mark.line, problem.mark.column) if problem.mark else None
+        return cls(problem.rule, Issue(problem.path, problem.message, problem.fix, problem.severity), mark)
+
+
+class Context:
+    """What a rule sees: one environment with its plan, and the organization around it."""
+
+    def __init__(self, organization: Organization, environment: str, plan: Plan) -> None:
+        self.organization = organization
+        self.environment = environment
+        self.spec: Environment = organization.environments[environment]
+        self.plan = plan
+        self.path: Final[Path] = ("environments", environment)
+
+    @cached_property
+    def instances(self) -> Mapping[str, InstanceType]:
+        """Return the catalog's entry of every type that a group or a row names and the catalog knows."""
+        return instances_of(self.plan)
+
+    @cached_property
+    def quotas(self) -> tuple[TypeQuota, ...]:
+        """Return capacity and every team's part, one row per instance type."""
+        return quotas_of(self.plan)
+
+    @cached_property
+    def group_paths(self) -> Mapping[str, Path]:
+        """Return group name → path; the first of two groups of one name."""
+        paths: dict[str, Path] = {}
+        for index, group in enumerate(self.spec.cluster.instance_groups):
+            paths.setdefault(group.name, (*self.path, "cluster", "instanceGroups", index))
+        return paths
+
+    @cached_property
+    def team_paths(self) -> Mapping[str, Path]:
+        """Return team name → path; the first of two teams of one name."""
+        paths: dict[str, Path] = {}
+        for index, team in enumerate(self.organization.teams):
+            paths.setdefault(team.name, ("teams", index))
+        return paths
+
+    @property
+    def policy_path(self) -> Path:
+        """Return where the policy of this environment is written."""
+        governance = self.spec.governance
+        if governance is not None and governance.cluster_policy is not None:
+            return (*self.path, "governance", "clusterPolicy")
+        return ("clusterPolicy",)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of the validator.
+
+    title is one sentence of what it demands; source is where the demand comes from (API, documentation page).
+    check yields an issue for every place that breaks it; rules of a file's form (CFG) have none, since
+    reading the file finds them.
+    """
+
+    id: str
+    severity: Severity
+    title: str
+    source: str
+    check: Callable[[Context], Iterator[Issue]] | None = None
+    waivable: bool = True
+
+
+def amount(value: object) -> str:
+    """Write an exact number as people do: 6, 2.5, 0.333."""
+    number = Fraction(str(value)) if not isinstance(value, Fraction) else value
+    if number.denominator == 1:
+        return str(number.numerator)
+    return f"{float(number):.3f}".rstrip("0").rstrip(".")
+
+
+def listing(parts: list[str], most: int = 8) -> str:
+    """Join parts with commas, and say how many were left out."""
+    shown = ", ".join(parts[:most])
+    return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown

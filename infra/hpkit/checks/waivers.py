@@ -1,0 +1,53 @@
+"""WAI: waivers, and what they leave out."""
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+
+from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
+from hpkit.config.document import Document, Path, format_path
+from hpkit.config.organization import Waiver
+
+__all__ = ["RULES", "apply"]
+
+RULES = (
+    Rule("WAI001", "error", "A waiver has not expired.", "Config contract", waivable=False),
+    Rule("WAI002", "warning", "A waiver waives something.", "Config contract", waivable=False),
+    Rule("WAI003", "error", "A waiver names a rule that exists and can be waived.", "Config contract", waivable=False),
+)
+
+
+def apply(
+    context: Context,
+    found: Sequence[PlacedIssue],
+    rules: Mapping[str, Rule],
+    document: Document,
+    today: datetime.date,
+) -> Iterator[PlacedIssue]:
+    """Yield what valid waivers do not cover, and what is wrong with the waivers themselves."""
+    covered: set[int] = set()
+    for index, waiver in enumerate(context.spec.waivers):
+        path: Path = (*context.path, "waivers", index)
+        rule = rules.get(waiver.rule)
+        if rule is None or not rule.waivable:
+            why = "which no rule has" if rule is None else "which cannot be waived"
+            message = f"a waiver of {waiver.rule}, {why}"
+            yield PlacedIssue("WAI003", Issue((*path, "rule"), message, "Remove the waiver and fix the cause."))
+            continue
+        hits = {position for position, placed in enumerate(found) if _covers(waiver, placed, document)}
+        if waiver.until < today:
+            message = f"the waiver of {waiver.rule} ended on {waiver.until} ({waiver.reason})"
+            fix = "Fix the cause, or set a new date with a reason that still holds."
+            yield PlacedIssue("WAI001", Issue((*path, "until"), message, fix))
+        elif not hits:
+            message = f"the waiver of {waiver.rule} at `{waiver.path}` waives nothing"
+            yield PlacedIssue("WAI002", Issue(path, message, "Remove it."))
+        else:
+            covered |= hits
+    yield from (placed for position, placed in enumerate(found) if position not in covered)
+
+
+def _covers(waiver: Waiver, placed: PlacedIssue, document: Document) -> bool:
+    if placed.rule != waiver.rule:
+        return False
+    shown = format_path(placed.issue.path, document.data)
+    return shown == waiver.path or shown.startswith((f"{waiver.path}.", f"{waiver.path}["))

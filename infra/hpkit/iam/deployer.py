@@ -1,0 +1,239 @@
+"""The least that who runs `pulumi up`, `refresh` and `destroy` of a stack must be allowed, as IAM policies.
+
+Does not: cover the backend of Pulumi's state, nor the Kubernetes API, where the cluster's creator is administrator.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Final
+
+from hpkit.errors import CatalogError
+from hpkit.iam.account import AwsAccount, managed_policy
+from hpkit.iam.calls import always, calls
+from hpkit.iam.rules import Rule, actions_of_call, rules
+from hpkit.iam.template import Values, fill
+from hpkit.plan.existing import (
+    cluster_role,
+    execution_roles,
+    made_roles,
+    makes_karpenter_role,
+    makes_node_role,
+    makes_pod_role,
+    pod_roles,
+    service_account_roles,
+)
+from hpkit.plan.model import Plan
+from hpkit.plan.names import bucket_name, role_name
+
+__all__ = ["NO_ACCOUNT", "SIZE_LIMIT", "NamedDocument", "actions_of", "calling_types", "deployer_policies"]
+
+# Well-formed, so that IAM takes the policy, and nobody's, so that it then allows nothing.
+NO_ACCOUNT: Final = "000000000000"
+# IAM user guide, quotas: characters of a managed policy, white space not counted.
+SIZE_LIMIT: Final = 6144
+# Packages whose resources are made by calls of AWS's APIs, and what of them makes none.
+_CALLING: Final = ("aws:", "hyperpod:")
+_CALLS_NOTHING: Final = frozenset({"hyperpod:index:ChangeGuard"})
+_SERVICE_ROLES: Final = {
+    "aws:eks/cluster:Cluster": "eks.amazonaws.com",
+    "aws:fsx/lustreFileSystem:LustreFileSystem": "fsx.amazonaws.com",
+    "aws:grafana/workspace:Workspace": "grafana.amazonaws.com",
+    "hyperpod:index:Cluster": "hyperpod.sagemaker.amazonaws.com",
+}
+# Roles by purpose, and to which services they are passed.
+_PASSED: Final = {
+    "control-plane": ("aws:eks/cluster:Cluster", ("eks.amazonaws.com",)),
+    "grafana": ("aws:grafana/workspace:Workspace", ("grafana.amazonaws.com",)),
+    "karpenter": ("hyperpod:index:Cluster", ("hyperpod.sagemaker.amazonaws.com", "sagemaker.amazonaws.com")),
+    "nodes": ("hyperpod:index:Cluster", ("sagemaker.amazonaws.com",)),
+}
+# Conditions that look at tags.
+_BY_TAGS: Final = ("NEW", "OWN", "NOT_ANOTHERS", "UNCLAIMED", "EC2_CREATES")
+_CUSTOM_IMAGE: Final = "DescribeImages DescribeSnapshots ModifyImageAttribute ModifySnapshotAttribute"
+# What sets or takes away tags, in the words of each service.
+_TAGGING: Final = re.compile(r":(?:(?:Un)?Tag\w+|(?:Add|Create|Delete)Tags|(?:Put|Delete)\w+Tagging)$")
+_STORAGE_KEY: Final = "CreateGrant Decrypt DescribeKey GenerateDataKey"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """One managed policy: its name, and the document that IAM takes."""
+
+    name: str
+    document: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as it is printed."""
+        return {"name": self.name, "document": self.document}
+
+
+def deployer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) -> tuple[NamedDocument, ...]:
+    """Return the policies to attach, all of them, to who deploys the stack; as few as IAM's size limit allows.
+
+    types: those that its program registers, of those that make AWS calls.
+    """
+    statements = _statements(plan, account, types)
+    return tuple(
+        NamedDocument(f"{plan.stack}-{plan.spec.region}-deployer-{number}", _document(packed))
+        for number, packed in enumerate(_pack(statements), 1)
+    )
+
+
+def calling_types(types: Iterable[str]) -> frozenset[str]:
+    """Return those of the types that a program registers that make AWS calls.
+
+    Raises CatalogError for one of AWS whose calls nobody wrote down: the policies would lack them.
+    """
+    found = {each for each in types if each.startswith(_CALLING) and each not in _CALLS_NOTHING}
+    unknown = sorted(found - calls().keys())
+    if unknown:
+        raise CatalogError(f"the calls of {', '.join(unknown)} are not known: add them to hpkit/iam/data/calls.yaml")
+    return frozenset(found)
+
+
+def actions_of(plan: Plan, types: frozenset[str]) -> frozenset[str]:
+    """Return every IAM action that the stack's types, and services on their behalf, need."""
+    made = [calls()[name] for name in types]
+    asked = {*always(), *(call for each in made for call in each.operations())}
+    actions = {action for call in asked for action in actions_of_call(call)}
+    actions |= {action for each in made for action in each.service}
+    if any(group.spec.image_id not in (None, "default") for group in plan.groups):
+        actions |= {f"ec2:{action}" for action in _CUSTOM_IMAGE.split()}
+    if plan.spec.storage is not None and plan.spec.storage.kms_key_arn:
+        actions |= {f"kms:{action}" for action in _STORAGE_KEY.split()}
+    return frozenset(actions if plan.spec.manage_tags else (each for each in actions if not _TAGGING.search(each)))
+
+
+def _statements(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[dict[str, Any]]:
+    actions, values = actions_of(plan, types), _values(plan, account)
+    conditions = _conditions(plan, account, actions)
+    statements = []
+    for rule in rules():
+        kept, resources = sorted(rule.actions & actions), _resources(rule, values)
+        if kept and resources:
+            statements.append(_statement(rule.sid, kept, resources, [conditions[name] for name in rule.conditions]))
+    return [*statements, *_passed(plan, account, types), *_service_roles(account, types)]
+
+
+def _values(plan: Plan, account: AwsAccount) -> Values:
+    """Return what stands in the rules' resources; one that has no value leaves its resource out."""
+    existing, storage = plan.spec.eks.existing, plan.spec.storage
+    bucket = storage.existing.bucket if storage and storage.existing else bucket_name(plan, account.id)
+    plans = sorted({arn for group in plan.groups if (arn := group.spec.training_plan_arn)})
+    return {
+        **account.values(),
+        "bucket": bucket,
+        "eks": existing.name if existing else plan.stack,
+        "log_group": f"/aws/eks/{plan.stack}/cluster",
+        "roles": (account.role_arn(f"{_role_prefix(plan)}*"),) if made_roles(plan) else (),
+        "pod_roles": pod_roles(plan),
+        "storage_key": (storage.kms_key_arn,) if storage is not None and storage.kms_key_arn else (),
+        "training_plans": tuple(plans),
+        "reserved_capacity": (account.arn("sagemaker", "reserved-capacity/*"),) if plans else (),
+    }
+
+
+def _resources(rule: Rule, values: Values) -> list[str]:
+    found: list[str] = fill(list(rule.resources), values)
+    return found
+
+
+def _conditions(plan: Plan, account: AwsAccount, actions: Iterable[str]) -> dict[str, dict[str, Any]]:
+    services = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+    managed = {"ArnEquals": {"iam:PolicyARN": _managed(plan, account)}}
+    tags = {key: plan.tags[key] for key in ("hpkit:organization", "hpkit:environment")}
+    own = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
+    tagged = [rule.actions for rule in rules() if rule.conditions == ("NEW",) and rule.service == "ec2"]
+    creates = sorted(name.removeprefix("ec2:") for name in frozenset().union(*tagged).intersection(actions))
+    if not plan.spec.manage_tags:
+        # Nothing tells this environment's resources from others: their tags are not the kit's.
+        return {**{name: {} for name in _BY_TAGS}, "FOR_SERVICES": services, "MANAGED_POLICIES": managed}
+    return {
+        "NEW": {"StringEquals": {f"aws:RequestTag/{key}": value for key, value in tags.items()}},
+        "OWN": {"StringEquals": own},
+        "NOT_ANOTHERS": {"StringEqualsIfExists": own},
+        "UNCLAIMED": {"Null": dict.fromkeys(own, "true")},
+        "EC2_CREATES": {"StringEquals": {"ec2:CreateAction": creates}},
+        "FOR_SERVICES": services,
+        "MANAGED_POLICIES": managed,
+    }
+
+
+def _managed(plan: Plan, account: AwsAccount) -> list[str]:
+    """Return the policies that the stack's roles get, and no others: whoever attaches any could give himself all."""
+    return sorted(managed_policy(account, name) for role in made_roles(plan) for name in role.managed)
+
+
+def _passed(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[dict[str, Any]]:
+    """Return statements about roles that are handed to services: the program's own, and those the file names."""
+    prefix = account.role_arn(f"{_role_prefix(plan)}*")
+    own = {purpose: [account.role_arn(role_name(plan, purpose))] for purpose in _PASSED}
+    karpenter = cluster_role(plan)
+    there = {
+        "karpenter": ([] if not makes_karpenter_role(plan) else own["karpenter"]) + ([karpenter] if karpenter else []),
+        "nodes": (own["nodes"] if makes_node_role(plan) else []) + list(execution_roles(plan)),
+    }
+    passed = {
+        purpose: (there.get(purpose, own[purpose]), services)
+        for purpose, (token, services) in _PASSED.items()
+        if token in types
+    }
+    pods = [prefix] if any(makes_pod_role(plan, addon) for addon in plan.addons) else []
+    passed["pods"] = ([*pods, *pod_roles(plan)], ("pods.eks.amazonaws.com",))
+    statements = [
+        _statement(
+            "Pass" + "".join(word.capitalize() for word in purpose.split("-")),
+            ["iam:PassRole"],
+            arns,
+            [{"StringEquals": {"iam:PassedToService": list(services)}}],
+        )
+        for purpose, (arns, services) in passed.items()
+        if arns
+    ]
+    # EKS does not document to which service it passes these.
+    accounts = list(service_account_roles(plan))
+    return statements + ([_statement("PassServiceAccounts", ["iam:PassRole"], accounts, [])] if accounts else [])
+
+
+def _service_roles(account: AwsAccount, types: frozenset[str]) -> list[dict[str, Any]]:
+    services = sorted(service for token, service in _SERVICE_ROLES.items() if token in types)
+    resources = [account.role_arn(f"aws-service-role/{service}/*") for service in services]
+    condition = {"StringEquals": {"iam:AWSServiceName": services}}
+    return [_statement("ServiceLinkedRoles", ["iam:CreateServiceLinkedRole"], resources, [condition])]
+
+
+def _role_prefix(plan: Plan) -> str:
+    """Return what the names of all the stack's roles begin with, also of those that are cut to IAM's limit."""
+    names = (role_name(plan, purpose) for purpose in ("control-plane", "nodes", "x" * 64))
+    return "".join(
+        letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    )
+
+
+def _statement(sid: str, actions: list[str], resources: list[str], conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    statement: dict[str, Any] = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources}
+    merged: dict[str, Any] = {}
+    for condition in conditions:
+        for operator, keys in condition.items():
+            merged[operator] = {**merged.get(operator, {}), **keys}
+    return {**statement, "Condition": merged} if merged else statement
+
+
+def _pack(statements: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    packed: list[list[dict[str, Any]]] = [[]]
+    for statement in statements:
+        if packed[-1] and _size(_document([*packed[-1], statement])) > SIZE_LIMIT:
+            packed.append([])
+        packed[-1].append(statement)
+    return packed
+
+
+def _size(document: dict[str, Any]) -> int:
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def _document(statements: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": statements}

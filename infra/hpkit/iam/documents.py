@@ -1,0 +1,92 @@
+"""IAM documents of the platform's roles, key and lifecycle bucket; what they say stands in data/documents.yaml."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hpkit.iam.account import AwsAccount
+from hpkit.iam.template import fill, read
+
+__all__ = [
+    "bucket_policy",
+    "grafana_policy",
+    "instance_role_policy",
+    "karpenter_role_policy",
+    "key_policy",
+    "lustre_policy",
+    "metrics_policy",
+    "pod_trust",
+    "service_trust",
+]
+
+Document = dict[str, Any]
+
+
+def service_trust(account: AwsAccount, service: str, *, from_account: bool = True) -> Document:
+    """Let a service assume the role; `from_account`: for resources of this account only."""
+    name = "service-trust-from-account" if from_account else "service-trust"
+    return _document(name, account, service=service)
+
+
+def pod_trust(account: AwsAccount, cluster_arn: str) -> Document:
+    """Let EKS Pod Identity assume the role, for pods of this cluster only."""
+    return _document("pod-trust", account, cluster=cluster_arn)
+
+
+def instance_role_policy(
+    account: AwsAccount,
+    *,
+    eks_arn: str,
+    bucket_arn: str | None,
+    subnet_ids: Sequence[str],
+    security_group_ids: Sequence[str],
+) -> Document:
+    """Return what an instance group's execution role needs on EKS, beside the policy that AWS manages for it.
+
+    bucket_arn: where lifecycle scripts lie, None without any.
+    """
+    return _document(
+        "instance-role",
+        account,
+        cluster=eks_arn,
+        subnets=[account.arn("ec2", f"subnet/{subnet}") for subnet in subnet_ids],
+        security_groups=[account.arn("ec2", f"security-group/{group}") for group in security_group_ids],
+        bucket=bucket_arn or (),
+        scripts=f"{bucket_arn}/*" if bucket_arn else (),
+    )
+
+
+def karpenter_role_policy(account: AwsAccount) -> Document:
+    """Return what managed Karpenter needs."""
+    return _document("karpenter-role", account)
+
+
+def metrics_policy(account: AwsAccount, workspace_arn: str) -> Document:
+    """Return what the observability add-on's collector needs."""
+    return _document("metrics", account, workspace=workspace_arn)
+
+
+def grafana_policy(workspace_arn: str) -> Document:
+    """Return what Managed Grafana needs to query one workspace."""
+    return _document("grafana", workspace=workspace_arn)
+
+
+def lustre_policy(file_system_arn: str) -> Document:
+    """Return what the FSx CSI driver needs to mount one file system that is there already."""
+    return _document("lustre", file_system=file_system_arn)
+
+
+def key_policy(account: AwsAccount, log_group: str) -> Document:
+    """Return the policy of the platform's key."""
+    return _document("key", account, log_group=log_group)
+
+
+def bucket_policy(bucket_arn: str) -> Document:
+    """Refuse every request to the bucket that does not come over TLS."""
+    return _document("bucket", bucket=bucket_arn)
+
+
+def _document(name: str, account: AwsAccount | None = None, **values: str | Sequence[str]) -> Document:
+    known = {**(account.values() if account else {}), **values}
+    statements = [fill(statement, known) for statement in read("documents")[name]]
+    # A trust has no resources at all; a statement that is left with none would be refused by IAM.
+    return {"Version": "2012-10-17", "Statement": [each for each in statements if each.get("Resource") != []]}

@@ -1,0 +1,119 @@
+"""What of an environment must not go by accident, in the words of messages: what it is, and what goes with it.
+
+Why it would go is nobody's question here: the guards of the program compare what is live.
+"""
+
+from hpkit.plan.existing import makes_bucket
+from hpkit.plan.model import GroupPlan, Plan
+
+__all__ = [
+    "allowed_in",
+    "contents_of",
+    "kept",
+    "nested_of",
+    "parts_allowed",
+    "parts_of",
+    "places_of",
+]
+
+# What is replaced with each: all that stands after it.
+_NESTED = ("vpc", "eks", "cluster")
+
+
+def kept(plan: Plan, name: str) -> bool:
+    """Return whether a thing, by its name in `allowReplace`, must stay."""
+    return name not in plan.spec.allow_replace
+
+
+def contents_of(plan: Plan) -> dict[str, str]:
+    """Return what each thing is that the environment makes, with what goes with it, by its name in `allowReplace`."""
+    spec, stack = plan.spec, plan.stack
+    groups = ", ".join(_group(group) for group in plan.groups)
+    teams = ", ".join(team.name for team in plan.teams)
+    found = {"bucket": "the bucket of lifecycle scripts"} if makes_bucket(plan) else {}
+    if spec.network.existing is None:
+        found["vpc"] = f"the VPC of {stack} with its subnets"
+    if spec.eks.existing is None:
+        found["key"] = "the key: Kubernetes secrets and control-plane logs cannot be read without it"
+        found["eks"] = f"the EKS cluster {stack} with everything in it"
+    if spec.storage is not None and spec.storage.lustre is not None:
+        size = spec.storage.lustre.storage_capacity_gib
+        found["fileSystem"] = f"the FSx for Lustre file system ({size} GiB) with all files on it"
+    if spec.observability is not None and spec.observability.prometheus:
+        found["prometheus"] = "the workspace of Managed Prometheus with every metric kept in it"
+    if spec.observability is not None and spec.observability.grafana:
+        found["grafana"] = "the workspace of Managed Grafana with every dashboard made in it"
+    cluster = f"the HyperPod cluster {spec.cluster.name} with its nodes ({groups})"
+    return found | {"cluster": f"{cluster} and the quota of its teams ({teams})" if teams else cluster}
+
+
+def nested_of(plan: Plan) -> tuple[str, ...]:
+    """Return the names of what stands on one another, as far as the environment makes it."""
+    contents = contents_of(plan)
+    return tuple(name for name in _NESTED if name in contents)
+
+
+def places_of(plan: Plan) -> dict[str, str]:
+    """Return where each group is, so that a group that comes, goes or gets a zone more has no name in common.
+
+    The live ids of subnets say it too, but at `up` only once the new ones are made; AWS could not take that back, since
+    two subnets cannot have the same addresses. Subnets that are there already have ids, which the plugin compares.
+    """
+    if plan.spec.network.existing is not None:
+        return {}
+    ranges = {zone.availability_zone: zone.node_cidr for zone in plan.network.zones}
+    alone = {group.spec.name: group.zones[0] for group in plan.groups if len(group.zones) == 1}
+    return alone | {
+        f"{group.spec.name} in {zone}": f"nodeCidr {ranges.get(zone)}" for group in plan.groups for zone in group.zones
+    }
+
+
+def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
+    """Return the parts that only leave by name, as `teams/nlp`: what each is called live, and what goes with it.
+
+    A part that is called otherwise is another one to the API: the old one goes with what it holds.
+    """
+    found = {
+        f"teams/{team.name}": (team.quota_name, f"the quota of {team.name} with its queue and all that waits in it")
+        for team in plan.teams
+    }
+    for pool in plan.node_pools:
+        name = pool.spec.name
+        found[f"nodePools/{name}"] = (name, f"the NodePool {name} with its nodes; what runs there is evicted")
+    for addon in plan.addons:
+        found[f"addons/{addon.name}"] = (addon.name, _addon(addon.name))
+    if plan.spec.autoscaling is not None and plan.spec.autoscaling.keda is not None:
+        found["addons/keda"] = ("keda", _addon("keda"))
+    for name in _nat_gateways(plan):
+        found[f"natGateways/{name}"] = (name, f"the NAT gateway {name} with its public address and open connections")
+    return found
+
+
+def parts_allowed(plan: Plan) -> tuple[str, ...]:
+    """Return the parts that `allowDelete` names; instance groups are the cluster's own matter."""
+    named = plan.spec.allow_delete.model_dump(by_alias=True, exclude={"instance_groups"})
+    return tuple(f"{kind}/{name}" for kind, names in named.items() for name in names)
+
+
+def _nat_gateways(plan: Plan) -> tuple[str, ...]:
+    """Return the names of the NAT gateways that the kit makes: one by itself, or one per zone."""
+    if not plan.network.nat_gateways or plan.spec.network.existing is not None:
+        return ()
+    if plan.spec.network.nat_gateways == "Single":
+        return ("nat",)
+    return tuple(f"nat-{zone.availability_zone}" for zone in plan.network.zones)
+
+
+def _addon(name: str) -> str:
+    return f"{name} with all objects of the kinds that it brought"
+
+
+def allowed_in(plan: Plan) -> str:
+    """Return where a user writes `allowReplace`."""
+    return f"environments.{plan.environment} of stacks/{plan.organization}.yaml"
+
+
+def _group(group: GroupPlan) -> str:
+    types = " or ".join(group.spec.types)
+    count = "Karpenter's count" if group.autoscaled else str(group.spec.instance_count)
+    return f"{group.spec.name} {count} × {types}"

@@ -1,0 +1,71 @@
+"""The outputs' table of teams: the same sums that the validator makes."""
+
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpkit.components.outputs import team_table
+from hpkit.plan.derive import derive, quotas_of
+from tests.builders import group, organization, team, typed
+
+G5 = "ml.g5.12xlarge"
+NAMES = ("ada", "bob", "eve")
+
+
+def plan(counts, sharing=None, groups=None):
+    teams = [team(name, **({"sharing": sharing[name]} if sharing and name in sharing else {})) for name in counts]
+    rows = {name: [{"instanceType": G5, "count": count}] for name, count in counts.items()}
+    wanted = groups or [group("gpu", G5, max(sum(counts.values()), 1))]
+    return derive(typed(organization(teams=teams, allocations=rows, groups=wanted)), "dev")
+
+
+def limits(most=500):
+    return st.integers(1, most).map(lambda limit: {"strategy": "LendAndBorrow", "borrowLimit": limit})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.sampled_from(NAMES), st.integers(1, 12), min_size=1))
+def test_guarantees_are_what_was_reserved_and_sum_to_no_more_than_there_is(counts):
+    built = plan(counts)
+    table = team_table(built)
+    assert {name: row["guarantee"][G5] for name, row in table.items()} == counts
+    assert sum(row["guarantee"][G5] for row in table.values()) <= built.capacity[G5].guaranteed
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.fixed_dictionaries(dict.fromkeys(NAMES, st.integers(1, 12))), st.fixed_dictionaries({"ada": limits()}))
+def test_a_team_borrows_at_most_its_limit_and_what_others_have(counts, sharing):
+    row = team_table(plan(counts, sharing))["ada"]
+    limit = Fraction(counts["ada"] * sharing["ada"]["borrowLimit"], 100)
+    assert Fraction(row["borrowable"][G5]).limit_denominator(100) <= limit
+    assert row["borrowable"][G5] <= counts["bob"] + counts["eve"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.fixed_dictionaries(dict.fromkeys(NAMES, st.integers(1, 12))))
+def test_a_team_that_only_lends_borrows_nothing(counts):
+    table = team_table(plan(counts, {name: {"strategy": "Lend"} for name in NAMES}))
+    assert [row["borrowable"][G5] for row in table.values()] == [0, 0, 0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.fixed_dictionaries(dict.fromkeys(NAMES, st.integers(1, 12))), limits())
+def test_the_table_says_what_the_quota_command_says(counts, sharing):
+    built = plan(counts, {"bob": sharing})
+    table = team_table(built)
+    for quota in quotas_of(built):
+        for share in quota.teams:
+            row = table[share.team]
+            assert row["guarantee"][quota.instance_type] == float(Fraction(share.reserved) + Fraction(share.elastic))
+            assert row["borrowable"][quota.instance_type] == float(Fraction(share.borrowable))
+
+
+def test_whole_numbers_are_written_without_a_fraction():
+    row = team_table(plan({"ada": 2, "bob": 2}, {"ada": {"strategy": "LendAndBorrow", "borrowLimit": 50}}))["ada"]
+    assert (row["guarantee"][G5], type(row["guarantee"][G5])) == (2, int)
+
+
+def test_a_team_is_told_its_namespace_and_queue():
+    row = team_table(plan({"ada": 1}))["ada"]
+    assert (row["namespace"], row["queue"]) == ("hyperpod-ns-ada", "hyperpod-ns-ada-localqueue")

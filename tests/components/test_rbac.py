@@ -1,0 +1,71 @@
+"""What a data scientist may do, and what no rule may ever give."""
+
+from itertools import product
+
+import pytest
+
+from hpkit.components.rbac import GROUP_PREFIX, cluster_rules, groups_of, team_rules
+from hpkit.plan.derive import derive
+from tests.builders import organization, team, typed
+
+READ = {"get", "list", "watch"}
+G5 = "ml.g5.12xlarge"
+ADA, BOB = "arn:aws:iam::123456789012:role/ada", "arn:aws:iam::123456789012:role/bob"
+# What decides who gets compute: written by the service and its administrators alone.
+GOVERNING = {"clusterqueues", "localqueues", "cohorts", "resourceflavors", "topologies", "workloadpriorityclasses"}
+
+
+def grants(rules):
+    """Every (group, resource, verb) that rules give."""
+    return {grant for rule in rules for grant in product(rule.api_groups, rule.resources, rule.verbs)}
+
+
+def plan(*teams):
+    rows = {each["name"]: [{"instanceType": G5, "count": 1}] for each in teams}
+    return derive(typed(organization(teams=list(teams), allocations=rows)), "dev")
+
+
+def test_across_the_cluster_everything_is_read_only():
+    assert {verb for _, _, verb in grants(cluster_rules())} <= READ
+
+
+def test_across_the_cluster_nothing_that_holds_a_secret_or_is_a_teams_own_is_read():
+    seen = {resource for _, resource, _ in grants(cluster_rules())}
+    assert not seen & {"secrets", "configmaps", "pods", "pods/log", "localqueues", "workloads", "serviceaccounts"}
+
+
+@pytest.mark.parametrize("rules", [team_rules, cluster_rules])
+def test_no_rule_has_a_wildcard(rules):
+    assert not any("*" in part for grant in grants(rules()) for part in grant)
+
+
+def test_no_rule_changes_queues_quotas_or_priorities():
+    written = {(group, resource) for group, resource, verb in grants([*team_rules(), *cluster_rules()])
+               if verb not in READ}  # fmt: skip
+    assert not {resource.partition("/")[0] for _, resource in written} & GOVERNING
+    assert "kueue.x-k8s.io" not in {group for group, _ in written}
+
+
+def test_no_rule_lets_a_team_give_itself_more():
+    given = grants([*team_rules(), *cluster_rules()])
+    assert not {verb for _, _, verb in given} & {"escalate", "bind", "impersonate"}
+    assert not {group for group, _, _ in given} & {"rbac.authorization.k8s.io", "admissionregistration.k8s.io"}
+    written = {resource for _, resource, verb in given if verb not in READ}
+    assert not written & {"namespaces", "nodes", "serviceaccounts", "serviceaccounts/token", "pods/ephemeralcontainers"}
+
+
+def test_a_team_starts_sees_and_ends_its_own_work():
+    given = grants(team_rules())
+    for group, resource in (("batch", "jobs"), ("kubeflow.org", "pytorchjobs"), ("", "pods")):
+        assert {(group, resource, verb) for verb in ("create", "get", "list", "watch", "delete")} <= given
+    assert ("", "pods/log", "get") in given
+
+
+def test_a_role_has_a_group_for_each_of_its_teams_and_no_other():
+    both = plan(team("ada", members=[ADA]), team("bob", members=[BOB, ADA]), team("eve", members=[]))
+    assert groups_of(both) == {ADA: (f"{GROUP_PREFIX}ada", f"{GROUP_PREFIX}bob"), BOB: (f"{GROUP_PREFIX}bob",)}
+
+
+def test_the_order_of_teams_changes_no_group():
+    teams = [team("ada", members=[ADA, BOB]), team("bob", members=[BOB])]
+    assert groups_of(plan(*teams)) == groups_of(plan(*reversed(teams)))

@@ -1,0 +1,254 @@
+"""The deployer's policies as documents: linted, narrow, complete for every stack, and as the pages show them."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from hpkit.cli.deployer_policy import FILES, command
+from hpkit.errors import CatalogError
+from hpkit.iam.account import AwsAccount
+from hpkit.iam.calls import calls
+from hpkit.iam.deployer import NO_ACCOUNT, actions_of, calling_types, deployer_policies
+from hpkit.iam.rules import rules
+from hpkit.plan.derive import derive
+from hpkit.project import load, project_root
+from hpkit.recording import record
+from tests import builders
+from tests.iam.test_documents import NEWER_THAN_THE_LINTER, lint
+from tests.program.recorder import STACKS
+
+ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
+FILES_OF_STACKS = sorted(file for file in STACKS.glob("*.yaml") if not file.name.startswith("Pulumi."))
+NEWER = {*NEWER_THAN_THE_LINTER, "sagemaker:ListClusterEvents"}
+# Service Authorization Reference: these take no resource, or are asked for before there is one that has a name.
+TAKE_NO_RESOURCE = {
+    *("eks:CreateCluster", "kms:CreateKey", "aps:CreateWorkspace", "grafana:CreateWorkspace"),
+    *("logs:DescribeLogGroups", "fsx:DescribeFileSystems", "organizations:DescribeOrganization"),
+    *("sagemaker:ListComputeQuotas", "sagemaker:ListClusterSchedulerConfigs"),
+}
+# Where the linter's table is older than S3's tags on buckets (Amazon S3 API reference, TagResource).
+BUCKET_TAGS = {"s3:ListTagsForResource", "s3:TagResource", "s3:UntagResource"}
+
+NETWORK = {
+    "existing": {
+        "vpcId": "vpc-0a1b2c3d4e5f60718",
+        "subnets": {"us-west-2a": "subnet-0a1b2c3d4e5f60718"},
+        "securityGroupIds": ["sg-0a1b2c3d4e5f60718"],
+    }
+}
+
+
+def plans():
+    for file in FILES_OF_STACKS:
+        organization = load(file).parsed.organization
+        yield from (derive(organization, name) for name in sorted(organization.environments))
+    yield from (derive(builders.typed(data), "dev") for data in variants())
+
+
+def variants():
+    """Yield organizations with what no example has: a network and an EKS cluster that exist, Lustre, a custom AMI."""
+    found = builders.organization(teams=[builders.team("nlp")])
+    found["environments"]["dev"]["network"] = NETWORK
+    found["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
+    yield found
+    files = builders.organization(teams=[builders.team("nlp")])
+    key = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
+    files["environments"]["dev"]["storage"] = {
+        "kmsKeyArn": key,
+        "lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "perUnitStorageThroughput": 125},
+    }
+    files["environments"]["dev"]["cluster"]["instanceGroups"][0] |= {
+        "imageId": "ami-0a1b2c3d4e5f60718",
+        "trainingPlanArn": "arn:aws:sagemaker:us-west-2:123456789012:training-plan/reserved",
+    }
+    yield files
+    yield from given()
+
+
+def given():
+    """Yield organizations whose roles, buckets and tags are there already: all of them, and some."""
+    role = "arn:aws:iam::123456789012:role/live/{}"
+    script = {"lifecycleScript": "s3://live/run.sh", "executionRole": role.format("nodes")}
+    whole = builders.organization(
+        teams=[builders.team("nlp")],
+        groups=[
+            builders.group("gpu", "ml.g5.12xlarge", 4, **script),
+            builders.group("burst", "ml.g5.8xlarge", 0, **script),
+        ],
+        environment={
+            "network": NETWORK,
+            "eks": {"version": "1.33", "existing": {"name": "theirs"}},
+            "storage": {"existing": {"bucket": "live"}},
+            "autoscaling": {
+                "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
+                "clusterRole": role.format("karpenter"),
+            },
+            "manageTags": False,
+            "addons": {
+                "aws-ebs-csi-driver": {"role": role.format("volumes")},
+                "amazon-cloudwatch-observability": {"serviceAccountRoleArn": role.format("logs")},
+                "vpc-cni": {"podIdentity": False},
+            },
+        },
+        top={"organization": "given"},
+    )
+    yield whole
+    some = builders.organization(
+        groups=[
+            builders.group("gpu", "ml.g5.12xlarge", 4, executionRole=role.format("nodes")),
+            builders.group("system", "ml.m5.4xlarge", 1),
+        ],
+        environment={
+            "storage": {"existing": {"bucket": "live"}},
+            "addons": {"vpc-cni": {"role": role.format("network")}, "aws-ebs-csi-driver": {}},
+        },
+        top={"organization": "some"},
+    )
+    yield some
+    yield builders.organization(
+        groups=[builders.group("gpu", "ml.g5.12xlarge", 4, lifecycleScript="None")],
+        environment={"manageTags": False},
+        top={"organization": "bare"},
+    )
+
+
+PLANS = list(plans())
+
+
+def statements_of(plan):
+    return [each for policy in policies_of(plan) for each in policy.document["Statement"]]
+
+
+def policies_of(plan):
+    return deployer_policies(plan, ACCOUNT, types(plan))
+
+
+def types(plan):
+    if id(plan) not in TYPES_OF:
+        TYPES_OF[id(plan)] = calling_types(each.type for each in record(plan).resources.values())
+    return TYPES_OF[id(plan)]
+
+
+# Plan → types that its program registers: each is recorded once.
+TYPES_OF: dict[int, frozenset[str]] = {}
+
+
+def test_a_type_whose_calls_nobody_wrote_down_ends_in_an_error_and_in_no_policy():
+    known = ["aws:ec2/vpc:Vpc", "hyperpod:index:ChangeGuard", "kubernetes:core/v1:Secret", "hpkit:index:Eks"]
+    assert calling_types(known) == {"aws:ec2/vpc:Vpc"}
+    with pytest.raises(CatalogError, match="aws:sqs/queue:Queue"):
+        calling_types([*known, "aws:sqs/queue:Queue"])
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
+def test_roles_and_managed_policies_are_exactly_those_of_the_program(plan):
+    program = record(plan)
+    by_sid = {each["Sid"]: each for each in statements_of(plan)}
+    attached = {each.inputs["policyArn"] for each in program.all("iam/rolePolicyAttachment:RolePolicyAttachment")}
+    assert ("ManagedPolicies" in by_sid) == bool(attached)
+    if attached:
+        assert set(by_sid["ManagedPolicies"]["Condition"]["ArnEquals"]["iam:PolicyARN"]) == attached
+    names = {each.inputs["name"] for each in program.all("iam/role:Role")}
+    assert ("Roles" in by_sid) == bool(names)
+    patterns = by_sid["Roles"]["Resource"] if names else []
+    assert all(f"arn:aws:iam::123456789012:role/{name}".startswith(patterns[0].removesuffix("*")) for name in names)
+    passed = {arn for sid, each in by_sid.items() if sid.startswith("Pass") for arn in each["Resource"]}
+    assert {arn.rpartition("/")[2] for arn in passed if not arn.endswith("*") and "/live/" not in arn} <= names
+    assert {arn for arn in passed if "/live/" in arn} == live_roles(program)
+
+
+def live_roles(program):
+    """Return every role that the program hands to a service and does not make."""
+    cluster = program.one("hyperpod:index:Cluster").inputs
+    addons = [each.inputs.get("serviceAccountRoleArn") for each in program.all("eks/addon:Addon")]
+    pods = [each.inputs["roleArn"] for each in program.all("eks/podIdentityAssociation:PodIdentityAssociation")]
+    nodes = [each["executionRole"] for each in cluster["instanceGroups"]]
+    return {arn for arn in (*nodes, cluster.get("clusterRole"), *addons, *pods) if arn and "/live/" in arn}
+
+
+def plan_of(organization):
+    return next(plan for plan in PLANS if plan.organization == organization)
+
+
+def test_who_manages_no_tags_is_asked_for_no_right_to_set_them():
+    tagging = {action for action in actions_of(plan_of("bare"), types(plan_of("bare"))) if "Tag" in action}
+    assert {
+        action for action in tagging if not action.partition(":")[2].startswith(("Get", "List", "Describe"))
+    } == set()
+    conditions = json.dumps([each.get("Condition") for each in statements_of(plan_of("bare"))])
+    assert "hpkit:" not in conditions
+
+
+def test_a_bucket_that_is_there_is_not_touched_but_for_the_kits_script():
+    assert not any(action.startswith("s3:") for action in actions_of(plan_of("given"), types(plan_of("given"))))
+    found = {each["Sid"]: each for each in statements_of(plan_of("some"))}
+    assert found["BucketObjects"]["Resource"] == ["arn:aws:s3:::live/*"]
+    assert (found["Bucket"]["Action"], found["Bucket"]["Resource"]) == (
+        ["s3:ListBucketVersions"],
+        ["arn:aws:s3:::live"],
+    )
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
+def test_the_linter_finds_nothing_but_actions_newer_than_itself(plan):
+    policies, statements = policies_of(plan), statements_of(plan)
+    given = {action for each in statements for action in each["Action"]}
+    for finding in (each for policy in policies for each in lint(policy.document)):
+        if finding["issue"] == "UNKNOWN_ACTION":
+            assert finding["location"]["string"] in NEWER
+            continue
+        # It looks at one document, where s3:DeleteObject, which it misses, is in the next.
+        if finding["issue"] == "RESOURCE_POLICY_PRIVILEGE_ESCALATION":
+            assert "s3:DeleteObject" in given
+            continue
+        # An action that takes several types of resources is given each under a condition of its own.
+        assert finding["issue"] == "RESOURCE_MISMATCH", finding
+        for each in finding["detail"]:
+            elsewhere = [found for found in statements if each["action"] in found["Action"]]
+            kinds = {resource.rpartition(":")[2] for found in elsewhere for resource in found["Resource"]}
+            assert each["action"] in BUCKET_TAGS or each["required_format"].rpartition(":")[2] in kinds, each
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
+def test_a_wildcard_resource_stands_only_with_actions_that_take_none(plan):
+    for statement in statements_of(plan):
+        assert not any("*" in action for action in statement["Action"])
+        if statement["Resource"] == ["*"] and not statement["Sid"].startswith("GrafanaSignOn"):
+            named = {each for each in statement["Action"] if not each.startswith("ec2:Describe")}
+            assert named <= TAKE_NO_RESOURCE
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
+def test_every_action_that_is_needed_is_in_some_document(plan):
+    given = {action for each in statements_of(plan) for action in each["Action"]}
+    assert given == actions_of(plan, types(plan))
+
+
+def test_names_of_rules_are_unique_and_every_rule_is_needed_by_some_type():
+    assert len({rule.sid for rule in rules()}) == len(rules())
+    used = {each["Sid"] for plan in PLANS for each in statements_of(plan)}
+    assert {rule.sid for rule in rules()} <= used
+    assert {name for plan in PLANS for name in types(plan)} == set(calls())
+
+
+def test_the_command_prints_documents_that_allow_nothing_until_the_account_is_named():
+    bare = CliRunner().invoke(command, ["--stack", "handson-dev"])
+    assert bare.exit_code == 0
+    assert NO_ACCOUNT in bare.stderr
+    documents = json.loads(bare.stdout)
+    assert [each["name"][-10:] for each in documents] == [f"deployer-{n}" for n in range(1, len(documents) + 1)]
+    assert "role/handson-dev-us-west-2-*" in bare.stdout
+    named = CliRunner().invoke(command, ["--stack", "handson-dev", "--account", "123456789012"])
+    assert named.stdout == bare.stdout.replace(NO_ACCOUNT, "123456789012")
+
+
+def test_an_account_that_is_none_is_refused():
+    refused = CliRunner().invoke(command, ["--stack", "handson-dev", "--account", "1234"])
+    assert refused.exit_code == 2
+    assert "12 digits" in refused.stderr
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_pages_are_as_generated(name):
+    assert (project_root() / name).read_text(encoding="utf-8") == FILES[name]()
