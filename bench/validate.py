@@ -44,11 +44,11 @@ def organization(teams: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def measure(command: list[str]) -> tuple[float, int]:
+def measure(command: list[str], *, cwd: Path | None = None) -> tuple[float, int]:
     times = []
     for _ in range(RUNS):
         start = time.perf_counter()
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, check=False)
         times.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     return statistics.median(times), peak

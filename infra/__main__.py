@@ -1,4 +1,4 @@
-"""The program: read the stack's organization, check it whole, and only then register what it comes to."""
+"""The program: read the stack's organization, check it whole, and only then register its resources."""
 
 import atexit
 import gc

@@ -37,7 +37,11 @@ RUNS = {
     "doctor": ("", 1, "Get them with: hpkit doctor"),
     "generate": ("--check", 1, "is no clone of hpkit's own repository"),
     "instances": ("p5", 0, "ml.p5.48xlarge"),
-    "local": ("start", 1, "cryptography, jsonpath-ng, jsonschema, moto. Install them: pip install 'hpkit[local]'"),
+    "local": (
+        "start",
+        1,
+        "cryptography, jsonpath-ng, jsonschema, moto, psutil. Install them: pip install 'hpkit[local]'",
+    ),
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),

@@ -1,11 +1,13 @@
 """Every example stack, on the real engine and the local cloud: up, no change, no drift, and nothing left at last."""
 
 import json
+import os
 
 import pytest
 
 from hpkit.errors import ToolError
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS, ROOT, Live, Program, eventually
+from tests.program.states import FOLDER, text_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -33,6 +35,9 @@ def test_a_stack_goes_up_stays_as_it_is_and_leaves_nothing(stack, instance, repo
     program = Program(instance, stack, root=repository.folder)
     program.up()
     assert set(live.quotas()) >= set(environment["governance"]["allocations"])
+    if os.environ.get("HPKIT_WRITE_STATES"):
+        export = json.loads(program.read("stack", "export"))
+        (FOLDER / f"{stack}.json").write_text(text_of(export), encoding="utf-8")
     again = program.up("--json")
     assert_unchanged(again.stdout)
     assert_unchanged(program.run("refresh", "--yes", "--skip-preview", "--json").stdout)

@@ -83,9 +83,9 @@ def _too_much(
 def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
     for name, rows in _rows_by_type(context).items():
         known = context.plan.capacity.get(name)
-        firm = [(team, row) for team, row in rows if not row.elastic]
-        if known is not None and firm and any(row.path for _, row in firm):
-            yield from _too_much(context, name, firm, known.guaranteed, "guaranteed")
+        static = [(team, row) for team, row in rows if not row.elastic]
+        if known is not None and static and any(row.path for _, row in static):
+            yield from _too_much(context, name, static, known.guaranteed, "guaranteed")
 
 
 def _elastic(context: Context) -> Iterator[Issue]:
@@ -209,7 +209,7 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _nothing_idle(context: Context) -> Iterator[Issue]:
+def _unlent_capacity(context: Context) -> Iterator[Issue]:
     governance, policy = context.spec.governance, context.plan.policy
     if governance is None or policy is None:
         return
@@ -265,6 +265,6 @@ RULES = (
          _type_is_provided, waivable=False),
     Rule("CAP004", "error", "A fraction or MIG profile is one that the instance type has.", _GUIDE,
          _fraction_exists, waivable=False),
-    Rule("CAP005", "warning", "Capacity that nobody reserved is lent by something.", _GUIDE, _nothing_idle),
+    Rule("CAP005", "warning", "Capacity that nobody reserved is lent by something.", _GUIDE, _unlent_capacity),
     Rule("CAP006", "warning", "A borrow limit is one that others can fill.", _GUIDE, _borrow_limit_is_reachable),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the validator says: one frozen record a finding."""
+"""What the validator says: one frozen record per finding."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

@@ -54,7 +54,7 @@ def _reason(message: str) -> str:
     return "not an IPv4 range"
 
 
-def _way_out(context: Context) -> Iterator[Issue]:
+def _egress(context: Context) -> Iterator[Issue]:
     network = context.spec.network
     if network.existing is None and network.nat_gateways == "None" and not network.closed:
         yield Issue(
@@ -166,7 +166,7 @@ def _zones_of_eks(context: Context) -> Iterator[Issue]:
 
 RULES = (
     Rule("NET001", "error", "CIDRs are valid, without host bits, and do not overlap.", _VPC, _cidrs),
-    Rule("NET002", "error", "A network without NAT gateway is closed, and says so.", _GUIDE, _way_out),
+    Rule("NET002", "error", "A network without NAT gateway is closed, and says so.", _GUIDE, _egress),
     Rule("NET003", "error", "The network is either created or existing.", "Config contract", _one_network),
     Rule("NET004", "error", "Zones are of the region, each once.", _VPC, _zones),
     Rule("NET005", "error", "vpcCidr has room for the subnets of gateways and control plane.", _EKS, _room),

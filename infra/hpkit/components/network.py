@@ -21,7 +21,7 @@ class Network(Component):
     """The network of one environment, made or found.
 
     vpc_id; control_plane_subnet_ids in two zones; node_subnet_ids by zone; security_group_ids of nodes.
-    way_out: what nodes need to reach AWS, to be there before they are and to go after them.
+    egress: what nodes need to reach AWS, to be there before they are and to go after them.
     kept: id of the VPC, if it is made, by its name in `allowReplace`.
     """
 
@@ -29,7 +29,7 @@ class Network(Component):
     control_plane_subnet_ids: Sequence[pulumi.Output[str]]
     node_subnet_ids: Mapping[str, pulumi.Output[str]]
     security_group_ids: Sequence[pulumi.Output[str]]
-    way_out: Sequence[pulumi.Resource]
+    egress: Sequence[pulumi.Resource]
     kept: Mapping[str, pulumi.Output[str]]
 
     def __init__(
@@ -52,7 +52,7 @@ class Network(Component):
             }
             self.control_plane_subnet_ids = [pulumi.Output.from_input(each) for each in control_plane_subnets(existing)]
             self.security_group_ids = [pulumi.Output.from_input(each) for each in existing.security_group_ids]
-            self.way_out, self.kept = [], {}
+            self.egress, self.kept = [], {}
         else:
             self._build(plan.spec.network.vpc_cidr or "", guard)
         self.register_outputs({"vpcId": self.vpc_id, "nodeSubnetIds": self.node_subnet_ids})
@@ -79,7 +79,7 @@ class Network(Component):
         nodes = self._nodes_group()
         self.security_group_ids = [nodes.id]
         routes = self._routes(vpc_cidr, tables)
-        self.way_out = [*routes, *self._endpoints(tables, nodes)]
+        self.egress = [*routes, *self._endpoints(tables, nodes)]
 
     def _control_plane_subnet(self, vpc_cidr: str, zone: str) -> pulumi.Output[str]:
         return aws.ec2.Subnet(

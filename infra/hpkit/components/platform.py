@@ -40,7 +40,7 @@ _FSX_CSI = "aws-fsx-csi-driver"
 
 
 def build(plan: Plan) -> dict[str, Any]:
-    """Register everything that the plan comes to, and return the stack's outputs."""
+    """Register everything that the plan says, and return the stack's outputs."""
     tags = aws.ProviderDefaultTagsArgs(tags=dict(plan.tags)) if plan.spec.manage_tags else None
     provider = aws.Provider("aws", region=plan.spec.region, default_tags=tags)
     context, hyperpod_provider = _start_providers(plan, provider)

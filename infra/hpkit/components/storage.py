@@ -69,14 +69,14 @@ class Storage(Component):
             opts=self.child(protect=kept(self._plan, "bucket")),
         )
         self.bucket_arn, self.kept = bucket.arn, {"bucket": bucket.id}
-        closed = self._close(bucket)
+        closed = self._harden_bucket(bucket)
         self.ready = (self._script(bucket.id, closed), *closed)
 
     @property
     def _key_arn(self) -> str | None:
         return self._plan.spec.storage.kms_key_arn if self._plan.spec.storage else None
 
-    def _close(self, bucket: aws.s3.Bucket) -> list[pulumi.Resource]:
+    def _harden_bucket(self, bucket: aws.s3.Bucket) -> list[pulumi.Resource]:
         """Private, encrypted, versioned, owner-enforced, TLS only."""
         private = aws.s3.BucketPublicAccessBlock(
             "lifecycle",
@@ -151,7 +151,7 @@ class Storage(Component):
             per_unit_storage_throughput=wanted.per_unit_storage_throughput,
             kms_key_id=self._key_arn,
             tags={"Name": self._plan.stack},
-            opts=self.child(after=network.way_out, protect=kept(self._plan, "fileSystem")),
+            opts=self.child(after=network.egress, protect=kept(self._plan, "fileSystem")),
         )
 
 

@@ -74,8 +74,8 @@ def _validate(document: Document, data: dict[str, Any]) -> tuple[Organization | 
         except ValidationError as error:
             details = error.errors(include_url=False, include_context=True, include_input=True)
             left_out: set[str] = set()
-            for detail in _without_consequences(details):
-                path = _people_path(detail)
+            for detail in _root_errors(details):
+                path = _display_path(detail)
                 problems.append(_problem(document, detail, path))
                 if detail["type"] == "extra_forbidden":
                     data = _without(data, path)
@@ -93,13 +93,13 @@ def _validate(document: Document, data: dict[str, Any]) -> tuple[Organization | 
             data = {**data, "environments": kept}
 
 
-def _people_path(detail: ErrorDetails) -> Path:
+def _display_path(detail: ErrorDetails) -> Path:
     """Return the path that people know: an error of a key ends in "[key]", unless an unknown key is called so."""
     loc = detail["loc"]
     return loc[:-1] if loc[-1:] == ("[key]",) and detail["type"] != "extra_forbidden" else loc
 
 
-def _without_consequences(details: list[ErrorDetails]) -> list[ErrorDetails]:
+def _root_errors(details: list[ErrorDetails]) -> list[ErrorDetails]:
     """Leave out the length of a list that is only too short because its items are wrong."""
     return [
         detail

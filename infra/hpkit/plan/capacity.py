@@ -372,10 +372,10 @@ def _type_quota(
     lend_unreserved: bool,
 ) -> TypeQuota:
     capacity = capacity or TypeCapacity(0, 0, (), ())
-    firm = {team: _instances(own, instance, elastic=False) for team, own in rows.items()}
+    static = {team: _instances(own, instance, elastic=False) for team, own in rows.items()}
     elastic = {team: _instances(own, instance, elastic=True) for team, own in rows.items()}
-    quota = {team: firm[team] + elastic[team] for team in rows}
-    unreserved = max(capacity.guaranteed - sum(firm.values()), 0)
+    quota = {team: static[team] + elastic[team] for team in rows}
+    unreserved = max(capacity.guaranteed - sum(static.values()), 0)
     lendable = {team: quota[team] if teams[team].lends else 0 for team in rows}
     pool = sum(lendable.values()) + (unreserved if lend_unreserved else 0)
     shares = []
@@ -384,7 +384,7 @@ def _type_quota(
         shares.append(
             TeamShare(
                 team=team,
-                reserved=firm[team],
+                reserved=static[team],
                 elastic=elastic[team],
                 borrow_limit=limit,
                 borrowable=min(limit, pool - lendable[team]),

@@ -252,7 +252,7 @@ def _team(team: Team, rows: tuple[QuotaRow, ...], named: str | None) -> TeamPlan
 
 
 def _shared_pool(governance: Governance, teams: list[TeamPlan], capacity: Mapping[str, TypeCapacity]) -> TeamPlan:
-    """Return the pool as a team: every whole instance that no firm row needs, all of it lent."""
+    """Return the pool as a team: every whole instance that no static row needs, all of it lent."""
     pool = governance.shared_pool or SharedPool()
     wanted: dict[str, list[QuotaRow]] = {}
     for team in teams:

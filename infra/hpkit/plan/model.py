@@ -179,7 +179,7 @@ class AddonPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that one environment of one organization comes to.
+    """Everything that the program creates for one environment of one organization.
 
     topology_aware_scheduling is whether the kit switches it on; where it manages it at all says manages_topology.
     """

@@ -1,0 +1,113 @@
+"""Recorded states of the example stacks: what Pulumi's engine kept of each after an `up` on the local cloud."""
+
+import json
+from collections.abc import Iterator, Mapping, Set
+from itertools import product
+from pathlib import Path
+
+from hpkit.recording import Recording
+
+__all__ = ["FOLDER", "differences", "text_of"]
+
+FOLDER = Path(__file__).parent / "states"
+_STACK = "pulumi:pulumi:Stack"
+_KEPT = (
+    *("urn", "id", "type", "parent", "provider", "inputs", "dependencies", "propertyDependencies"),
+    *("protect", "retainOnDelete", "deletedWith", "external"),
+)
+# Outputs that others may hold: what a recording makes up.
+_GIVEN = ("arn", "endpoint", "certificateAuthority", "clusterArn", "prometheusEndpoint")
+# What the engine adds to a provider's inputs.
+_ENGINES = ("__internal", "version")
+# What the program reads live, and so a recording cannot know: the add-on's own settings of Kueue.
+_LIVE = {("kubernetes:core/v1:ConfigMapPatch", "data"), ("kubernetes:apps/v1:DeploymentPatch", "spec")}
+
+
+def _trimmed(export: Mapping) -> list[dict]:
+    """Return of `pulumi stack export` what a preview compares."""
+    kept = []
+    for resource in export["deployment"]["resources"]:
+        if resource["type"] == _STACK:
+            continue
+        outputs = {key: value for key, value in resource.get("outputs", {}).items() if key in _GIVEN}
+        kept.append({**{key: resource[key] for key in _KEPT if key in resource}, "outputs": outputs})
+    return sorted(kept, key=lambda each: each["urn"])
+
+
+def text_of(export: Mapping) -> str:
+    """Return the file of a state."""
+    lines = (json.dumps(each, ensure_ascii=False, sort_keys=True) for each in _trimmed(export))
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def differences(state: list[Mapping], recording: Recording) -> Iterator[str]:
+    """Yield what a preview of the recorded program would not find as the state has it."""
+    there = {each["urn"]: each for each in state if not each.get("external")}
+    for urn in sorted(there.keys() ^ recording.resources.keys()):
+        yield f"{urn}: {'is created' if urn in recording.resources else 'is deleted'}"
+    for urn in sorted(there.keys() & recording.resources.keys()):
+        for what in _of_resource(there[urn], there, recording):
+            yield f"{urn}: {what}"
+
+
+def _of_resource(kept: Mapping, there: Mapping[str, Mapping], recording: Recording) -> Iterator[str]:
+    now = recording.resources[kept["urn"]]
+    uses = {name: set(urns) for name, urns in kept.get("propertyDependencies", {}).items() if urns}
+    above = kept.get("parent", "")
+    pairs = {
+        "parent": ("" if f"::{_STACK}::" in above else above, now.parent),
+        # The engine keeps none for components.
+        "provider": (kept.get("provider", "").rpartition("::")[0], now.provider if now.custom else ""),
+        "protect": (kept.get("protect", False), now.protect),
+        "retainOnDelete": (kept.get("retainOnDelete", False), now.retain_on_delete),
+        "deletedWith": (kept.get("deletedWith", ""), now.deleted_with),
+        "dependencies": (set(kept.get("dependencies", ())), set(now.after)),
+        "propertyDependencies": (uses, {name: set(urns) for name, urns in now.uses.items()}),
+    }
+    yield from (f"{name}: {before} → {after}" for name, (before, after) in pairs.items() if before != after)
+    inputs = kept.get("inputs", {})
+    for name in sorted((inputs.keys() | now.inputs.keys()) - set(_ENGINES)):
+        before, after = inputs.get(name), now.inputs.get(name)
+        if (kept["type"], name) not in _LIVE and not _same(before, after, _names(uses.get(name, ()), there, recording)):
+            yield f"{name}: {before} → {after}"
+
+
+def _names(urns: Set[str], there: Mapping[str, Mapping], recording: Recording) -> dict[str, set[str]]:
+    """Return live value → what the recording calls it, of the resources that a property is made of."""
+    names: dict[str, set[str]] = {}
+    for urn in urns:
+        if urn not in there or urn not in recording.resources:
+            continue
+        live = {"id": there[urn].get("id"), **there[urn]["outputs"]}
+        for key, made in recording.resources[urn].made.items():
+            for value, called in _leaves(live.get(key), made):
+                names.setdefault(value, set()).add(called)
+    return names
+
+
+def _leaves(live, made) -> Iterator[tuple[str, str]]:
+    if isinstance(live, dict) and isinstance(made, dict):
+        for key in live.keys() & made.keys():
+            yield from _leaves(live[key], made[key])
+    elif live and isinstance(live, str) and isinstance(made, str):
+        yield live, made
+
+
+def _same(before, after, names: Mapping[str, set[str]]) -> bool:
+    if isinstance(before, dict) and isinstance(after, Mapping):
+        return before.keys() == after.keys() and all(_same(before[key], after[key], names) for key in before)
+    if isinstance(before, list) and isinstance(after, (list, tuple)):
+        return len(before) == len(after) and all(_same(*pair, names) for pair in zip(before, after, strict=True))
+    if isinstance(before, str) and isinstance(after, str):
+        return after in _called(before, names)
+    return before == after
+
+
+def _called(text: str, names: Mapping[str, set[str]]) -> Iterator[str]:
+    """Yield what the recording may have for a live text; an ARN may be given out under two names."""
+    found = sorted((name for name in names if name in text), key=len, reverse=True)
+    for chosen in product(*([*sorted(names[name]), name] for name in found)):
+        renamed = text
+        for name, called in zip(found, chosen, strict=True):
+            renamed = renamed.replace(name, called)
+        yield renamed
