@@ -157,6 +157,7 @@ def test_policies_judge_what_is_registered_not_what_was_meant():
 
 def test_every_file_of_tests_is_collected():
     helpers = {
+        "authorization.py",
         "builders.py",
         "shapes.py",
         "running.py",

