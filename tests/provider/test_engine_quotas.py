@@ -5,9 +5,9 @@ import random
 import pytest
 
 from local.aws.testing import running_endpoint
-from provider.rows import Measure
+from provider.resources.compute_quota.amounts import Measure
 from tests.local.aws.conftest import Cloud
-from tests.provider.builders import GOVERNANCE, TYPE, Ledger, Project
+from tests.provider.builders import GOVERNANCE, TYPE, Project, ReservationLog
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -51,7 +51,7 @@ class Watched:
 
 @pytest.fixture
 def watched(tmp_path, request):
-    ledger = Ledger()
+    ledger = ReservationLog()
     with running_endpoint(effects=ledger) as endpoint:
         yield Watched(tmp_path, endpoint, ledger, nodes=request.param)
 
@@ -86,7 +86,7 @@ def test_room_that_is_named_after_the_growth_is_reported_at_preview(watched):
     said = project.run("preview").stdout
     assert f"The quota 'ada' will find no room (2 × {TYPE} too few): it is held by dee" in said
     assert "declare it before those that grow, or give `--parallel` more places" in said
-    project.run("config", "set", "hyperpod:roomWaitSeconds", "1")
+    project.run("config", "set", "hyperpod:capacityWaitSeconds", "1")
     failed = project.run("up", "--yes", "--skip-preview", check=False)
     assert failed.returncode != 0
     assert "There is no room for quota 'ada'" in failed.stdout

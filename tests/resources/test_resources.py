@@ -6,7 +6,7 @@ import pulumi
 import pytest
 
 import hpkit.resources as resources
-from provider.schema import package_schema
+from provider.schema.package import package_schema
 
 SCHEMA = package_schema()["resources"]
 ARN = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from local.plugins.aws.kind import Kind, Prop
-    from provider.fields import Field
+    from provider.schema.field_table import Field
 
 __all__ = ["replacing_text"]
 
@@ -21,8 +21,8 @@ def replacing_text() -> str:
     from local.plugins.aws.table import KINDS
     from local.plugins.kubernetes.diff import CONTENT, IMMUTABLE
     from local.plugins.kubernetes.release import REPLACES, TOKEN
-    from provider.cluster_plan import STICKY
-    from provider.fields import GROUP_FROZEN, RESOURCES, table
+    from provider.resources.cluster.update_request import STICKY
+    from provider.schema.field_table import GROUP_FROZEN, RESOURCES, table
 
     types = {token: _kind(kind) for token, kind in KINDS.items()}
     types |= {each.token: _resource(table(name)) for name, each in RESOURCES.items()}
@@ -70,7 +70,7 @@ def _props(spec: "Prop", above: str) -> "Iterator[tuple[str, Prop]]":
 
 
 def _resource(spec: "Field") -> dict[str, Any]:
-    from provider.diff import SERVICE_DEFAULTS
+    from provider.schema.diff import SERVICE_DEFAULTS
 
     fields = list(_fields(spec, ""))
     found = {

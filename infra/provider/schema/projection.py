@@ -1,0 +1,90 @@
+"""What is live, told in the words of the program: the ground on which refresh and import stand.
+
+Rule: a property that the program states is compared with what is live; one that it leaves to the service is
+no difference, whatever the service filled in. The few exceptions are named in WATCHED.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from provider.schema.diff import same
+from provider.schema.field_table import Field
+
+__all__ = ["SERVICE_OWNED", "project"]
+
+# Never stated, yet worth a difference when somebody changed it by hand; with what the service takes as default.
+WATCHED: Final[dict[str, Any]] = {
+    "description": "",
+    "nodeRecovery": "Automatic",
+    "minInstanceCount": 0,
+    "kubernetesConfig": {},
+    "labels": {},
+    "taints": [],
+    "fairShareWeight": 0,
+    "activationState": "Enabled",
+    "preemptTeamTasks": "LowerPriority",
+}
+# Moved by the service itself (patching, image updates): what the program stated stands.
+SERVICE_OWNED: Final = frozenset({"imageId", "imageReleaseVersion", "nextPatchDate", "patchSchedule"})
+
+
+def project(spec: Field, declared: Any, live: Any) -> Any:
+    """Return the live value, in the program's own form wherever it means the same."""
+    if declared is None:
+        return _imported(spec, live)
+    if spec.kind == "object" and isinstance(declared, dict):
+        return _object(spec, declared, live)
+    if spec.kind == "list" and spec.item and spec.identity not in ("", "*"):
+        return _named(spec, declared, live)
+    if spec.kind == "list" and spec.item and spec.item.kind == "object" and len(declared) == len(live):
+        return [project(spec.item, *pair) for pair in zip(declared, live, strict=True)]
+    return declared if same(spec, declared, live) else live
+
+
+def _object(spec: Field, declared: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for member in spec.members:
+        name = member.name
+        if name in declared:
+            if name in SERVICE_OWNED or (name not in live and declared[name] in ("", [], {})):
+                result[name] = declared[name]
+            elif name in live:
+                result[name] = project(member, declared[name], live[name])
+        elif name in WATCHED and name in live and not _left_alone(live[name], WATCHED[name]):
+            result[name] = project(member, None, live[name])
+    return result
+
+
+def _left_alone(live: Any, default: Any) -> bool:
+    if isinstance(live, dict) and default == {}:
+        return all(item in ("", [], {}) for item in live.values())
+    return bool(live == default)
+
+
+def _named(spec: Field, declared: list[Any], live: list[Any]) -> list[Any]:
+    """Keep the program's order; entries it does not know come last."""
+    item, key = spec.item or spec, spec.identity
+    found = {entry[key]: entry for entry in live}
+    known = [entry[key] for entry in declared]
+    kept = [project(item, entry, found[entry[key]]) for entry in declared if entry[key] in found]
+    return kept + [project(item, None, entry) for entry in live if entry[key] not in known]
+
+
+def _imported(spec: Field, live: Any) -> Any:
+    if spec.kind == "object":
+        return {
+            member.name: _imported(member, live[member.name])
+            for member in spec.members
+            if member.name in live and member.name not in SERVICE_OWNED and not _hollow(member, live[member.name])
+        }
+    if spec.kind == "list" and spec.item:
+        return [_imported(spec.item, entry) for entry in live]
+    return live
+
+
+def _hollow(member: Field, value: Any) -> bool:
+    """Nothing is said by an empty value, unless its mere presence says something (`spot: {}`)."""
+    if value in ("", []):
+        return True
+    return bool(member.kind == "map" and not value) or (member.name == "kubernetesConfig" and _left_alone(value, {}))
