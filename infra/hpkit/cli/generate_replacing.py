@@ -12,7 +12,7 @@ __all__ = ["replacing_text"]
 
 _SOURCE = (
     "pulumi-aws, pulumi-kubernetes and the SageMaker API, as the tables of the stand-ins and of the hyperpod plugin "
-    "have them: local/plugins/aws/services, local/plugins/kubernetes/diff.py, infra/provider/fields.py"
+    "have them: local/plugins/aws/services, local/plugins/kubernetes/diff.py, infra/provider/schema/declarations.py"
 )
 
 
