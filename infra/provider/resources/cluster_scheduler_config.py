@@ -42,16 +42,3 @@ class ClusterSchedulerConfigHandler(VersionedHandler):
                 )
             return entry
         return None
-
-    def complete(self, inputs: Props) -> Props:
-        """Write the defaults out: API reference of CreateClusterSchedulerConfig."""
-        return {
-            **inputs,
-            "description": inputs.get("description", ""),
-            "schedulerConfig": {
-                "fairShare": "Enabled",
-                "idleResourceSharing": "Disabled",
-                "priorityClasses": [],
-                **inputs["schedulerConfig"],
-            },
-        }

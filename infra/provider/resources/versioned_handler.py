@@ -27,6 +27,7 @@ from provider.resources.handler import CONFLICT_RETRIES, Handler, ResourceDiff, 
 from provider.schema.diff import changes, same
 from provider.schema.field_table import from_api, to_api
 from provider.schema.projection import project
+from provider.schema.resets import with_resets
 
 __all__ = ["VersionedHandler"]
 
@@ -52,10 +53,6 @@ class VersionedHandler(Handler):
     @abstractmethod
     def find(self, task: Task, inputs: Props) -> Document | None:
         """Return the object of that name on that cluster."""
-
-    @abstractmethod
-    def complete(self, inputs: Props) -> Props:
-        """Return the inputs with the service's defaults written out, for comparing."""
 
     @contextmanager
     def changing(self, task: Task, inputs: Props, live: Document | None) -> Iterator[None]:
@@ -185,7 +182,7 @@ class VersionedHandler(Handler):
         if classify_status(live["Status"]) == "modifying":
             return False
         inputs = self.next_step(inputs, live)
-        full = to_api(self.spec, self.complete(inputs))
+        full = to_api(self.spec, with_resets(self.spec, inputs))
         body = {name: value for name, value in full.items() if name not in ("Name", "ClusterArn", "Tags")}
         ident = {f"{self.name}Id": arn.rpartition("/")[2], "TargetVersion": live[f"{self.name}Version"]}
         with self.changing(task, inputs, live):
@@ -238,7 +235,7 @@ class VersionedHandler(Handler):
             raise InitFailedError(str(error), resource_id=arn, state=state, inputs=inputs) from None
 
     def _is_current(self, live: Document, inputs: Props) -> bool:
-        wanted = {name: value for name, value in self.complete(inputs).items() if name != "tags"}
+        wanted = {name: value for name, value in with_resets(self.spec, inputs).items() if name != "tags"}
         return same(self.spec, wanted, project(self.spec, wanted, from_api(self.spec, live)))
 
     def _resource_state(self, live: Document, inputs: Props, *, tags: list[Any] | None) -> ResourceState:

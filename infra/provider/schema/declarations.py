@@ -1,6 +1,7 @@
 """The resources of the package, each with what the service's own model does not say of it.
 
-Sources: SageMaker API reference, UpdateCluster and its kin (what they lack cannot change).
+Sources: SageMaker API reference, UpdateCluster and the other Update operations (what they lack cannot change). Where a
+table below has no source of its own, it is that reference.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from provider.schema.field import Field, ResourceTable
+from provider.schema.field import Behavior, Field, ResourceTable
 
 __all__ = ["RESOURCES"]
 
@@ -104,6 +105,64 @@ _AUTOSCALED_GROUP = (
     Field("instanceGroupName", "", "string", required=True, text="Name of the group, as the Cluster declares it."),
 )
 
+
+def _default(value: object, *, watched: bool = False) -> Behavior:
+    """Return the behavior of a property that has a default, and goes back to it only when a request says so."""
+    return Behavior(default=value, reset_to=value, watched=watched)
+
+
+_FROZEN: Final = Behavior(frozen=True)
+_STICKY: Final = Behavior(sticky=True)
+# Patching and image updates move these; source: developer guide, "Patching HyperPod instance groups".
+_SERVICE_OWNED: Final = Behavior(service_owned=True)
+
+# Source: API reference, CreateCluster and UpdateCluster; developer guide, "Continuous provisioning" and "Custom labels
+# and taints".
+_CLUSTER_BEHAVIORS: Final = {
+    "nodeRecovery": _default("Automatic", watched=True),
+    "tieredStorageConfig": Behavior(reset_to={"mode": "Disable"}),
+    "instanceGroups.minInstanceCount": Behavior(reset_to=0, watched=True),
+    "instanceGroups.kubernetesConfig": Behavior(reset_to={}, watched=True),
+    "instanceGroups.kubernetesConfig.labels": Behavior(reset_to={}, watched=True),
+    "instanceGroups.kubernetesConfig.taints": Behavior(reset_to=[], watched=True),
+    "instanceGroups.instanceStorageConfigs": Behavior(reset_to=[]),
+    "restrictedInstanceGroups.instanceStorageConfigs": Behavior(reset_to=[]),
+    "instanceGroups.imageId": Behavior(reset_to="default", service_owned=True),
+    "instanceGroups.imageReleaseVersion": _SERVICE_OWNED,
+    "instanceGroups.autoPatchConfig.patchSchedule": _SERVICE_OWNED,
+    "instanceGroups.instanceType": _FROZEN,
+    "instanceGroups.executionRole": _FROZEN,
+    "instanceGroups.threadsPerCore": _FROZEN,
+    "instanceGroups.overrideVpcConfig": _FROZEN,
+    "instanceGroups.capacityRequirements": _FROZEN,
+    "instanceGroups.lifeCycleConfig": _STICKY,
+    "instanceGroups.onStartDeepHealthChecks": _STICKY,
+    "instanceGroups.trainingPlanArn": _STICKY,
+    "instanceGroups.scheduledUpdateConfig": _STICKY,
+    "instanceGroups.autoPatchConfig": _STICKY,
+    "instanceGroups.networkInterface": _STICKY,
+    "instanceGroups.instanceRequirements": _STICKY,
+}
+# Source: API reference, CreateComputeQuota; developer guide, "Task governance: compute allocation".
+_QUOTA_BEHAVIORS: Final = {
+    "description": Behavior(reset_to="", watched=True),
+    "activationState": _default("Enabled", watched=True),
+    "computeQuotaTarget.fairShareWeight": _default(0, watched=True),
+    "computeQuotaConfig.preemptTeamTasks": _default("LowerPriority", watched=True),
+    "computeQuotaConfig.computeQuotaResources": Behavior(reset_to=[]),
+    "computeQuotaConfig.resourceSharingConfig": Behavior(reset_to={"strategy": "LendAndBorrow"}),
+    "computeQuotaConfig.resourceSharingConfig.strategy": Behavior(default="LendAndBorrow"),
+    # Never written out: it is refused beside a strategy that does not borrow.
+    "computeQuotaConfig.resourceSharingConfig.borrowLimit": Behavior(default=50),
+}
+# Source: API reference, CreateClusterSchedulerConfig and SchedulerConfig.
+_SCHEDULER_BEHAVIORS: Final = {
+    "description": Behavior(reset_to="", watched=True),
+    "schedulerConfig.fairShare": _default("Enabled"),
+    "schedulerConfig.idleResourceSharing": _default("Disabled"),
+    "schedulerConfig.priorityClasses": Behavior(reset_to=[]),
+}
+
 RESOURCES: Final = {
     resource.name: resource
     for resource in (
@@ -127,6 +186,7 @@ RESOURCES: Final = {
                 "vpcConfig.securityGroupIds": "*",
                 "tags": "key",
             },
+            behaviors=_CLUSTER_BEHAVIORS,
             outputs=(
                 _output("clusterArn", "ARN of the cluster."),
                 _output("clusterStatus", "Status as the service last said it."),
@@ -153,6 +213,7 @@ RESOURCES: Final = {
             text="What a team has reserved on a cluster, and how it shares it.",
             replacing=frozenset({"name", "clusterArn", "computeQuotaTarget.teamName"}),
             identities={"tags": "key"},
+            behaviors=_QUOTA_BEHAVIORS,
             outputs=(
                 _output("computeQuotaArn", "ARN of the quota."),
                 _output("computeQuotaId", "Id of the quota."),
@@ -167,6 +228,7 @@ RESOURCES: Final = {
             text="The policy of a cluster: task priorities, fair share, sharing of idle compute. One a cluster.",
             replacing=frozenset({"name", "clusterArn"}),
             identities={"schedulerConfig.priorityClasses": "name", "tags": "key"},
+            behaviors=_SCHEDULER_BEHAVIORS,
             outputs=(
                 _output("clusterSchedulerConfigArn", "ARN of the policy."),
                 _output("clusterSchedulerConfigId", "Id of the policy."),

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from provider.engine.results import PropertyChange
 from provider.engine.values import is_unknown, walk_unknown
 from provider.schema.field_table import Field
 
-__all__ = ["SERVICE_DEFAULTS", "changes", "same"]
-
-
-# What the service takes for a property that a request leaves out; source: SageMaker API reference and developer guide,
-# task governance. Live values equal to these are no difference to a program that does not state them.
-SERVICE_DEFAULTS: Final[dict[str, Any]] = {
-    "activationState": "Enabled",
-    "borrowLimit": 50,
-    "fairShare": "Enabled",
-    "fairShareWeight": 0,
-    "idleResourceSharing": "Disabled",
-    "nodeRecovery": "Automatic",
-    "preemptTeamTasks": "LowerPriority",
-    "strategy": "LendAndBorrow",
-}
+__all__ = ["changes", "same", "says_nothing"]
 
 
 def changes(spec: Field, old: Any, new: Any, *, path: str = "", replaces: bool = False) -> Iterator[PropertyChange]:
@@ -53,26 +39,26 @@ def same(spec: Field, old: Any, new: Any) -> bool:
     return not any(changes(spec, old, new))
 
 
+def says_nothing(spec: Field, value: Any) -> bool:
+    """Leaving a property out is the same as an empty list, map or text, and as what the service takes by itself."""
+    if spec.kind == "object" and not spec.members:
+        return False  # such an object says what it says by being there: `spot: {}`
+    if value in ("", [], {}) or (spec.default is not None and value == spec.default):
+        return True
+    if spec.kind == "object" and isinstance(value, dict):
+        return all(says_nothing(member, value[member.name]) for member in spec.members if member.name in value)
+    return False
+
+
 def _optional(spec: Field, old: Any, new: Any, *, path: str, replaces: bool) -> Iterator[PropertyChange]:
     if old is None and new is None:
         return
     if old is None or new is None:
         kind = "add" if old is None else "delete"
-        if not _says_nothing(spec, new if old is None else old):
+        if not says_nothing(spec, new if old is None else old):
             yield PropertyChange(path, kind, replaces or spec.immutable)
         return
     yield from changes(spec, old, new, path=path, replaces=replaces)
-
-
-def _says_nothing(spec: Field, value: Any) -> bool:
-    """Leaving a property out is the same as an empty list, map or text, and as what the service takes by itself."""
-    if spec.kind == "object" and not spec.members:
-        return False  # such an object says what it says by being there: `spot: {}`
-    if value in ("", [], {}) or (spec.name in SERVICE_DEFAULTS and value == SERVICE_DEFAULTS[spec.name]):
-        return True
-    if spec.kind == "object" and isinstance(value, dict):
-        return all(_says_nothing(member, value[member.name]) for member in spec.members if member.name in value)
-    return False
 
 
 def _unnamed(spec: Field, *lists: list[Any]) -> bool:

@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-__all__ = ["Field", "ResourceTable"]
+__all__ = ["Behavior", "Field", "ResourceTable"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behavior:
+    """What the service does with a property, as far as its API model does not say it."""
+
+    default: Any = None  # what the service takes where a request leaves the property out
+    reset_to: Any = None  # what a request says of a property that is not stated any more: left out, it would stay
+    watched: bool = False  # a live value other than the default is a difference although the program states none
+    service_owned: bool = False  # moved by the service itself: what the program stated stands
+    frozen: bool = False  # cannot change on an instance group that exists
+    sticky: bool = False  # cannot be taken away from an instance group that exists: the API has no empty value
 
 
 @dataclass(frozen=True)
-class Field:
+class Field(Behavior):
     """One property: where it is, what it may hold, whether it can change."""
 
     name: str
@@ -61,6 +74,7 @@ class ResourceTable:
     omitted: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
     identities: Mapping[str, str] = field(default_factory=dict)
+    behaviors: Mapping[str, Behavior] = field(default_factory=dict)
 
     @property
     def token(self) -> str:

@@ -1,7 +1,7 @@
 """The field table: every property of every resource, read off the service's own API model.
 
-What the model does not say (which fields the service never changes, which are left to it) is written down
-here once, with its source. Check, diff, replaces and the package schema are all driven by this table.
+What the model does not say (what cannot change, what the service takes by itself) is written down once, in the
+declarations. Check, diff, refresh, requests and the package schema are all driven by this table.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import botocore.session
 
 from provider.engine.values import Props
 from provider.schema.declarations import RESOURCES
-from provider.schema.field import Field, ResourceTable
+from provider.schema.field import Behavior, Field, ResourceTable
 
 __all__ = [
-    "GROUP_FROZEN",
     "RESOURCES",
     "Field",
     "ResourceTable",
@@ -29,21 +28,13 @@ __all__ = [
     "value_to_api",
 ]
 
-# UpdateCluster refuses these on a group that exists (API reference: UpdateCluster, "continuous provisioning").
-GROUP_FROZEN: Final = (
-    "instanceType",
-    "executionRole",
-    "threadsPerCore",
-    "overrideVpcConfig",
-    "capacityRequirements",
-)
-
-_KINDS = {
+_KINDS: Final = {
     "structure": "object",
     "float": "number",
     "double": "number",
     "long": "integer",
 }
+_ORDINARY: Final = Behavior()
 
 
 @cache
@@ -84,6 +75,7 @@ def _field(resource: ResourceTable, shape: Any, api: str, *, path: str, required
         union=bool(getattr(shape, "is_tagged_union", False)),
         shape=shape.name,
         text=_first_sentence(shape.documentation),
+        **vars(resource.behaviors.get(path, _ORDINARY)),
     )
 
 
@@ -97,7 +89,8 @@ def _members(resource: ResourceTable, shape: Any, path: str) -> Iterable[Field]:
 def _item(resource: ResourceTable, shape: Any, path: str) -> Field | None:
     if shape.type_name == "list":
         # The item of a list shares its path: `instanceGroups.kubernetesConfig`, whatever the index.
-        return replace(_field(resource, shape.member, "", path=path), immutable=False, identity="", required=False)
+        item = _field(resource, shape.member, "", path=path)
+        return replace(item, immutable=False, identity="", required=False, **vars(_ORDINARY))
     if shape.type_name == "map":
         return _field(resource, shape.value, "", path="*")
     return None

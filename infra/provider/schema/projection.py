@@ -1,36 +1,21 @@
-"""What is live, told in the words of the program: the ground on which refresh and import stand.
+"""What is live in the form of the program's inputs, which refresh and import return.
 
 Rule: a property that the program states is compared with what is live; one that it leaves to the service is
-no difference, whatever the service filled in. The few exceptions are named in WATCHED.
+no difference, whatever the service filled in. The few exceptions are declared as watched.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from provider.schema.diff import same
 from provider.schema.field_table import Field
 
-__all__ = ["SERVICE_OWNED", "project"]
-
-# Never stated, yet worth a difference when somebody changed it by hand; with what the service takes as default.
-WATCHED: Final[dict[str, Any]] = {
-    "description": "",
-    "nodeRecovery": "Automatic",
-    "minInstanceCount": 0,
-    "kubernetesConfig": {},
-    "labels": {},
-    "taints": [],
-    "fairShareWeight": 0,
-    "activationState": "Enabled",
-    "preemptTeamTasks": "LowerPriority",
-}
-# Moved by the service itself (patching, image updates): what the program stated stands.
-SERVICE_OWNED: Final = frozenset({"imageId", "imageReleaseVersion", "nextPatchDate", "patchSchedule"})
+__all__ = ["project"]
 
 
 def project(spec: Field, declared: Any, live: Any) -> Any:
-    """Return the live value, in the program's own form wherever it means the same."""
+    """Return the live value, as the program states it wherever that means the same."""
     if declared is None:
         return _imported(spec, live)
     if spec.kind == "object" and isinstance(declared, dict):
@@ -47,19 +32,20 @@ def _object(spec: Field, declared: dict[str, Any], live: dict[str, Any]) -> dict
     for member in spec.members:
         name = member.name
         if name in declared:
-            if name in SERVICE_OWNED or (name not in live and declared[name] in ("", [], {})):
+            if member.service_owned or (name not in live and declared[name] in ("", [], {})):
                 result[name] = declared[name]
             elif name in live:
                 result[name] = project(member, declared[name], live[name])
-        elif name in WATCHED and name in live and not _left_alone(live[name], WATCHED[name]):
+        elif member.watched and name in live and not _left_alone(member, live[name]):
             result[name] = project(member, None, live[name])
     return result
 
 
-def _left_alone(live: Any, default: Any) -> bool:
-    if isinstance(live, dict) and default == {}:
+def _left_alone(spec: Field, live: Any) -> bool:
+    """Whether a live value is what the service has where nobody stated any."""
+    if isinstance(live, dict):
         return all(item in ("", [], {}) for item in live.values())
-    return bool(live == default)
+    return bool(live == (spec.reset_to if spec.default is None else spec.default))
 
 
 def _named(spec: Field, declared: list[Any], live: list[Any]) -> list[Any]:
@@ -76,15 +62,17 @@ def _imported(spec: Field, live: Any) -> Any:
         return {
             member.name: _imported(member, live[member.name])
             for member in spec.members
-            if member.name in live and member.name not in SERVICE_OWNED and not _hollow(member, live[member.name])
+            if member.name in live and not member.service_owned and not _is_empty(member, live[member.name])
         }
     if spec.kind == "list" and spec.item:
         return [_imported(spec.item, entry) for entry in live]
     return live
 
 
-def _hollow(member: Field, value: Any) -> bool:
+def _is_empty(member: Field, value: Any) -> bool:
     """Nothing is said by an empty value, unless its mere presence says something (`spot: {}`)."""
     if value in ("", []):
         return True
-    return bool(member.kind == "map" and not value) or (member.name == "kubernetesConfig" and _left_alone(value, {}))
+    if member.kind == "object":
+        return member.watched and _left_alone(member, value)
+    return bool(member.kind == "map" and not value)

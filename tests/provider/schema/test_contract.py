@@ -1,11 +1,14 @@
 """Every request that can be built from valid inputs is one that botocore's model of the API accepts."""
 
+import dataclasses
+
 import pytest
 from botocore.validate import ParamValidator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from provider.schema.check import _value
+from provider.schema.field import Behavior
 from provider.schema.field_table import RESOURCES, from_api, service_model, table, to_api
 
 PATTERNED = {
@@ -65,3 +68,49 @@ def test_requests_fit_the_model_and_come_back_as_inputs(name, data):
     report = ParamValidator().validate(request, shape)
     assert not report.has_errors(), report.generate_report()
     assert from_api(table(name), request) == inputs
+
+
+def declared_paths(resource):
+    """Yield every path that the declarations of a resource name, with where they do."""
+    for what in ("replacing", "omitted", "required", "identities", "behaviors"):
+        for path in getattr(resource, what):
+            yield path, what
+
+
+@pytest.mark.parametrize("name", sorted(name for name, resource in RESOURCES.items() if resource.operation))
+def test_whatever_is_declared_of_a_path_is_of_one_that_the_model_has(name):
+    root = service_model().operation_model(RESOURCES[name].operation).input_shape
+    for path, what in declared_paths(RESOURCES[name]):
+        shape = root
+        for step in path.split("."):
+            shape = shape.member if shape.type_name == "list" else shape
+            known = {member[:1].lower() + member[1:]: inner for member, inner in shape.members.items()}
+            assert step in known, f"{what} of {name}: {path}"
+            shape = known[step]
+
+
+@pytest.mark.parametrize("name", sorted(RESOURCES))
+def test_a_behavior_is_that_of_the_field_at_its_path_alone(name):
+    found = {path: behavior(field) for path, field in fields(table(name), "") if behavior(field) != Behavior()}
+    assert found == dict(RESOURCES[name].behaviors)
+
+
+@pytest.mark.parametrize("name", sorted(RESOURCES))
+def test_what_is_watched_has_a_value_to_compare_with(name):
+    for path, declared in RESOURCES[name].behaviors.items():
+        assert not declared.watched or (declared.default, declared.reset_to) != (None, None), path
+
+
+def behavior(field):
+    return Behavior(**{each.name: getattr(field, each.name) for each in dataclasses.fields(Behavior)})
+
+
+def fields(spec, above):
+    """Yield the members at any depth, and the entries of lists and maps under the path of their list and an index."""
+    for field in spec.members:
+        path = f"{above}.{field.name}" if above else field.name
+        yield path, field
+        yield from fields(field, path)
+        if field.item:
+            yield f"{path}[]", field.item
+            yield from fields(field.item, path)

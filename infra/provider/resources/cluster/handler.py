@@ -72,7 +72,7 @@ class ClusterHandler(Handler):
             if not self._may_replace(new):
                 raise RefusedError(self._replacement(found, old_inputs, new_inputs, state))
             return found
-        refused = [*refused_changes(old_inputs, new_inputs), *protection.lost_subnets(new_inputs, state)]
+        refused = [*refused_changes(self.spec, old_inputs, new_inputs), *protection.lost_subnets(new_inputs, state)]
         if refused:
             raise RefusedError("HyperPod cannot make these changes in place:\n  " + "\n  ".join(refused))
         lost = [group for group in self._removed_with_instances(old, new, state) if not _may_delete(new, group.name)]

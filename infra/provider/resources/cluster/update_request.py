@@ -14,12 +14,12 @@ from provider.resources.cluster.cluster_state import (
     without_added_subnets,
     without_inherited_network,
 )
-from provider.schema.diff import same
-from provider.schema.field_table import GROUP_FROZEN, Field, to_api, value_to_api
-from provider.schema.projection import SERVICE_OWNED, project
+from provider.schema.diff import same, says_nothing
+from provider.schema.field_table import Field, to_api, value_to_api
+from provider.schema.projection import project
+from provider.schema.resets import with_resets
 
 __all__ = [
-    "STICKY",
     "UpdateRequest",
     "next_update",
     "node_counts",
@@ -29,29 +29,8 @@ __all__ = [
     "undeclared_groups",
 ]
 
-# What a member that is no longer stated goes back to; the API keeps whatever is left out of a call.
-_RESETS: Final[Document] = {
-    "minInstanceCount": 0,
-    "kubernetesConfig": {"labels": {}, "taints": []},
-    "imageId": "default",
-    "instanceStorageConfigs": [],
-}
-# The API has no empty value for these.
-STICKY: Final = (
-    "lifeCycleConfig",
-    "onStartDeepHealthChecks",
-    "trainingPlanArn",
-    "scheduledUpdateConfig",
-    "autoPatchConfig",
-    "networkInterface",
-    "instanceRequirements",
-)
-_SETTINGS: Final[Document] = {
-    "nodeRecovery": "Automatic",
-    "tieredStorageConfig": {"mode": "Disable"},
-    "clusterRole": None,
-    "restrictedInstanceGroupsConfig": None,
-}
+# What UpdateCluster takes beside groups and autoscaling.
+_CLUSTER_MEMBERS: Final = ("nodeRecovery", "tieredStorageConfig", "clusterRole", "restrictedInstanceGroupsConfig")
 
 
 @dataclass
@@ -69,27 +48,34 @@ def _by_name(inputs: Props, member: str = "instanceGroups") -> dict[str, Props]:
     return {group["instanceGroupName"]: group for group in inputs.get(member, [])}
 
 
-def refused_changes(old: Props, new: Props) -> list[str]:
+def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
     """List changes that the API refuses on a group or cluster that exists; each says what to do instead."""
     if any(walk_unknown([group.get("instanceGroupName") for group in new.get("instanceGroups", [])])):
         return []
     refused = []
-    before = _by_name(old)
+    before, item = _by_name(old), _item(spec.by_name["instanceGroups"])
     for name, group in _by_name(new).items():
         if name not in before:
             continue
-        frozen = [member for member in GROUP_FROZEN if _differs(before[name].get(member), group.get(member))]
-        if ("instanceType" in before[name]) != ("instanceType" in group) and "instanceType" not in frozen:
+        past = before[name]
+        frozen = [
+            member.name
+            for member in item.members
+            if member.frozen and _differs(past.get(member.name), group.get(member.name))
+        ]
+        if ("instanceType" in past) != ("instanceType" in group) and "instanceType" not in frozen:
             frozen.append("instanceType")
         refused += [
-            f"instanceGroups[{name}].{member}: {before[name].get(member)!r} cannot become {group.get(member)!r} "
+            f"instanceGroups[{name}].{member}: {past.get(member)!r} cannot become {group.get(member)!r} "
             "on a group that exists: give the group a new name"
             for member in frozen
         ]
         refused += [
-            f"instanceGroups[{name}].{member}: cannot be taken away from a group that exists: give the group a new name"
-            for member in STICKY
-            if member in before[name] and member not in group and member != "instanceRequirements"
+            f"instanceGroups[{name}].{member.name}: cannot be taken away from a group that exists: "
+            "give the group a new name"
+            for member in item.members
+            # A group that loses its instanceRequirements gets an instanceType, which is refused above.
+            if member.sticky and member.name in past.keys() - group.keys() and member.name != "instanceRequirements"
         ]
     enabled = all(side.get("autoScaling", {}).get("mode") == "Enable" for side in (old, new))
     if enabled and _differs(old.get("clusterRole"), new.get("clusterRole")):
@@ -139,10 +125,10 @@ def next_update(
     if role and role != live.get("clusterRole") and document.get("AutoScaling", {}).get("Mode") == "Enable":
         # The role is in use: Karpenter has to let go of it first.
         return UpdateRequest({"AutoScaling": {"Mode": "Disable"}} if mode == "Disable" else {}, waits_for="clusterRole")
-    for name, default in _SETTINGS.items():
-        wanted = new.get(name, default if name in live else None)
+    for name in _CLUSTER_MEMBERS:
         member = spec.by_name[name]
-        if wanted is not None and not _holds(member, wanted, live.get(name, default)):
+        wanted = new.get(name, member.reset_to if name in live else None)
+        if wanted is not None and not _holds(member, wanted, live.get(name, member.reset_to)):
             body[member.api] = value_to_api(member, wanted)
     for member_name in GROUPS:
         member = spec.by_name[member_name]
@@ -176,7 +162,7 @@ def _autoscaling(new: Props, document: Document) -> tuple[Document | None, str]:
 
 def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Document]:
     """Return the groups to send: those that are new, and those that are not as they should be."""
-    item = member.item or member
+    item = _item(member)
     before, existing = _by_name(old, member.name), _by_name(live, member.name)
     autoscaled = new.get("autoscaledInstanceGroups", [])
     sent = []
@@ -184,42 +170,48 @@ def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Docum
         if name not in existing:
             sent.append(to_api(item, group))
             continue
-        full = _full(group, existing[name], before.get(name, {}))
+        full = _with_group_resets(item, group, existing[name], before.get(name, {}))
         if name in autoscaled:
             # Karpenter's own number: sending anything else would start or stop nodes.
             full["instanceCount"] = existing[name]["instanceCount"]
         past = before.get(name, group)
-        moved = {key for key in SERVICE_OWNED if key in full and full[key] != past.get(key)}
+        owned = {each.name for each in item.members if each.service_owned}
+        moved = {key for key in owned if key in full and full[key] != past.get(key)}
         restated = not same(item, {**past, "instanceCount": 0}, {**group, "instanceCount": 0})
         if moved or restated or _group_differs(item, full, existing[name]):
-            kept = {key: value for key, value in full.items() if key not in SERVICE_OWNED or key in moved}
+            kept = {key: value for key, value in full.items() if key not in owned or key in moved}
             sent.append(to_api(item, kept))
     return sent
 
 
-def _full(group: Props, live: Props, old: Props) -> Props:
-    """Write out what is no longer stated, so that the service goes back to its default."""
-    full = dict(group)
-    for name, default in _RESETS.items():
-        stated_before = name in old
-        if name not in full and (stated_before or (name in ("minInstanceCount", "kubernetesConfig") and name in live)):
-            full[name] = default
-    if "kubernetesConfig" in full:
-        full["kubernetesConfig"] = {"labels": {}, "taints": [], **full["kubernetesConfig"]}
-    return full
+def _with_group_resets(item: Field, group: Props, live: Props, old: Props) -> Props:
+    """Write out what is not stated any more, or was changed by hand, so that the service goes back to its default."""
+    dropped = {
+        member.name: member.reset_to
+        for member in item.members
+        if member.reset_to is not None and (member.name in old or (member.watched and member.name in live))
+    }
+    return {
+        name: with_resets(member, value) if (member := item.by_name[name]).kind == "object" else value
+        for name, value in {**dropped, **group}.items()
+    }
 
 
 def _group_differs(item: Field, full: Props, live: Props) -> bool:
     for name, wanted in full.items():
-        if name in SERVICE_OWNED:
-            continue
         member = item.by_name[name]
+        if member.service_owned:
+            continue
         if name not in live:
-            if wanted not in (0, [], {}, "") and wanted != {"labels": {}, "taints": []}:
+            if wanted != member.reset_to and not says_nothing(member, wanted):
                 return True
         elif not same(member, project(member, wanted, live[name]), wanted):
             return True
     return False
+
+
+def _item(member: Field) -> Field:
+    return member.item or member
 
 
 def settled(document: Document | None) -> bool:

@@ -92,23 +92,6 @@ class ComputeQuotaHandler(VersionedHandler):
             return entry
         return None
 
-    def complete(self, inputs: Props) -> Props:
-        """Write the defaults out: API reference of CreateComputeQuota."""
-        config = inputs["computeQuotaConfig"]
-        sharing = config.get("resourceSharingConfig", {"strategy": "LendAndBorrow"})
-        return {
-            **inputs,
-            "description": inputs.get("description", ""),
-            "activationState": inputs.get("activationState", "Enabled"),
-            "computeQuotaTarget": {"fairShareWeight": 0, **inputs["computeQuotaTarget"]},
-            "computeQuotaConfig": {
-                "preemptTeamTasks": "LowerPriority",
-                "computeQuotaResources": [],
-                **config,
-                "resourceSharingConfig": sharing,
-            },
-        }
-
     @contextmanager
     def changing(self, task: Task, inputs: Props, live: Document | None) -> Iterator[None]:
         """Reserve capacity for the quota while it changes."""
