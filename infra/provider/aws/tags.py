@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from provider.aws.client import SageMakerApi
 from provider.engine.task import Task
 
@@ -14,8 +12,8 @@ Tags = list[dict[str, str]]
 
 def live_tags(api: SageMakerApi, task: Task, arn: str) -> Tags:
     """Return the tags of a resource, without those that AWS sets itself."""
-    found: Any = api.pages(task, "list_tags", member="Tags", ResourceArn=arn)
-    return [{"key": tag["Key"], "value": tag["Value"]} for tag in found if not tag["Key"].startswith("aws:")]
+    tags = api.pages(task, "list_tags", member="Tags", ResourceArn=arn)
+    return [{"key": tag["Key"], "value": tag["Value"]} for tag in tags if not tag["Key"].startswith("aws:")]
 
 
 def set_tags(api: SageMakerApi, task: Task, arn: str, *, old: Tags, new: Tags) -> None:

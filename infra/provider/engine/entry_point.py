@@ -1,4 +1,4 @@
-"""How a plugin's process begins: every resource waits for it, so nothing is done that could be left out."""
+"""How the process of a plugin begins: every resource waits for it, so nothing is done that could be left out."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def begin(module: str, servicer: str) -> int:
     """Load a servicer by the name of its module and class, and serve until the engine ends the process."""
     # Looking for garbage among modules while they load takes a third of the time, and finds none.
     gc.disable()
-    made = getattr(import_module(module), servicer)
+    servicer_class = getattr(import_module(module), servicer)
     run = import_module("provider.engine.plugin_server").run
     gc.freeze()
     gc.enable()
-    code: int = run(made, sys.argv[1:])
+    code: int = run(servicer_class, sys.argv[1:])
     return code

@@ -172,7 +172,7 @@ def run(servicer: Callable[[str], PluginServicer], arguments: list[str]) -> int:
     announce(port)
     while not stop.wait(_PARENT_SECONDS) and os.getppid() == engine:
         pass
-    # Python ends when the last thread does: whoever waits for AWS has to hear of it.
+    # Python ends when the last thread does: whoever waits for AWS has to be told.
     plugin.cancelled.set()
     server.stop(grace=_GRACE_SECONDS).wait()
     return 0

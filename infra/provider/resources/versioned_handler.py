@@ -1,4 +1,4 @@
-"""What quotas and cluster policies have in common: versions, statuses, one way to converge.
+"""What resources with versions have in common, quotas and cluster policies: statuses, one way to converge.
 
 Neither call takes a client token, so every creation looks by name first: what a killed run created is taken
 over, not created twice. Statuses and remedies: SageMaker developer guide, "Troubleshoot task governance".
@@ -149,7 +149,7 @@ class VersionedHandler(Handler):
         raise AssertionError  # pragma: no cover - the loop ends by return or raise
 
     def _stated(self, old: Props, new: Props) -> bool:
-        """Whether the program says something new; what it no longer says must go back to the default."""
+        """Whether the program states something new; what it no longer states must go back to the default."""
         return any(change.path.partition("[")[0] != "tags" for change in changes(self.spec, old, new))
 
     def _converge(self, task: Task, arn: str, inputs: Props, *, just_sent: bool, stated: bool = False) -> ResourceState:

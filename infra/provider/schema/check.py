@@ -90,10 +90,10 @@ def _size(spec: Field, value: Any, path: str) -> Iterator[CheckFailure]:
 
 def _scalar(spec: Field, value: Any, path: str) -> Iterator[CheckFailure]:
     if spec.kind == "string":
-        yield from _text(spec, value, path)
+        yield from _string(spec, value, path)
         return
     if spec.kind == "timestamp":
-        yield from _moment(value, path)
+        yield from _timestamp(value, path)
         return
     if spec.minimum is not None and value < spec.minimum:
         yield CheckFailure(path, f"{value} is below the minimum of {spec.minimum}")
@@ -101,14 +101,14 @@ def _scalar(spec: Field, value: Any, path: str) -> Iterator[CheckFailure]:
         yield CheckFailure(path, f"{value} is above the maximum of {spec.maximum}")
 
 
-def _moment(value: str, path: str) -> Iterator[CheckFailure]:
+def _timestamp(value: str, path: str) -> Iterator[CheckFailure]:
     try:
         datetime.fromisoformat(value)
     except ValueError:
         yield CheckFailure(path, f"{value!r} is not a point in time, such as 2027-01-31T00:00:00Z")
 
 
-def _text(spec: Field, value: str, path: str) -> Iterator[CheckFailure]:
+def _string(spec: Field, value: str, path: str) -> Iterator[CheckFailure]:
     if spec.enum and value not in spec.enum:
         near = difflib.get_close_matches(value, spec.enum, n=3, cutoff=0.5)
         shown = near if near or len(spec.enum) > _SHOWN else spec.enum

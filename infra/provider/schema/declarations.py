@@ -107,7 +107,7 @@ _AUTOSCALED_GROUP = (
 
 
 def _default(value: object, *, watched: bool = False) -> Behavior:
-    """Return the behavior of a property that has a default, and goes back to it only when a request says so."""
+    """Return the behavior of a property with a default, to which it goes back only if a request sends that."""
     return Behavior(default=value, reset_to=value, watched=watched)
 
 
@@ -225,7 +225,7 @@ RESOURCES: Final = {
         ResourceTable(
             name="ClusterSchedulerConfig",
             operation="CreateClusterSchedulerConfig",
-            text="The policy of a cluster: task priorities, fair share, sharing of idle compute. One a cluster.",
+            text="The policy of a cluster: task priorities, fair share, sharing of idle compute. One per cluster.",
             replacing=frozenset({"name", "clusterArn"}),
             identities={"schedulerConfig.priorityClasses": "name", "tags": "key"},
             behaviors=_SCHEDULER_BEHAVIORS,

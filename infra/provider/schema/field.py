@@ -15,9 +15,9 @@ class Behavior:
     """What the service does with a property, as far as its API model does not say it."""
 
     default: Any = None  # what the service takes where a request leaves the property out
-    reset_to: Any = None  # what a request says of a property that is not stated any more: left out, it would stay
+    reset_to: Any = None  # what is sent when it is not stated any more: the API keeps what is left out
     watched: bool = False  # a live value other than the default is a difference although the program states none
-    service_owned: bool = False  # moved by the service itself: what the program stated stands
+    service_owned: bool = False  # changed by the service itself: what the program states is kept
     frozen: bool = False  # cannot change on an instance group that exists
     sticky: bool = False  # cannot be taken away from an instance group that exists: the API has no empty value
 

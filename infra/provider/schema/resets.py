@@ -1,4 +1,4 @@
-"""What a request says of properties that are not stated: the API keeps what a call leaves out."""
+"""What a request sends for properties that are not stated: the API keeps what a call leaves out."""
 
 from __future__ import annotations
 

@@ -110,27 +110,27 @@ def _unique(path: str, entries: object, key: str) -> Rule:
 
 def _quota(inputs: Props) -> Rule:
     config = _object(inputs, "computeQuotaConfig")
-    yield from _rows(config.get("computeQuotaResources"), "computeQuotaConfig.computeQuotaResources")
+    yield from _quota_resources(config.get("computeQuotaResources"), "computeQuotaConfig.computeQuotaResources")
     sharing = _object(config, "resourceSharingConfig")
     where = "computeQuotaConfig.resourceSharingConfig"
-    yield from _rows(sharing.get("absoluteBorrowLimits"), f"{where}.absoluteBorrowLimits")
+    yield from _quota_resources(sharing.get("absoluteBorrowLimits"), f"{where}.absoluteBorrowLimits")
     strategy = sharing.get("strategy")
     for name in ("borrowLimit", "absoluteBorrowLimits"):
         if name in sharing and strategy in ("Lend", "DontLend"):
             yield f"{where}.{name}", f"has no meaning with strategy {strategy}: only LendAndBorrow borrows"
 
 
-def _rows(rows: object, path: str) -> Rule:
-    for index, row in enumerate(rows if isinstance(rows, list) else []):
-        if is_unknown(row):
+def _quota_resources(resources: object, path: str) -> Rule:
+    for index, resource in enumerate(resources if isinstance(resources, list) else []):
+        if is_unknown(resource):
             continue
-        given = [name for name in _MEASURES if name in row]
+        given = [name for name in _MEASURES if name in resource]
         where = f"{path}[{index}]"
-        if "count" in row and given:
+        if "count" in resource and given:
             yield where, f"count (whole instances) cannot be combined with {', '.join(given)}"
-        if "count" not in row and not given:
+        if "count" not in resource and not given:
             yield where, f"needs count, or one of {', '.join(_MEASURES)}"
-        if "accelerators" in row and "acceleratorPartition" in row:
+        if "accelerators" in resource and "acceleratorPartition" in resource:
             yield where, "accelerators and acceleratorPartition exclude each other"
 
 

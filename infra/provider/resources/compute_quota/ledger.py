@@ -117,7 +117,7 @@ class QuotaLedger:
         self._cluster(arn).resized = True
 
     def preview_warning(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> str | None:
-        """Return, at preview, why a growing quota will find no capacity; None when it will, or nothing can be said.
+        """Return, at preview, why an increase will find no capacity; None when it will, or when that is not known.
 
         Waits a moment for the other quotas of the program, which the engine names side by side. One that is live and
         not named by then will be deleted by this run, or is another program's; its capacity is not free in time.

@@ -19,7 +19,7 @@ __all__ = [
 
 _SHOWN: Final = 8
 # The engine names a resource only when it has a place for the one before (`--parallel`, four times the processors):
-# so many growing quotas in a row keep it from ever naming those that shrink. A preview has the same order and places.
+# so many increases in a row keep it from ever naming the decreases. A preview has the same order and places.
 _OR_LATE: Final = " (or names only after more growing quotas than Pulumi changes at once)"
 _PLACES: Final = "if it is to shrink in this run, declare it before those that grow, or give `--parallel` more places"
 
@@ -39,7 +39,7 @@ class QuotaSnapshot:
 
 
 def missing_instances(used: Amounts, new: Amounts, *, old: Amounts, capacity: Mapping[str, int]) -> Amounts:
-    """Return the whole instances that a quota grows by and that are not there, of types with a fixed number."""
+    """Return the whole instances that an increase takes and the cluster does not have, of types with a fixed number."""
     sums = total([used, new])
     return {
         measure: sums[measure] - capacity[measure.instance_type]
@@ -51,14 +51,14 @@ def missing_instances(used: Amounts, new: Amounts, *, old: Amounts, capacity: Ma
 
 
 def types_without_limit(used: Amounts, new: Amounts, *, old: Amounts, capacity: Mapping[str, int]) -> Set[str]:
-    """Return the types a quota grows in for which no number says what fits: only the order of changes helps."""
+    """Return the types a quota increases in for which no number limits it: only the order of changes helps."""
     fractions = {measure.instance_type for measure in total([used, old, new]) if measure.name != WHOLE}
     types = {measure.instance_type for measure in increased(old, new)}
     return {each for each in types if each not in capacity or each in fractions}
 
 
 def preview_warning(snapshot: QuotaSnapshot, name: str, *, old: Amounts, new: Amounts) -> str | None:
-    """Return why a growing quota will find no capacity, or will pass what the cluster has for a while."""
+    """Return why an increase will find no capacity, or will pass what the cluster has for a while."""
     declared = {key: with_pro_rata(amounts, snapshot.live.get(key, {})) for key, amounts in snapshot.declared.items()}
     after = total(amounts for key, amounts in {**snapshot.live, **declared}.items() if key != name)
     missing = missing_instances(after, new, old=old, capacity=snapshot.capacity)
@@ -113,7 +113,7 @@ def _no_capacity(missing: Amounts, snapshot: QuotaSnapshot, name: str) -> str:
 
 
 def capacity_timeout(missing: Amounts, used: Amounts, snapshot: QuotaSnapshot, name: str) -> str:
-    """Return why a growing quota gives up waiting for capacity."""
+    """Return why an increase gives up waiting for capacity."""
     parts = []
     for measure, number in missing.items():
         holders = [
@@ -134,7 +134,7 @@ def capacity_timeout(missing: Amounts, used: Amounts, snapshot: QuotaSnapshot, n
 
 
 def decrease_failed(failures: Mapping[str, str], name: str) -> str:
-    """Return why a growing quota gives up waiting for quotas that were to shrink before it (name → failure)."""
+    """Return why an increase gives up waiting for the decreases that were to come first (name → failure)."""
     parts = [f"{key} ({failure})" if failure else key for key, failure in sorted(failures.items())]
     return (
         f"The quota {name!r} does not grow, so that what is reserved does not pass what the cluster has: "

@@ -33,7 +33,7 @@ def accelerators(arn, team, number):
 
 @pytest.fixture
 def karpenter(world, engine):
-    """A cluster whose counts are Karpenter's: no number says what there is room for."""
+    """A cluster whose counts are Karpenter's: no number says what fits."""
     more = {"clusterRole": world.roles["karpenter"], **KARPENTER}
     groups = [world.group("system", 1, instanceType=OTHER), world.group("burst", 0)]
     return world.governed(engine, *groups, autoscaledInstanceGroups=["burst"], **more)
@@ -122,7 +122,7 @@ def test_whole_instances_wait_for_fractions_of_their_type(world, engine):
     assert world.live_quotas(arn) == {"q-a": 3, "q-b": 0}
 
 
-def test_a_quota_that_is_replaced_gives_its_room_first(world, engine, karpenter):
+def test_a_quota_that_is_replaced_frees_its_capacity_first(world, engine, karpenter):
     engine.up("ComputeQuota", "a", quota(karpenter, "a", 1))
     engine.up("ComputeQuota", "b", quota(karpenter, "b", 4))
     moved = {**quota(karpenter, "c", 4), "name": "q-b"}
@@ -135,7 +135,7 @@ def test_a_quota_that_is_replaced_gives_its_room_first(world, engine, karpenter)
     assert watch.most <= 5
 
 
-def test_nobody_grows_over_a_shrink_that_failed(world, engine, karpenter):
+def test_nobody_grows_over_a_decrease_that_failed(world, engine, karpenter):
     for team, count in (("a", 1), ("b", 9)):
         engine.up("ComputeQuota", team, quota(karpenter, team, count))
     grow, shrink = quota(karpenter, "a", 8), quota(karpenter, "b", 2)
@@ -150,7 +150,7 @@ def test_nobody_grows_over_a_shrink_that_failed(world, engine, karpenter):
     assert world.live_quotas(karpenter) == {"q-a": 8, "q-b": 2}
 
 
-def test_waiting_ends_although_an_announced_shrink_never_comes(world, engine, karpenter):
+def test_waiting_ends_although_an_announced_decrease_never_comes(world, engine, karpenter):
     for team, count in (("a", 1), ("b", 9)):
         engine.up("ComputeQuota", team, quota(karpenter, team, count))
     engine.servicer.clients.ledger._patience = 0.1
@@ -160,7 +160,7 @@ def test_waiting_ends_although_an_announced_shrink_never_comes(world, engine, ka
         engine.put("ComputeQuota", "a", quota(karpenter, "a", 8))
 
 
-def test_a_preview_warns_of_room_that_may_come_only_after_the_growth(world, engine, karpenter):
+def test_a_preview_warns_of_capacity_that_may_come_only_after_the_growth(world, engine, karpenter):
     for team, count in (("a", 1), ("b", 9)):
         engine.up("ComputeQuota", team, quota(karpenter, team, count))
     ledger = engine.servicer.clients.ledger
@@ -175,7 +175,7 @@ def test_a_preview_warns_of_room_that_may_come_only_after_the_growth(world, engi
     assert ledger is not preview.servicer.clients.ledger
 
 
-def test_growth_and_shrinkage_are_told_from_what_the_service_fills_in():
+def test_increases_and_decreases_are_told_from_what_the_service_fills_in():
     live = amounts(resource(Accelerators=2, VCpu=24.0, MemoryInGiB=96.0))
     assert increased(live, amounts(resource(Accelerators=4))) == {Measure(TYPE, "Accelerators")}
     assert decreased(live, amounts(resource(Accelerators=4))) == set()
@@ -221,7 +221,7 @@ def test_a_program_that_reserves_too_much_is_told_so_without_fractions_in_the_wa
     assert preview_warning(fits, "a", old=amounts(resource(Count=1)), new=amounts(resource(Count=2))) is None
 
 
-def test_a_shrink_is_handed_out_once_and_not_when_its_own_step_has_begun():
+def test_a_decrease_is_handed_out_once_and_not_when_its_own_step_has_begun():
     pending = PendingDecreases()
     first, second = (PendingDecrease(name, frozenset({TYPE}), f"arn-{name}", lambda task: task) for name in ("a", "b"))
     pending.announce(first)
