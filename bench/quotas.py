@@ -32,7 +32,7 @@ def main():
                     "slow-update": f"{CHANGE}@quota",
                 }
             )
-            calls = engine.servicer.cloud.api.calls
+            calls = engine.servicer.clients.api.calls
             title = f"{QUOTAS} quotas, {THROTTLE:.0%} of calls throttled, {LATENCY} s a call"
             print(f"{title}, {CHANGE} s a change, {PARALLEL} at once")
             wanted = {f"t{number}": quota(arn, f"t{number}", 1) for number in range(QUOTAS)}

@@ -140,6 +140,56 @@ def test_nothing_but_the_command_line_imports_it():
         assert own or not any(belongs(name, {"hpkit.cli"}) for name in imports_of(file)), f"{file} imports hpkit.cli"
 
 
+# Rooms of the plugin, the lowest first: each imports what is before it, and nothing after.
+PLUGIN = ROOT / "infra" / "provider"
+PLUGIN_ALLOWED = {
+    "engine": {"provider.engine"},
+    "schema": {"provider.engine", "provider.schema", "provider.VERSION"},
+    "aws": {"provider.engine", "provider.aws", "provider.VERSION"},
+    "resources": {"provider.engine", "provider.schema", "provider.aws", "provider.resources"},
+}
+
+
+def own_imports(file: Path, package: str) -> set[str]:
+    """Return what a file imports of a package, names of the package itself as `package.NAME`."""
+    names = imports_of(file) - {package}
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            names.update(f"{package}.{alias.name}" for alias in node.names)
+    return {name for name in names if belongs(name, {package})}
+
+
+@pytest.mark.parametrize("room", PLUGIN_ALLOWED)
+def test_a_room_of_the_plugin_imports_only_what_is_below_it(room):
+    files = sorted((PLUGIN / room).rglob("*.py"))
+    assert files, f"there is no room {room}"
+    for file in files:
+        for name in own_imports(file, "provider"):
+            assert belongs(name, PLUGIN_ALLOWED[room]), f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_the_plugin_has_no_other_rooms():
+    assert {file.name for file in PLUGIN.iterdir() if file.is_dir()} - {"__pycache__"} == PLUGIN_ALLOWED.keys()
+    assert {file.name for file in PLUGIN.glob("*.py")} == {"__init__.py", "__main__.py", "server.py"}
+
+
+def test_the_page_of_the_architecture_says_the_same_of_the_plugin():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
+    ]
+    rooms = {row[0].strip("`/"): set(row[2].split(", ")) - {"nothing"} for row in rows if len(row) == 3}
+    for name, allowed in PLUGIN_ALLOWED.items():
+        below = {each.removeprefix("provider.") for each in allowed} - {name, "VERSION"}
+        assert rooms[name] == below, name
+
+
+def test_the_local_cloud_knows_the_general_half_of_the_plugin_alone():
+    for file in sorted((ROOT / "local").rglob("*.py")):
+        for name in own_imports(file, "provider"):
+            assert belongs(name, {"provider.engine"}), f"{file.relative_to(ROOT)} imports {name}"
+
+
 def test_the_plugin_never_imports_the_kit():
     for file in sorted((ROOT / "infra" / "provider").rglob("*.py")):
         assert not belongs_to_kit(imports_of(file)), f"{file.relative_to(ROOT)} imports hpkit"

@@ -2,7 +2,7 @@
 
 import sys
 
-from provider.boot import begin
+from provider.engine.entry_point import begin
 
 if __name__ == "__main__":
     sys.exit(begin("provider.server", "HyperpodServicer"))

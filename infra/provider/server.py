@@ -10,33 +10,34 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
 from provider import VERSION
-from provider.autoscaled_group import AutoscaledGroup
-from provider.change_guard import ChangeGuard
-from provider.check import check
-from provider.client import Api, settings_from
-from provider.cluster import Cluster
-from provider.cluster_scheduler_config import ClusterSchedulerConfig
-from provider.compute_quota import ComputeQuota
-from provider.config_diff import allows, config_changes
-from provider.diff import Change
-from provider.errors import PluginError
-from provider.fields import RESOURCES
-from provider.frame import PluginServicer, old_settings, readable, token_of
-from provider.handler import Cloud, Handler, Live
-from provider.room import Room
-from provider.schema import CONFIG, schema_text
-from provider.task import Task
-from provider.values import UNKNOWN, Props, from_struct, is_unknown, to_struct
+from provider.aws.client import SageMakerApi, settings_from
+from provider.engine.errors import PluginError
+from provider.engine.plugin_server import PluginServicer, old_settings, readable, token_of
+from provider.engine.results import PropertyChange
+from provider.engine.task import Task
+from provider.engine.values import UNKNOWN, Props, from_struct, is_unknown, to_struct
+from provider.resources.autoscaled_group import AutoscaledGroupHandler
+from provider.resources.change_guard import ChangeGuardHandler
+from provider.resources.cluster.handler import ClusterHandler
+from provider.resources.cluster_scheduler_config import ClusterSchedulerConfigHandler
+from provider.resources.compute_quota.handler import ComputeQuotaHandler
+from provider.resources.compute_quota.ledger import QuotaLedger
+from provider.resources.handler import Clients, Handler
+from provider.schema.check import check
+from provider.schema.field_table import RESOURCES
+from provider.schema.package import schema_text
+from provider.schema.provider_settings import RENAMED, SETTINGS, allows_replacement, changed_settings, with_new_names
 
 __all__ = ["HyperpodServicer"]
 
 _HANDLERS: tuple[type[Handler], ...] = (
-    Cluster,
-    AutoscaledGroup,
-    ComputeQuota,
-    ClusterSchedulerConfig,
-    ChangeGuard,
+    ClusterHandler,
+    AutoscaledGroupHandler,
+    ComputeQuotaHandler,
+    ClusterSchedulerConfigHandler,
+    ChangeGuardHandler,
 )
+_ENGINE_SETTINGS = ("version", "pluginDownloadURL", "__internal")  # set by the engine itself
 _KINDS = {"add": "ADD", "delete": "DELETE", "update": "UPDATE"}
 
 
@@ -48,20 +49,20 @@ class HyperpodServicer(PluginServicer):
 
     def __init__(self, engine: str = "") -> None:
         super().__init__(engine)
-        self.cloud = _cloud({})
-        self._said: set[str] = set()
+        self.clients = _clients({})
+        self._warned: set[str] = set()
 
     def _handler(self, urn: str) -> Handler:
         token = token_of(urn)
         for kind in _HANDLERS:
             if RESOURCES[kind.name].token == token:
-                return kind(self.cloud)
+                return kind(self.clients)
         known = ", ".join(resource.token for resource in RESOURCES.values())
         raise PluginError(f"There is no resource {token!r} in package hyperpod; known: {known}.")
 
     def _task(self, request: Any, handler: Handler) -> Task:
         seconds = getattr(request, "timeout", 0.0) or handler.seconds
-        return Task(request.urn, seconds, self.cancelled, self.log, hasty=getattr(request, "preview", False))
+        return Task(request.urn, seconds, self.cancelled, self.log, best_effort=getattr(request, "preview", False))
 
     @readable
     def GetSchema(self, request: Any, context: Any) -> Any:
@@ -70,36 +71,43 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def CheckConfig(self, request: Any, context: Any) -> Any:
-        """Name configuration keys that do not exist."""
-        news = from_struct(request.news)
+        """Name settings that do not exist, and those that have another name now."""
+        news, known = from_struct(request.news), ", ".join(SETTINGS)
+        for old, name in RENAMED.items():
+            if old in news:
+                remedy = f"both are set and {name} counts: take {old} out" if name in news else "rename it"
+                self._warn_once(f"{old} is now called {name}; {remedy}.", request.urn)
         failures = [
-            provider_pb2.CheckFailure(property=name, reason=f"there is no setting {name!r}; known: {', '.join(CONFIG)}")
+            provider_pb2.CheckFailure(property=name, reason=f"there is no setting {name!r}; known: {known}")
             for name in news
-            if name not in CONFIG and name not in ("version", "pluginDownloadURL", "__internal")
+            if name not in {*SETTINGS, *RENAMED, *_ENGINE_SETTINGS}
         ]
         return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
 
     @readable
     def DiffConfig(self, request: Any, context: Any) -> Any:
         """Compare settings: another region is other resources, all else is taken over."""
-        changed = config_changes(old_settings(request), from_struct(request.news))
+        changed = changed_settings(old_settings(request), from_struct(request.news))
         for warning in changed.warnings:
-            # The engine asks once more for every resource of a provider that is replaced.
-            if warning not in self._said:
-                self._said.add(warning)
-                self.log("warning", warning, False, request.urn)
+            self._warn_once(warning, request.urn)
         return provider_pb2.DiffResponse(
             changes=provider_pb2.DiffResponse.DIFF_SOME if changed.names else provider_pb2.DiffResponse.DIFF_NONE,
             replaces=changed.replaces,
             diffs=changed.names,
         )
 
+    def _warn_once(self, warning: str, urn: str) -> None:
+        """Warn; the engine asks once more for every resource of a provider that is replaced."""
+        if warning not in self._warned:
+            self._warned.add(warning)
+            self.log("warning", warning, False, urn)
+
     @readable
     def Configure(self, request: Any, context: Any) -> Any:
         """Take the settings; the client is made at the first call."""
         settings = {key.rpartition(":")[2]: value for key, value in request.variables.items()}
         settings.update({key: str(value) for key, value in from_struct(request.args).items() if not is_unknown(value)})
-        self.cloud = _cloud(settings)
+        self.clients = _clients(settings)
         return provider_pb2.ConfigureResponse(supportsPreview=True)
 
     @readable
@@ -119,8 +127,8 @@ class HyperpodServicer(PluginServicer):
         state = from_struct(request.olds)
         old, new = _old_inputs(handler, request, state), from_struct(request.news)
         found = handler.diff(old, new, state)
-        for remark in handler.remarks(old, new, state):
-            self.log("warning", remark, False, request.urn)
+        for warning in handler.diff_warnings(old, new, state):
+            self.log("warning", warning, False, request.urn)
         some = provider_pb2.DiffResponse.DIFF_SOME if found.changes else provider_pb2.DiffResponse.DIFF_NONE
         return provider_pb2.DiffResponse(
             changes=some,
@@ -137,11 +145,16 @@ class HyperpodServicer(PluginServicer):
         """Create, or say what would be."""
         handler, inputs = self._handler(request.urn), from_struct(request.properties)
         if request.preview:
-            handler.foresee(self._task(request, handler), {}, inputs)
+            self._warn_at_preview(handler, request, {}, inputs)
             unknown = {output.name: UNKNOWN for output in handler.table.outputs if output.kind == "string"}
             return provider_pb2.CreateResponse(properties=to_struct({**unknown, **inputs}))
         live = handler.create(self._task(request, handler), inputs)
         return provider_pb2.CreateResponse(id=live.resource_id, properties=to_struct(live.state))
+
+    def _warn_at_preview(self, handler: Handler, request: Any, old: Props, new: Props) -> None:
+        task = self._task(request, handler)
+        for warning in handler.preview_warnings(task, old, new):
+            task.warn(warning)
 
     @readable
     def Read(self, request: Any, context: Any) -> Any:
@@ -160,11 +173,11 @@ class HyperpodServicer(PluginServicer):
         """Update, or say what would be."""
         handler, state, new = self._handler(request.urn), from_struct(request.olds), from_struct(request.news)
         if request.preview:
-            handler.foresee(self._task(request, handler), _old_inputs(handler, request, state), new)
+            self._warn_at_preview(handler, request, _old_inputs(handler, request, state), new)
             kept = {output.name: state[output.name] for output in handler.table.outputs if output.name in state}
             return provider_pb2.UpdateResponse(properties=to_struct({**kept, **new}))
         old = _old_inputs(handler, request, state)
-        live: Live = handler.update(self._task(request, handler), request.id, old=old, new=new, state=state)
+        live = handler.update(self._task(request, handler), request.id, old=old, new=new, state=state)
         return provider_pb2.UpdateResponse(properties=to_struct(live.state))
 
     @readable
@@ -183,17 +196,17 @@ def _old_inputs(handler: Handler, request: Any, state: Props) -> Props:
     return {name: value for name, value in state.items() if name in names}
 
 
-def _property_diff(change: Change) -> Any:
+def _property_diff(change: PropertyChange) -> Any:
     kind = _KINDS[change.kind] + ("_REPLACE" if change.replaces else "")
     return provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=True)
 
 
-def _cloud(settings: Props) -> Cloud:
-    api = Api(settings_from(settings, os.environ))
-    room = Room(api, patience=float(settings.get("roomWaitSeconds", 20)))
-    return Cloud(
+def _clients(settings: Props) -> Clients:
+    settings = with_new_names(settings)
+    api = SageMakerApi(settings_from(settings, os.environ))
+    return Clients(
         api,
-        room,
+        QuotaLedger(api, patience=float(settings.get("capacityWaitSeconds", 20))),
         node_wait=float(settings.get("nodeWaitSeconds", 1200)),
-        allow_replace=allows(settings),
+        allow_replace=allows_replacement(settings),
     )

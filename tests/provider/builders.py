@@ -12,7 +12,7 @@ import pytest
 from hpkit.errors import ToolError
 from local.aws.effects import NoEffects
 from local.toolchain import tool_path
-from provider.rows import rows_of, total
+from provider.resources.compute_quota.amounts import amounts_of, total
 
 ROOT = Path(__file__).parents[2]
 TYPE = "ml.g5.12xlarge"
@@ -120,7 +120,7 @@ class Project:
         return self.run("up", "--yes", "--skip-preview", *options)
 
 
-class Ledger(NoEffects):
+class ReservationLog(NoEffects):
     """What is reserved, by measure, at every moment: told by the endpoint itself whenever a quota arrives."""
 
     def __init__(self):
@@ -128,7 +128,7 @@ class Ledger(NoEffects):
 
     def quota_created(self, quota, cluster):
         del cluster
-        self.live[quota["Name"]] = rows_of(quota["ComputeQuotaConfig"])
+        self.live[quota["Name"]] = amounts_of(quota["ComputeQuotaConfig"])
         self.moments.append(total(self.live.values()))
 
     quota_updated = quota_created

@@ -12,10 +12,10 @@ from pathlib import Path
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
-from provider.frame import OPTIONS, serve
-from provider.rows import rows_of
+from provider.engine.plugin_server import OPTIONS, serve
+from provider.engine.values import from_struct, to_struct
+from provider.resources.compute_quota.amounts import amounts_of
 from provider.server import HyperpodServicer
-from provider.values import from_struct, to_struct
 
 FOLDER = Path(__file__).parents[2] / "infra" / "provider"
 TYPE = "ml.g5.12xlarge"
@@ -107,7 +107,7 @@ class Engine:
         finally:
             self.servicer.log = log
 
-    def foresee(self, token, name, inputs):
+    def preview_warnings(self, token, name, inputs):
         """What a preview warns of."""
         self.diff(token, name, inputs)
         entry = self.state[name]
@@ -289,7 +289,7 @@ class World:
             resourcesVpcConfig={"subnetIds": self.subnets},
             accessConfig={"authenticationMode": "API"},
         )["cluster"]["arn"]
-        self.settings = {"region": "us-west-2", "endpoint": endpoint.url, "roomWaitSeconds": "2"}
+        self.settings = {"region": "us-west-2", "endpoint": endpoint.url, "capacityWaitSeconds": "2"}
 
     @staticmethod
     def _role(iam, name, service):
@@ -327,15 +327,15 @@ class World:
     def live_quotas(self, arn, measure="Count"):
         """Whole instances, or another measure, by team."""
         return {
-            name: sum(value for (_, found), value in rows.items() if found == measure)
-            for name, rows in self.live_rows(arn).items()
+            name: sum(value for (_, found), value in amounts.items() if found == measure)
+            for name, amounts in self.live_amounts(arn).items()
         }
 
-    def live_rows(self, arn):
+    def live_amounts(self, arn):
         """What each quota reserves, by measure."""
         pages = self.sm.get_paginator("list_compute_quotas").paginate(ClusterArn=arn)
         entries = [entry for page in pages for entry in page["ComputeQuotaSummaries"]]
-        return {entry["Name"]: rows_of(entry["ComputeQuotaConfig"]) for entry in entries}
+        return {entry["Name"]: amounts_of(entry["ComputeQuotaConfig"]) for entry in entries}
 
 
 class Watch:
@@ -353,8 +353,8 @@ class Watch:
 
     def _sum(self):
         pages = self._client.get_paginator("list_compute_quotas").paginate(PaginationConfig={"PageSize": 100})
-        found = [rows_of(entry["ComputeQuotaConfig"]) for page in pages for entry in page["ComputeQuotaSummaries"]]
-        return sum(value for rows in found for (_, name), value in rows.items() if name == self._measure)
+        found = [amounts_of(entry["ComputeQuotaConfig"]) for page in pages for entry in page["ComputeQuotaSummaries"]]
+        return sum(value for amounts in found for (_, name), value in amounts.items() if name == self._measure)
 
     def __enter__(self):
         self._thread.start()

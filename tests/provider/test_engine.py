@@ -51,25 +51,25 @@ def test_quota_moves_between_teams_at_full_capacity(project):
         config = project.spec["quotas"][team]["compute_quota_config"]
         config["computeQuotaResources"][0]["count"] = count
     assert project.preview() == {"john": "update", "smith": "update"}
-    assert "will find no room" not in project.run("preview").stdout, "what one gives up is room for the other"
+    assert "will find no room" not in project.run("preview").stdout, "what one gives up is there for the other"
     project.up("--parallel", "1")  # john, who grows, has the only place first
     assert project.preview() == {}
 
 
-def test_room_that_only_a_later_delete_frees_is_reported_at_preview(project):
+def test_capacity_that_only_a_later_delete_frees_is_reported_at_preview(project):
     quotas = project.spec["quotas"]
-    rows = quotas["john"]["compute_quota_config"]["computeQuotaResources"]
-    rows[0]["count"] = 4
+    resources = quotas["john"]["compute_quota_config"]["computeQuotaResources"]
+    resources[0]["count"] = 4
     try:
         project.spec["quotas"] = {"john": quotas["john"]}
         project.write()
         said = project.run("preview").stdout
         assert "The quota 'john' will find no room (3 × ml.g5.12xlarge too few): it is held by smith" in said
-        rows[0]["count"] = 1
+        resources[0]["count"] = 1
         project.write()
         assert "will find no room" not in project.run("preview").stdout
     finally:
-        rows[0]["count"] = 1
+        resources[0]["count"] = 1
         project.spec["quotas"] = quotas
 
 

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from local.aws.testing import running_endpoint
-from provider.rows import Measure
+from provider.resources.compute_quota.amounts import Measure
 from tests.local.aws.conftest import Cloud
-from tests.provider.builders import GOVERNANCE, TYPE, Ledger, Project
+from tests.provider.builders import GOVERNANCE, TYPE, Project, ReservationLog
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -29,13 +29,13 @@ class Watched:
         self.project.up()
         self.cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
 
-    def declare(self, rows, **more):
+    def declare(self, resources, **more):
         quotas = {
             team: {
-                "compute_quota_config": {"computeQuotaResources": [{"instanceType": TYPE, **row}]},
+                "compute_quota_config": {"computeQuotaResources": [{"instanceType": TYPE, **resource}]},
                 "compute_quota_target": {"teamName": team, "fairShareWeight": 10},
             }
-            for team, row in rows.items()
+            for team, resource in resources.items()
         }
         self.project.spec = {**self.project.spec, "quotas": quotas, **more}
 
@@ -46,12 +46,12 @@ class Watched:
         return {entry["Name"]: entry["ComputeQuotaConfig"]["ComputeQuotaResources"][0] for entry in entries}
 
     def counts(self, key="Count"):
-        return {name: row[key] for name, row in self.live().items() if key in row}
+        return {name: resource[key] for name, resource in self.live().items() if key in resource}
 
 
 @pytest.fixture
 def watched(tmp_path, request):
-    ledger = Ledger()
+    ledger = ReservationLog()
     with running_endpoint(effects=ledger) as endpoint:
         yield Watched(tmp_path, endpoint, ledger, nodes=request.param)
 
@@ -77,7 +77,7 @@ def test_two_hundred_quotas_converge_under_throttles_and_never_pass_the_capacity
 
 
 @pytest.mark.parametrize("watched", [8], indirect=True)
-def test_room_that_is_named_after_the_growth_is_reported_at_preview(watched):
+def test_capacity_that_is_named_after_the_growth_is_reported_at_preview(watched):
     project = watched.project
     watched.declare({"ada": {"count": 3}, "dee": {"count": 5}})
     project.up()
@@ -86,7 +86,7 @@ def test_room_that_is_named_after_the_growth_is_reported_at_preview(watched):
     said = project.run("preview").stdout
     assert f"The quota 'ada' will find no room (2 × {TYPE} too few): it is held by dee" in said
     assert "declare it before those that grow, or give `--parallel` more places" in said
-    project.run("config", "set", "hyperpod:roomWaitSeconds", "1")
+    project.run("config", "set", "hyperpod:capacityWaitSeconds", "1")
     failed = project.run("up", "--yes", "--skip-preview", check=False)
     assert failed.returncode != 0
     assert "There is no room for quota 'ada'" in failed.stdout
@@ -101,19 +101,19 @@ def test_room_that_is_named_after_the_growth_is_reported_at_preview(watched):
 def random_program(dice, before, capacity):
     """Rows by team: each team keeps its measure, and nobody counts on what only a deletion frees."""
     teams = dice.sample(["ada", "bob", "cyd", "dee", "eve"], dice.randint(2, 5))
-    left = capacity * EACH - sum(weight(row) for team, row in before.items() if team not in teams)
-    rows = {}
+    left = capacity * EACH - sum(weight(resource) for team, resource in before.items() if team not in teams)
+    resources = {}
     for team in teams:
         if team in ("ada", "bob"):
-            rows[team] = {"accelerators": dice.randint(0, left)}
+            resources[team] = {"accelerators": dice.randint(0, left)}
         else:
-            rows[team] = {"count": dice.randint(0, left // EACH)}
-        left -= weight(rows[team])
-    return rows
+            resources[team] = {"count": dice.randint(0, left // EACH)}
+        left -= weight(resources[team])
+    return resources
 
 
-def weight(row):
-    return row.get("accelerators", 0) + EACH * row.get("count", 0)
+def weight(resource):
+    return resource.get("accelerators", 0) + EACH * resource.get("count", 0)
 
 
 def random_cluster(dice, spec):
@@ -137,8 +137,14 @@ def model(spec):
         group["instanceGroupName"]: (group["instanceCount"], group["kubernetesConfig"]["labels"])
         for group in spec["cluster"]["instance_groups"]
     }
-    rows = {name: quota["compute_quota_config"]["computeQuotaResources"][0] for name, quota in spec["quotas"].items()}
-    return groups, {name: weight(row) for name, row in rows.items()}, spec["policy"] and spec["policy"]["fairShare"]
+    resources = {
+        name: quota["compute_quota_config"]["computeQuotaResources"][0] for name, quota in spec["quotas"].items()
+    }
+    return (
+        groups,
+        {name: weight(resource) for name, resource in resources.items()},
+        spec["policy"] and spec["policy"]["fairShare"],
+    )
 
 
 def live_model(watched):
@@ -150,26 +156,29 @@ def live_model(watched):
         )
         for group in watched.cloud.describe()["InstanceGroups"]
     }
-    rows = {name: row.get("Accelerators", 0) + EACH * row.get("Count", 0) for name, row in watched.live().items()}
+    resources = {
+        name: resource.get("Accelerators", 0) + EACH * resource.get("Count", 0)
+        for name, resource in watched.live().items()
+    }
     policies = [
         sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=entry["ClusterSchedulerConfigId"])
         for entry in sm.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"]
     ]
     shares = [policy["SchedulerConfig"]["FairShare"] for policy in policies]
-    return groups, rows, shares[0] if shares else None
+    return groups, resources, shares[0] if shares else None
 
 
 @pytest.mark.parametrize("watched", [8], indirect=True)
 def test_random_programs_one_after_the_other_each_end_as_declared(watched):
     dice = random.Random(11)  # noqa: S311 - repeatable programs, no secret
     watched.endpoint.set_faults({"throttle": "0.1", "slow-update": "0.1@quota"})
-    rows = {}
+    resources = {}
     for _ in range(6):
-        rows = random_program(dice, rows, 8)
+        resources = random_program(dice, resources, 8)
         shares = dice.choice([None, "Enabled", "Disabled"])
         policy = shares and {"priorityClasses": [{"name": "training", "weight": 80}], "fairShare": shares}
         watched.ledger.begin()
-        watched.declare(rows, policy=policy, cluster=random_cluster(dice, watched.project.spec["cluster"]))
+        watched.declare(resources, policy=policy, cluster=random_cluster(dice, watched.project.spec["cluster"]))
         watched.project.up()
         watched.endpoint.set_faults({"throttle": None})
         assert live_model(watched) == model(watched.project.spec)

@@ -5,13 +5,12 @@ import json
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from provider.change_guard import ChangeGuard
-from provider.cluster_keep import leaving_of, lost_subnets, still_there
-from provider.config_diff import config_changes
-from provider.errors import RefusedError
-from provider.handler import Cloud
+from provider.engine.errors import RefusedError
+from provider.engine.values import UNKNOWN, to_struct
+from provider.resources.change_guard import ChangeGuardHandler
+from provider.resources.cluster.protection import lost_subnets, removed_groups, with_instances
+from provider.schema.provider_settings import changed_settings
 from provider.server import HyperpodServicer
-from provider.values import UNKNOWN, to_struct
 from tests.provider.harness import TYPE, FailedError, quota
 
 GUARDED = {
@@ -30,7 +29,7 @@ GUARDED = {
 
 
 def guard():
-    return ChangeGuard(Cloud(HyperpodServicer().cloud.api, HyperpodServicer().cloud.room))
+    return ChangeGuardHandler(HyperpodServicer().clients)
 
 
 def identity(**more):
@@ -117,18 +116,18 @@ def test_a_group_without_instances_may_leave(world, engine):
 
 def test_nothing_is_said_of_groups_whose_names_are_not_known():
     old = of({"a": {"instanceCount": 1}})
-    assert leaving_of(old, {"instanceGroups": UNKNOWN}, {}) == []
-    assert leaving_of(old, {"instanceGroups": [{"instanceGroupName": UNKNOWN}]}, {}) == []
-    assert [group.name for group in leaving_of(old, {"instanceGroups": []}, {})] == ["a"]
+    assert removed_groups(old, {"instanceGroups": UNKNOWN}, {}) == []
+    assert removed_groups(old, {"instanceGroups": [{"instanceGroupName": UNKNOWN}]}, {}) == []
+    assert [group.name for group in removed_groups(old, {"instanceGroups": []}, {})] == ["a"]
 
 
 def test_a_group_that_an_earlier_run_was_to_delete_is_counted_live():
-    (left,) = leaving_of({}, of({"a": {"instanceCount": 1}}), {"managedInstanceGroups": ["a", "b"]})
+    (left,) = removed_groups({}, of({"a": {"instanceCount": 1}}), {"managedInstanceGroups": ["a", "b"]})
     assert (left.name, left.count) == ("b", None)
     live = {"InstanceGroups": [{"InstanceGroupName": "b", "InstanceType": TYPE, "CurrentCount": 3, "TargetCount": 2}]}
-    assert [each.text for each in still_there([left], live)] == [f"b (3 × {TYPE})"]
-    assert still_there([left], {}) == [], "it is gone"
-    assert still_there([left], None) == [left], "nobody knows"
+    assert [each.text for each in with_instances([left], live)] == [f"b (3 × {TYPE})"]
+    assert with_instances([left], {}) == [], "it is gone"
+    assert with_instances([left], None) == [left], "nobody knows"
 
 
 def test_a_group_keeps_its_subnets_while_the_new_ones_are_not_known():
@@ -150,7 +149,7 @@ def test_a_group_keeps_its_subnets_while_the_new_ones_are_not_known():
     ],
 )
 def test_other_settings_replace_nothing(old, new, names):
-    found = config_changes(old, new)
+    found = changed_settings(old, new)
     assert (found.names, found.replaces) == (names, [])
 
 
@@ -160,10 +159,10 @@ def test_another_region_needs_an_allowance_that_a_run_before_had():
     with pytest.raises(
         RefusedError, match="us-west-2 → eu-west-1 would REPLACE everything that is in us-west-2: gpu 4"
     ):
-        config_changes(old, new)
+        changed_settings(old, new)
     with pytest.raises(RefusedError, match="not in the run before"):
-        config_changes(old, new | allowed)
-    found = config_changes(old | allowed, new | allowed)
+        changed_settings(old, new | allowed)
+    found = changed_settings(old | allowed, new | allowed)
     assert found.replaces == ["region"]
     assert "REPLACES everything in us-west-2: gpu 4" in found.warnings[0]
 
@@ -202,7 +201,7 @@ def test_an_id_that_is_not_what_it_was_is_refused_with_all_that_goes(changed, sa
 def test_what_is_allowed_is_a_warning_and_what_nothing_needs_as_well():
     new = {**GUARDED, "identity": identity(vpc=UNKNOWN), "allowReplace": ["vpc", "key"]}
     assert guard().diff(GUARDED, new, {}).changes
-    replaced, needless = guard().remarks(GUARDED, new, {})
+    replaced, needless = guard().diff_warnings(GUARDED, new, {})
     assert "REPLACES or DELETES the VPC, as allowed (vpc: vpc-1 is replaced)" in replaced
     assert needless.startswith("allowReplace names key, and nothing replaces it (any more)")
 
@@ -241,14 +240,14 @@ def test_a_part_that_is_named_leaves_at_once_and_an_allowance_that_nothing_needs
     left = {name: called for name, called in PARTS["parts"].items() if name != "teams/nlp"}
     new = {**PARTS, "parts": left, "allowReplace": ["teams/nlp", "nodePools/gone"]}
     assert not guard().diff(PARTS, new, {}).changes
-    deleted, needless = guard().remarks(PARTS, new, {})
+    deleted, needless = guard().diff_warnings(PARTS, new, {})
     assert "the quota of nlp, as allowed" in deleted
     assert needless.startswith("allowDelete.nodePools names gone, and nothing deletes it (any more)")
 
 
 def test_nothing_is_judged_without_ids():
     assert guard().diff(GUARDED, {**GUARDED, "identity": UNKNOWN}, {}).changes
-    assert guard().remarks(GUARDED, {**GUARDED, "identity": UNKNOWN, "allowReplace": ["vpc"]}, {}) == []
+    assert guard().diff_warnings(GUARDED, {**GUARDED, "identity": UNKNOWN, "allowReplace": ["vpc"]}, {}) == []
     version = {"subject": "EKS", "version": "1.33"}
     assert guard().diff({**version, "identity": {"network": "vpcCidr 10.0.0.0/16"}, "allowReplace": False}, version, {})
     assert not guard().diff(GUARDED, {**GUARDED, "contents": {}, "allowReplace": ["eks"], "where": "x"}, {}).changes

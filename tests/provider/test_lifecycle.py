@@ -277,7 +277,7 @@ def test_quotas_shrink_before_others_grow(world, engine):
     assert world.live_quotas(arn) == {"q-a": 1, "q-b": 3}
 
 
-def test_growing_without_room_says_who_must_shrink(world, engine):
+def test_growing_without_capacity_says_who_must_shrink(world, engine):
     arn = world.governed(engine)
     engine.up("ComputeQuota", "a", quota(arn, "a", 3))
     with pytest.raises(FailedError, match=r"q-a 3(.|\n)*shrink one of these"):

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from pulumi.runtime.proto import provider_pb2_grpc
 
-from provider.frame import OPTIONS
+from provider.engine.plugin_server import OPTIONS
 from tests.provider.harness import FOLDER, Engine, FailedError
 
 

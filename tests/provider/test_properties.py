@@ -92,7 +92,7 @@ def clean(world, engine, arn):
 @SHORT
 @given(runs=programs(), names=st.sets(st.sampled_from(sorted(FAULTS)), max_size=3))
 def test_live_is_what_was_declared_whatever_fails_on_the_way(world, arn, runs, names):
-    with in_process(**{**world.settings, "roomWaitSeconds": "1"}) as engine:
+    with in_process(**{**world.settings, "capacityWaitSeconds": "1"}) as engine:
         world.endpoint.set_faults({name: FAULTS[name][0] for name in names})
         with Watch(world.endpoint) as watch:
             for run in runs:
@@ -109,7 +109,7 @@ def test_live_is_what_was_declared_whatever_fails_on_the_way(world, arn, runs, n
 def test_a_plugin_that_is_killed_anywhere_leaves_nothing_twice(world, arn, runs, seed):
     dice = random.Random(seed)  # noqa: S311 - repeatable kills, no secret
     world.endpoint.set_faults({"slow-create": "0.3@quota", "slow-update": "0.3@quota", "throttle": "0.2"})
-    process = Process(**{**world.settings, "roomWaitSeconds": "1"})
+    process = Process(**{**world.settings, "capacityWaitSeconds": "1"})
     try:
         for run in runs:
             timers = [threading.Timer(dice.uniform(0.0, 0.8), process.kill) for _ in range(2)]

@@ -1,6 +1,6 @@
 """What differs between the inputs of then and now, and what of it cannot change in place, as the plugins compare them.
 
-Sources: the plugins' Diff (infra/provider/diff.py, local/plugins/aws/diff.py, local/plugins/kubernetes/diff.py).
+Sources: the plugins' Diff (infra/provider/schema/diff.py, local/plugins/aws/diff.py, local/plugins/kubernetes/diff.py).
 """
 
 import json

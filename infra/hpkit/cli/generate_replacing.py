@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from local.plugins.aws.kind import Kind, Prop
-    from provider.fields import Field
+    from provider.schema.field_table import Field
 
 __all__ = ["replacing_text"]
 
 _SOURCE = (
     "pulumi-aws, pulumi-kubernetes and the SageMaker API, as the tables of the stand-ins and of the hyperpod plugin "
-    "have them: local/plugins/aws/services, local/plugins/kubernetes/diff.py, infra/provider/fields.py"
+    "have them: local/plugins/aws/services, local/plugins/kubernetes/diff.py, infra/provider/schema/declarations.py"
 )
 
 
@@ -21,8 +21,7 @@ def replacing_text() -> str:
     from local.plugins.aws.table import KINDS
     from local.plugins.kubernetes.diff import CONTENT, IMMUTABLE
     from local.plugins.kubernetes.release import REPLACES, TOKEN
-    from provider.cluster_plan import STICKY
-    from provider.fields import GROUP_FROZEN, RESOURCES, table
+    from provider.schema.field_table import RESOURCES, table
 
     types = {token: _kind(kind) for token, kind in KINDS.items()}
     types |= {each.token: _resource(table(name)) for name, each in RESOURCES.items()}
@@ -35,7 +34,7 @@ def replacing_text() -> str:
         "source": json.dumps(_SOURCE),
         "types": _lines(types),
         "kubernetes": _lines(objects),
-        "groups": json.dumps({"frozen": list(GROUP_FROZEN), "sticky": list(STICKY)}),
+        "groups": json.dumps(_groups(table("Cluster").by_name["instanceGroups"])),
     }
     return "{\n" + ",\n".join(f"  {json.dumps(key)}: {text}" for key, text in parts.items()) + "\n}\n"
 
@@ -70,17 +69,23 @@ def _props(spec: "Prop", above: str) -> "Iterator[tuple[str, Prop]]":
 
 
 def _resource(spec: "Field") -> dict[str, Any]:
-    from provider.diff import SERVICE_DEFAULTS
-
     fields = list(_fields(spec, ""))
     found = {
         "immutable": [path for path, each in fields if each.immutable],
         "sets": [path for path, each in fields if each.identity == "*"],
         "present": [path for path, each in fields if each.kind == "object" and not each.members],
         "entries": {path: each.identity for path, each in fields if each.identity not in ("", "*")},
-        "defaults": {path: SERVICE_DEFAULTS[each.name] for path, each in fields if each.name in SERVICE_DEFAULTS},
+        "defaults": {path: each.default for path, each in fields if each.default is not None},
     }
     return {key: value for key, value in found.items() if value} | {"deletesFirst": True}
+
+
+def _groups(spec: "Field") -> dict[str, list[str]]:
+    members = (spec.item or spec).members
+    return {
+        "frozen": [each.name for each in members if each.frozen],
+        "sticky": [each.name for each in members if each.sticky],
+    }
 
 
 def _fields(spec: "Field", above: str) -> "Iterator[tuple[str, Field]]":

@@ -18,7 +18,7 @@ _LIMIT = 112
 
 def resource_files() -> dict[str, str]:
     """Return path → text of every generated module."""
-    from provider.schema import package_schema
+    from provider.schema.package import package_schema
 
     schema = package_schema()
     names = {token.rpartition(":")[2]: body for token, body in schema["resources"].items()}

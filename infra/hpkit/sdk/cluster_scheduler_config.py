@@ -1,4 +1,4 @@
-"""The policy of a cluster: task priorities, fair share, sharing of idle compute. One a cluster."""
+"""The policy of a cluster: task priorities, fair share, sharing of idle compute. One per cluster."""
 
 # Written by `hpkit generate` from the schema of the plugin; do not edit.
 
@@ -18,7 +18,7 @@ __all__ = ["ClusterSchedulerConfig"]
 
 
 class ClusterSchedulerConfig(pulumi.CustomResource):
-    """The policy of a cluster: task priorities, fair share, sharing of idle compute. One a cluster."""
+    """The policy of a cluster: task priorities, fair share, sharing of idle compute. One per cluster."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ class Provider(pulumi.ProviderResource):
         node_wait_seconds: pulumi.Input[str] | None = None,
         allow_replace: pulumi.Input[str] | None = None,
         contents: pulumi.Input[str] | None = None,
-        room_wait_seconds: pulumi.Input[str] | None = None,
+        capacity_wait_seconds: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Register it with the engine.
@@ -38,7 +38,8 @@ class Provider(pulumi.ProviderResource):
                 warning.
             allow_replace: `true` lets a change replace clusters, or all resources by another region.
             contents: What another region would lose, as messages say it.
-            room_wait_seconds: How long a growing quota waits for room that no known change will free (20).
+            capacity_wait_seconds: How long a growing quota waits for capacity that no known change will free
+                (20).
             opts: Options of the engine.
         """
         super().__init__(
@@ -52,7 +53,7 @@ class Provider(pulumi.ProviderResource):
                 "nodeWaitSeconds": node_wait_seconds,
                 "allowReplace": allow_replace,
                 "contents": contents,
-                "roomWaitSeconds": room_wait_seconds,
+                "capacityWaitSeconds": capacity_wait_seconds,
             },
             opts,
         )

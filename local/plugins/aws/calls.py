@@ -15,8 +15,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, EndpointConnectionError
 
 from local.plugins.aws.config import Settings
-from provider.errors import PluginError, refused
-from provider.task import Task
+from provider.engine.errors import PluginError
+from provider.engine.refusals import refused
+from provider.engine.task import Task
 
 __all__ = ["Account", "Calls", "Clients"]
 

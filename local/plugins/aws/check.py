@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from local.plugins.aws.kind import Kind, Prop
-from provider.check import Failure
-from provider.values import Props, is_unknown
+from provider.engine.results import CheckFailure as Failure
+from provider.engine.values import Props, is_unknown
 
 __all__ = ["DEFAULTS", "check", "named"]
 

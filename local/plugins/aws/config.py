@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from provider.errors import PluginError
-from provider.values import Props, is_unknown
+from provider.engine.errors import PluginError
+from provider.engine.values import Props, is_unknown
 
 __all__ = ["CONFIG", "Settings", "loopback", "settings_from"]
 

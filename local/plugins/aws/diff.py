@@ -8,8 +8,8 @@ from typing import Any
 
 from local.plugins.aws.check import DEFAULTS
 from local.plugins.aws.kind import Kind, Prop
-from provider.diff import Change
-from provider.values import Props, walk_unknown
+from provider.engine.results import PropertyChange as Change
+from provider.engine.values import Props, walk_unknown
 
 __all__ = ["changes", "clashes", "inputs_of", "overlaid", "same"]
 

@@ -10,8 +10,8 @@ from local.plugins.aws.calls import Calls
 from local.plugins.aws.policy_document import policy_document
 from local.plugins.aws.services.eks import stamp
 from local.plugins.aws.shapes import tag_map
-from provider.errors import PluginError
-from provider.values import Props
+from provider.engine.errors import PluginError
+from provider.engine.values import Props
 
 __all__ = ["FUNCTIONS", "Function"]
 

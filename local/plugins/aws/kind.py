@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from provider.values import Props
+from provider.engine.values import Props
 
 if TYPE_CHECKING:
     from local.plugins.aws.calls import Calls

@@ -9,9 +9,9 @@ from local.plugins.aws.calls import Calls
 from local.plugins.aws.check import DEFAULTS
 from local.plugins.aws.diff import changes, inputs_of, overlaid
 from local.plugins.aws.kind import Change, Kind, Prop, defaults
-from provider.diff import Change as Difference
-from provider.errors import PartlyDoneError, PluginError
-from provider.values import UNKNOWN, Props, is_unknown
+from provider.engine.errors import InitFailedError, PluginError
+from provider.engine.results import PropertyChange as Difference
+from provider.engine.values import UNKNOWN, Props, is_unknown
 
 __all__ = ["Live", "create", "delete", "differences", "foreseen", "read", "update"]
 
@@ -53,7 +53,7 @@ def create(kind: Kind, call: Calls, inputs: Props, common: Tags) -> Live:
         wanted["tagsAll"] = _all_tags(inputs, common)
     resource_id = kind.create(call, wanted)
     try:
-        call.task.touch()
+        call.task.mark_changed()
         if kind.wait:
             kind.wait(call, resource_id, Change({}, wanted, frozenset(wanted)))
         stated = frozenset(name for name in kind.later if name in wanted)
@@ -145,12 +145,12 @@ def _expected(prop: Prop, value: Any, there: Any) -> Any:
     return {**{name: (there or {}).get(name, UNKNOWN) for name in computed}, **value}
 
 
-def _partly(kind: Kind, error: PluginError, resource_id: str, inputs: Props, wanted: Props) -> PartlyDoneError:
+def _partly(kind: Kind, error: PluginError, resource_id: str, inputs: Props, wanted: Props) -> InitFailedError:
     # Only what cannot change is kept as an input: the next update then carries out all the rest.
     fixed = {name for name, prop in kind.spec.by_name.items() if prop.immutable or prop.write_only}
     kept = {name: value for name, value in inputs.items() if name in fixed or name in kind.identity}
     state = {name: value for name, value in wanted.items() if name not in ("tags", "tagsAll")}
-    return PartlyDoneError(str(error), resource_id=resource_id, state=state, inputs=kept)
+    return InitFailedError(str(error), resource_id=resource_id, state=state, inputs=kept)
 
 
 def _effective(kind: Kind, inputs: Props) -> Props:

@@ -6,7 +6,7 @@ import json
 import zlib
 from typing import Any
 
-from provider.values import Props
+from provider.engine.values import Props
 
 __all__ = ["policy_document"]
 

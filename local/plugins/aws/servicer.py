@@ -20,10 +20,10 @@ from local.plugins.aws.functions import FUNCTIONS, Function
 from local.plugins.aws.kind import Kind
 from local.plugins.aws.lifecycle import create, delete, differences, foreseen, read, update
 from local.plugins.aws.table import KINDS
-from provider.errors import PluginError
-from provider.frame import PluginServicer, readable, token_of
-from provider.task import Task, silent
-from provider.values import Props, from_struct, is_unknown, to_struct
+from provider.engine.errors import PluginError
+from provider.engine.plugin_server import PluginServicer, readable, token_of
+from provider.engine.task import Task, silent
+from provider.engine.values import Props, from_struct, is_unknown, to_struct
 
 __all__ = ["AwsServicer"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from local.plugins.aws.calls import Calls
-from provider.errors import ChangeFailedError
-from provider.waiter import wait
+from provider.engine.errors import ChangeFailedError
+from provider.engine.waiter import wait
 
 __all__ = ["until"]
 
@@ -32,7 +32,7 @@ def until(
     def settled(seen: Any | None) -> bool:
         return (seen is None) if gone and told(seen) not in failed else seen is None or told(seen) in {*ready, *failed}
 
-    seen = wait(call.task, look, settled=settled, progress=told, most=_MOST, share=_SHARE)
+    seen = wait(call.task, look, settled=settled, progress=told, max_seconds=_MOST, fraction=_SHARE)
     if seen is not None and told(seen) in failed:
         raise ChangeFailedError(f"ended in status {told(seen)}: {_reason(seen)}")
     if seen is None and not gone:

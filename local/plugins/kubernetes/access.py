@@ -14,7 +14,7 @@ from kubernetes.config import ConfigException
 from kubernetes.config.kube_config import KubeConfigLoader
 
 from local.plugins.kubernetes.token import EksToken, eks_token
-from provider.errors import PluginError
+from provider.engine.errors import PluginError
 
 __all__ = ["KNOWN", "Access", "Settings", "connect", "settings_from"]
 

@@ -13,8 +13,8 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from local.plugins.kubernetes.access import Access
-from provider.errors import PluginError
-from provider.task import Task
+from provider.engine.errors import PluginError
+from provider.engine.task import Task
 
 __all__ = ["Api", "ApiError", "Kind"]
 

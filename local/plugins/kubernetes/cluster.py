@@ -8,9 +8,9 @@ from local.plugins.kubernetes.access import Settings
 from local.plugins.kubernetes.api import Api, ApiError, Kind
 from local.plugins.kubernetes.objects import Ref, annotation, clean, metadata_of, ref_of
 from local.plugins.kubernetes.ready import tests_of, why_not, without_controllers
-from provider.errors import CancelledError, PartlyDoneError, PluginError
-from provider.task import Task
-from provider.values import Props
+from provider.engine.errors import CancelledError, InitFailedError, PluginError
+from provider.engine.task import Task
+from provider.engine.values import Props
 
 __all__ = ["Cluster", "Live"]
 
@@ -219,7 +219,7 @@ class Cluster:
         except PluginError as error:
             reason = f"{live.ref} is not ready: {lacks}: {_why(task, error)}" if lacks else str(error)
             state = Live(live.ref, seen, live.manager).state
-            raise PartlyDoneError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
+            raise InitFailedError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
         raise AssertionError  # pragma: no cover - delays never end
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from local.plugins.kubernetes.access import Settings
 from local.plugins.kubernetes.objects import AUTONAMED, annotation, metadata_of
-from provider.values import Props, is_unknown
+from provider.engine.values import Props, is_unknown
 
 __all__ = ["CONTENT", "IMMUTABLE", "Change", "changes", "deletes_first", "replaces"]
 

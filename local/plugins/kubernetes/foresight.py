@@ -5,8 +5,8 @@ import copy
 from local.plugins.kubernetes.cluster import Cluster
 from local.plugins.kubernetes.objects import metadata_of
 from local.plugins.kubernetes.ready import tests_of
-from provider.task import Task
-from provider.values import UNKNOWN, Props, is_unknown, walk_unknown
+from provider.engine.task import Task
+from provider.engine.values import UNKNOWN, Props, is_unknown, walk_unknown
 
 __all__ = ["foreseen"]
 

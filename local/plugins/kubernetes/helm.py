@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from kubernetes.client import Configuration
 
-from provider.errors import PluginError
-from provider.task import Task
-from provider.values import Props
+from provider.engine.errors import PluginError
+from provider.engine.task import Task
+from provider.engine.values import Props
 
 __all__ = ["Helm"]
 

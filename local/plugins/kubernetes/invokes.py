@@ -4,8 +4,8 @@ from typing import Any
 
 import yaml
 
-from provider.errors import PluginError
-from provider.values import Props
+from provider.engine.errors import PluginError
+from provider.engine.values import Props
 
 __all__ = ["invoke"]
 

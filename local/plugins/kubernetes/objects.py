@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provider.errors import PluginError
-from provider.values import Props, is_unknown
+from provider.engine.errors import PluginError
+from provider.engine.values import Props, is_unknown
 
 __all__ = [
     "AUTONAMED",

@@ -10,8 +10,8 @@ from jsonpath_ng.exceptions import JSONPathError
 from jsonpath_ng.ext.parser import parse
 
 from local.plugins.kubernetes.objects import annotation
-from provider.errors import PluginError
-from provider.values import Props
+from provider.engine.errors import PluginError
+from provider.engine.values import Props
 
 __all__ = ["Condition", "JsonPath", "Test", "tests_of", "why_not", "without_controllers"]
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from local.plugins.kubernetes.cluster import Cluster
 from local.plugins.kubernetes.helm import Helm
-from provider.errors import PartlyDoneError, PluginError
-from provider.task import Task
-from provider.values import UNKNOWN, Props, is_unknown
+from provider.engine.errors import InitFailedError, PluginError
+from provider.engine.task import Task
+from provider.engine.values import UNKNOWN, Props, is_unknown
 
 __all__ = ["REPLACES", "TOKEN", "Release", "checked"]
 
@@ -59,7 +59,7 @@ class Release:
         try:
             status = self.helm.install(task, inputs)
         except PluginError as error:
-            raise PartlyDoneError(str(error), resource_id=release_id, state=outputs, inputs=inputs) from None
+            raise InitFailedError(str(error), resource_id=release_id, state=outputs, inputs=inputs) from None
         task.warn("installed without hooks, and not waited for: no kubelet and no controllers run in the local cloud")
         return release_id, self._record(task, inputs, status)
 

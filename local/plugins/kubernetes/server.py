@@ -29,10 +29,10 @@ from local.plugins.kubernetes.objects import (
     typed,
 )
 from local.plugins.kubernetes.release import REPLACES, TOKEN, Release, checked
-from provider.errors import PartlyDoneError, PluginError
-from provider.frame import PluginServicer, readable, token_of
-from provider.task import Task
-from provider.values import Props, from_struct, is_unknown, to_struct
+from provider.engine.errors import InitFailedError, PluginError
+from provider.engine.plugin_server import PluginServicer, readable, token_of
+from provider.engine.task import Task
+from provider.engine.values import Props, from_struct, is_unknown, to_struct
 
 __all__ = ["KubernetesServicer"]
 
@@ -189,7 +189,7 @@ class KubernetesServicer(PluginServicer):
         lacks = self._cluster.lacking(inputs, live.object) if inputs else ""
         if lacks:
             reason = f"{live.ref} is not ready: {lacks}"
-            raise PartlyDoneError(reason, resource_id=request.id, state=live.state, inputs=seen)
+            raise InitFailedError(reason, resource_id=request.id, state=live.state, inputs=seen)
         return _read_response(live.ref.id, seen, live.state)
 
     def _ref(self, task: Task, resource_id: str, api_version: str, name: str) -> Ref:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session
 
-from provider.errors import PluginError
+from provider.engine.errors import PluginError
 
 __all__ = ["EksToken", "eks_token"]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Tagging
-from provider.values import Props
+from provider.engine.values import Props
 
 __all__ = ["TAGS"]
 

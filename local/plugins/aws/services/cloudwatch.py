@@ -7,7 +7,7 @@ from typing import Any, Final
 from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Change, Kind, Prop, Tagging
 from local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
-from provider.values import Props
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Tagging
 from local.plugins.aws.shapes import tag_list
-from provider.values import Props
+from provider.engine.values import Props
 
 __all__ = ["TAGS", "found", "specifications"]
 

@@ -9,8 +9,8 @@ from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Change, Kind, Prop
 from local.plugins.aws.services.by_arn import TAGS
 from local.plugins.aws.waiting import until
-from provider.errors import ChangeFailedError
-from provider.values import Props
+from provider.engine.errors import ChangeFailedError
+from provider.engine.values import Props
 
 __all__ = ["KINDS", "await_update", "stamp"]
 

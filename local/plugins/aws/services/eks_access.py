@@ -8,7 +8,7 @@ from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Change, Kind, Prop
 from local.plugins.aws.services.by_arn import TAGS
 from local.plugins.aws.services.eks import stamp
-from provider.values import Props
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

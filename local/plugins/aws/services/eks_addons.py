@@ -9,7 +9,7 @@ from local.plugins.aws.kind import Change, Kind, Prop
 from local.plugins.aws.services.by_arn import TAGS
 from local.plugins.aws.services.eks import await_update, stamp
 from local.plugins.aws.waiting import until
-from provider.values import Props
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

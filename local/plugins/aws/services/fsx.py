@@ -9,7 +9,7 @@ from local.plugins.aws.kind import Change, Kind, Prop, Tagging
 from local.plugins.aws.services.ec2 import found
 from local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
 from local.plugins.aws.waiting import until
-from provider.values import Props
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

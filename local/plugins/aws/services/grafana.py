@@ -8,8 +8,8 @@ from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Change, Kind, Prop
 from local.plugins.aws.services.by_arn import TAGS
 from local.plugins.aws.waiting import until
-from provider.errors import PluginError
-from provider.values import Props
+from provider.engine.errors import PluginError
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Change, Kind, Prop, Tagging
-from provider.errors import PluginError
-from provider.values import Props
+from provider.engine.errors import PluginError
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

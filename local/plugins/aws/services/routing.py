@@ -9,8 +9,8 @@ from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Change, Kind, Prop
 from local.plugins.aws.services.ec2 import TAGS, found, specifications
 from local.plugins.aws.shapes import pascal, tag_map
-from provider.errors import PluginError
-from provider.values import Props
+from provider.engine.errors import PluginError
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

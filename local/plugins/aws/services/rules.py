@@ -8,7 +8,7 @@ from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Change, Create, Delete, Kind, Prop, Read, Update
 from local.plugins.aws.services.ec2 import TAGS, found, specifications
 from local.plugins.aws.shapes import tag_map
-from provider.values import Props
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

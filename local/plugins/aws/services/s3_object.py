@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Change, Kind, Prop, Tagging
 from local.plugins.aws.shapes import tag_list, tag_map
-from provider.errors import PluginError
-from provider.values import Props
+from provider.engine.errors import PluginError
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

@@ -9,7 +9,7 @@ from local.plugins.aws.calls import Calls
 from local.plugins.aws.kind import Change, Kind, Prop
 from local.plugins.aws.services.s3_lifecycle import LIFECYCLE, from_rules, to_rules
 from local.plugins.aws.shapes import camel, pascal
-from provider.values import Props
+from provider.engine.values import Props
 
 __all__ = ["KINDS"]
 

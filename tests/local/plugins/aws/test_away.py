@@ -11,8 +11,8 @@ from local.aws.server import Endpoint
 from local.aws.world import Settings, World
 from local.plugins.aws.calls import Calls, Clients
 from local.plugins.aws.config import settings_from
-from provider.errors import PluginError
-from provider.task import Task
+from provider.engine.errors import PluginError
+from provider.engine.task import Task
 
 pytestmark = pytest.mark.timeout(120)
 

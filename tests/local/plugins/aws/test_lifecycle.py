@@ -9,7 +9,7 @@ from local.plugins.aws import lifecycle
 from local.plugins.aws.calls import Calls, Clients
 from local.plugins.aws.config import settings_from
 from local.plugins.aws.table import KINDS
-from provider.task import Task
+from provider.engine.task import Task
 
 
 @pytest.fixture

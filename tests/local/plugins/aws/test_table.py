@@ -14,8 +14,8 @@ from local.plugins.aws.diff import changes, clashes
 from local.plugins.aws.lifecycle import differences, foreseen
 from local.plugins.aws.reference import main
 from local.plugins.aws.table import KINDS
-from provider.errors import PluginError
-from provider.values import UNKNOWN
+from provider.engine.errors import PluginError
+from provider.engine.values import UNKNOWN
 
 VPC, ROLE, CLUSTER = (KINDS[token] for token in ("aws:ec2/vpc:Vpc", "aws:iam/role:Role", "aws:eks/cluster:Cluster"))
 ENVIRONMENT = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_REGION": "us-west-2"}

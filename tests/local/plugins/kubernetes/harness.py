@@ -9,8 +9,8 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
 from local.kubernetes.api import RefusedError
 from local.plugins.kubernetes.server import KubernetesServicer
-from provider.frame import OPTIONS, serve
-from provider.values import from_struct, to_struct
+from provider.engine.plugin_server import OPTIONS, serve
+from provider.engine.values import from_struct, to_struct
 
 __all__ = ["CRD", "FailedError", "Plugin", "eventually", "in_background", "in_process"]
 

@@ -11,8 +11,8 @@ from pulumi.runtime.proto import provider_pb2
 from local.plugins.kubernetes.access import Settings, connect
 from local.plugins.kubernetes.invokes import invoke
 from local.plugins.kubernetes.token import eks_token
-from provider.errors import PluginError
-from provider.values import from_struct, to_struct
+from provider.engine.errors import PluginError
+from provider.engine.values import from_struct, to_struct
 from tests.local.plugins.kubernetes.harness import FailedError, in_process
 
 AWS = {"command": "aws", "args": ["--region", "eu-west-1", "eks", "get-token", "--cluster-name", "kube"]}

@@ -1,0 +1,1 @@
+"""The SageMaker API as the plugin calls it: client, tags, errors and statuses."""

@@ -1,0 +1,54 @@
+"""Single flight: of many threads that need the same answer one asks, and all others take part in what it gets."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+__all__ = ["Answer", "SingleFlight"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """What came back, and when it was asked for."""
+
+    value: T
+    started: float
+
+
+class SingleFlight(Generic[T]):
+    """A call that several threads need: whoever comes while one is under way takes part in the next."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._answer: Answer[T] | None = None
+        self._in_flight = False
+
+    def get(self, fetch: Callable[[], T], *, not_before: float) -> Answer[T]:
+        """Return an answer to a call that was made at `not_before` or later."""
+        with self._condition:
+            while True:
+                if self._answer is not None and self._answer.started >= not_before:
+                    return self._answer
+                if not self._in_flight:
+                    self._in_flight = True
+                    break
+                self._condition.wait(timeout=1.0)
+        started = time.monotonic()
+        try:
+            answer = Answer(fetch(), started)
+        except BaseException:
+            with self._condition:
+                self._in_flight = False
+                self._condition.notify_all()
+            raise
+        with self._condition:
+            self._answer = answer
+            self._in_flight = False
+            self._condition.notify_all()
+        return answer

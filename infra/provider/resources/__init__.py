@@ -1,0 +1,1 @@
+"""What is done for each resource: create, read, update, delete."""

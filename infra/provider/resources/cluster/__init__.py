@@ -1,0 +1,1 @@
+"""The Cluster resource: a HyperPod cluster and its instance groups."""

@@ -1,0 +1,125 @@
+"""What a quota reserves, as numbers: amounts of instance types that can be summed and compared.
+
+Does not: know how many accelerators an instance has. A whole instance and a fraction are measures of their own,
+and only one measure is ever compared with itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+__all__ = [
+    "WHOLE",
+    "Amounts",
+    "ComputeQuotaResource",
+    "Measure",
+    "amounts_of",
+    "decreased",
+    "increased",
+    "maximum",
+    "minimum",
+    "total",
+    "with_pro_rata",
+]
+
+WHOLE: Final = "Count"
+_PARTITION: Final = "AcceleratorPartition"
+# The service fills these in, pro rata, where an entry states only another fraction (API reference,
+# ComputeQuotaResourceConfig; developer guide, "HyperPod task governance: compute allocation").
+_PRO_RATA: Final = frozenset({"VCpu", "MemoryInGiB"})
+
+
+class Measure(NamedTuple):
+    """One thing that is counted: `Count`, `Accelerators`, `VCpu`, … of an instance type."""
+
+    instance_type: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.instance_type if self.name == WHOLE else f"{self.name} of {self.instance_type}"
+
+
+Amounts = dict[Measure, float]
+ComputeQuotaResource = Mapping[str, Any]  # an entry of ComputeQuotaResources, as the API has it
+
+
+def amounts_of(config: Mapping[str, Any]) -> Amounts:
+    """Return what a quota reserves by measure (configuration in API form)."""
+    amounts: Amounts = {}
+    for resource in config.get("ComputeQuotaResources", []):
+        for name, value in resource.items():
+            measure, number = Measure(resource["InstanceType"], name), value
+            if name == _PARTITION:
+                measure, number = Measure(resource["InstanceType"], f"{name} {value.get('Type')}"), value.get("Count")
+            if isinstance(number, (int, float)):
+                amounts[measure] = amounts.get(measure, 0) + number
+    return amounts
+
+
+def with_pro_rata(amounts: Amounts, like: Amounts) -> Amounts:
+    """Complete fractions with what the service filled in: a figure that is not stated is no change."""
+    types = {measure.instance_type for measure in amounts if measure.name != WHOLE}
+    filled_in = {
+        measure: value
+        for measure, value in like.items()
+        if measure.name in _PRO_RATA and measure.instance_type in types
+    }
+    return {**filled_in, **amounts}
+
+
+def increased(old: Amounts, new: Amounts) -> set[Measure]:
+    """Return the measures that are more than before."""
+    before = with_pro_rata(old, new)
+    return {measure for measure, value in with_pro_rata(new, old).items() if value > before.get(measure, 0)}
+
+
+def decreased(old: Amounts, new: Amounts) -> set[Measure]:
+    """Return the measures that are less than before."""
+    return increased(new, old)
+
+
+def maximum(one: Amounts, other: Amounts) -> Amounts:
+    """Return the larger of two values, measure by measure."""
+    return {measure: max(one.get(measure, 0), other.get(measure, 0)) for measure in one.keys() | other.keys()}
+
+
+def total(many: Iterable[Amounts]) -> Amounts:
+    """Return the sum of all."""
+    result: Amounts = {}
+    for amounts in many:
+        for measure, value in amounts.items():
+            result[measure] = result.get(measure, 0) + value
+    return result
+
+
+def minimum(live: Sequence[ComputeQuotaResource], new: Sequence[ComputeQuotaResource]) -> list[ComputeQuotaResource]:
+    """Return the resources halfway from `live` to `new`: what decreases has done so, and nothing has increased yet.
+
+    A type that goes from whole instances to fractions, or back, keeps its live entry: what of it is less depends on
+    the instance type.
+    """
+    wanted = {_key(resource): resource for resource in new}
+    types = {resource["InstanceType"] for resource in new}
+    return [
+        _smaller(resource, wanted.get(_key(resource), resource))
+        for resource in live
+        if resource["InstanceType"] in types
+    ]
+
+
+def _key(resource: ComputeQuotaResource) -> tuple[Any, ...]:
+    """Return what two entries have in common whose figures can be compared."""
+    partition = resource.get(_PARTITION, {}).get("Type")
+    return resource["InstanceType"], WHOLE in resource, bool(resource.get("Accelerators")), partition
+
+
+def _smaller(resource: ComputeQuotaResource, other: ComputeQuotaResource) -> ComputeQuotaResource:
+    """Take the smaller figure of each that is stated; what is not stated follows, pro rata."""
+    smaller = dict(other)
+    for name, value in other.items():
+        if name == _PARTITION:
+            smaller[name] = {**value, "Count": min(value["Count"], resource[name]["Count"])}
+        elif isinstance(value, (int, float)):
+            smaller[name] = min(value, resource.get(name, value))
+    return smaller

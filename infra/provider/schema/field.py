@@ -1,0 +1,82 @@
+"""What is written down of a property and of a resource: where it is, what it may hold, whether it can change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+__all__ = ["Behavior", "Field", "ResourceTable"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behavior:
+    """What the service does with a property, as far as its API model does not say it."""
+
+    default: Any = None  # what the service takes where a request leaves the property out
+    reset_to: Any = None  # what is sent when it is not stated any more: the API keeps what is left out
+    watched: bool = False  # a live value other than the default is a difference although the program states none
+    service_owned: bool = False  # changed by the service itself: what the program states is kept
+    frozen: bool = False  # cannot change on an instance group that exists
+    sticky: bool = False  # cannot be taken away from an instance group that exists: the API has no empty value
+
+
+@dataclass(frozen=True)
+class Field(Behavior):
+    """One property: where it is, what it may hold, whether it can change."""
+
+    name: str
+    api: str
+    kind: str
+    required: bool = False
+    immutable: bool = False
+    secret: bool = False
+    enum: tuple[str, ...] = ()
+    pattern: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    members: tuple[Field, ...] = ()
+    item: Field | None = None
+    key: Field | None = None
+    union: bool = False  # exactly one member
+    silent: bool = False  # kept in the state, never a difference by itself
+    identity: str = ""  # of a list: the member that names an entry; "*" = a set, order does not matter
+    shape: str = ""
+    text: str = ""
+
+    @cached_property
+    def compared(self) -> tuple[Field, ...]:
+        """Members whose difference is a change."""
+        return tuple(member for member in self.members if not member.silent)
+
+    @cached_property
+    def by_name(self) -> dict[str, Field]:
+        """Members by property name."""
+        return {member.name: member for member in self.members}
+
+    @cached_property
+    def by_api(self) -> dict[str, Field]:
+        """Members by API name."""
+        return {member.api: member for member in self.members}
+
+
+@dataclass(frozen=True)
+class ResourceTable:
+    """One resource: the operation its inputs come from (none: extra holds all), and what the model does not say."""
+
+    name: str
+    operation: str
+    text: str
+    replacing: frozenset[str]
+    outputs: tuple[Field, ...]
+    extra: tuple[Field, ...] = ()
+    omitted: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
+    identities: Mapping[str, str] = field(default_factory=dict)
+    behaviors: Mapping[str, Behavior] = field(default_factory=dict)
+
+    @property
+    def token(self) -> str:
+        """The Pulumi type token."""
+        return f"hyperpod:index:{self.name}"

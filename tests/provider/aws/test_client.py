@@ -1,0 +1,103 @@
+"""Where the plugin's settings come from, whose credentials it uses, and how long it waits for an answer."""
+
+import json
+import socket
+import threading
+import time
+
+import pytest
+
+from local.aws.server import Endpoint
+from local.aws.world import Settings as Local
+from local.aws.world import World
+from provider.aws.client import ClientSettings, SageMakerApi, settings_from
+from provider.engine.errors import RefusedError
+from provider.engine.task import Task
+from tests.provider.harness import in_process
+
+ROLE = "arn:aws:iam::123456789012:role/deployer"
+
+
+def test_the_stacks_aws_settings_stand_in_for_the_plugins_own():
+    stack = {
+        "aws:region": "eu-west-1",
+        "aws:profile": "platform",
+        "aws:endpoints": json.dumps([{"sagemaker": "http://127.0.0.1:1"}]),
+        "aws:assumeRoles": json.dumps([{"roleArn": ROLE}]),
+    }
+    found = settings_from({}, {"PULUMI_CONFIG": json.dumps(stack)})
+    assert (found.region, found.profile) == ("eu-west-1", "platform")
+    assert (found.endpoint, found.assume_role_arn) == ("http://127.0.0.1:1", ROLE)
+    own = {"region": "us-west-2", "endpoint": "http://127.0.0.1:2", "profile": "mine", "assumeRoleArn": f"{ROLE}2"}
+    found = settings_from(own, {"PULUMI_CONFIG": json.dumps(stack)})
+    assert (found.region, found.profile) == ("us-west-2", "mine")
+    assert (found.endpoint, found.assume_role_arn) == ("http://127.0.0.1:2", f"{ROLE}2")
+
+
+@pytest.mark.parametrize("broken", ["no json", "{}", "[]", "[1]", '[{"sagemaker": 7}]'])
+def test_a_setting_that_cannot_be_read_is_none(broken):
+    assert settings_from({}, {"PULUMI_CONFIG": json.dumps({"aws:endpoints": broken})}).endpoint is None
+
+
+def test_every_call_is_made_as_the_role_to_assume(world, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", world.endpoint.url)
+    role = world.endpoint.client("iam").create_role(RoleName="deployer", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    with in_process(**world.settings, assumeRoleArn=role) as engine:
+        assert engine.up("Cluster", "c", world.cluster())["outputs"]["clusterStatus"] == "InService"
+        api = engine.servicer.clients.api
+        key = api.client()._request_signer._credentials.access_key
+    assert key != "testing", "the keys are those that STS handed out"
+
+
+@pytest.fixture
+def away(monkeypatch):
+    """Return a port on which nobody answers yet."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_a_change_outlasts_a_connection_that_is_lost_for_a_while(away):
+    started = []
+
+    def begin():
+        started.append(Endpoint(World(Local()), port=away))
+        started[0].start()
+
+    late = threading.Timer(4.0, begin)
+    late.start()
+    try:
+        api = SageMakerApi(ClientSettings("us-west-2", f"http://127.0.0.1:{away}"))
+        assert api.call(Task("urn", 60.0, threading.Event()), "list_clusters")["ClusterSummaries"] == []
+    finally:
+        late.join()
+        started[0].stop()
+
+
+def test_a_preview_does_not_wait_long_for_an_answer(away):
+    api, before = SageMakerApi(ClientSettings("us-west-2", f"http://127.0.0.1:{away}")), time.monotonic()
+    with pytest.raises(RefusedError, match=r"ListClusters could not be sent .* What to do: check hyperpod:region"):
+        api.call(Task("urn", 60.0, threading.Event(), best_effort=True), "list_clusters")
+    assert time.monotonic() - before < 4
+
+
+def test_an_answer_that_is_cut_off_is_no_answer(away):
+    whole = b'{"ClusterSummaries": [], "NextToken": "more"}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.1\r\nConnection: close\r\n"
+
+    def answer(server):
+        for body in (b"", whole):
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(head + f"Content-Length: {len(whole)}\r\n\r\n".encode() + body)
+
+    with socket.create_server(("127.0.0.1", away)) as server:
+        thread = threading.Thread(target=answer, args=(server,))
+        thread.start()
+        api = SageMakerApi(ClientSettings("us-west-2", f"http://127.0.0.1:{away}"))
+        assert api.call(Task("urn", 60.0, threading.Event()), "list_clusters")["NextToken"] == "more"
+        thread.join()
+    assert api.calls["list_clusters"] == 2
