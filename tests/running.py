@@ -9,8 +9,7 @@ import pytest
 from hpkit.errors import ToolError
 from local.supervisor import control
 from local.supervisor.instance import Instance
-from local.supervisor.parts import TOOL_NAMES
-from local.toolchain import TOOLS, get_all
+from local.toolchain import TOOL_NAMES, TOOLS, get_all
 
 __all__ = ["AT_ONCE", "running"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from local.toolchain.model import Copy, GoBuild, GoFiles, PyPi, Release, Tool
 from local.toolchain.versions import Range
 
-__all__ = ["GO", "TOOLS", "tool_named"]
+__all__ = ["GO", "TOOLS", "TOOL_NAMES", "tool_named"]
 
 _MODULES = Path(__file__).parent / "modules"
 
@@ -196,6 +196,9 @@ TOOLS: tuple[Tool, ...] = (
         purpose="Karpenter's CRDs",
     ),
 )
+
+# What the services of an instance need; the others are for Pulumi.
+TOOL_NAMES = ("etcd", "kube-apiserver", "kueue", "kueue-manifests", "karpenter-crds")
 
 
 def tool_named(name: str) -> Tool:

@@ -14,8 +14,8 @@ import yaml
 from botocore.config import Config
 
 from local.kubernetes.api import Api
-from local.supervisor.engine import Stack
 from local.supervisor.instance import Instance
+from local.supervisor.pulumi_stack import Stack
 from tests.local.plugins.aws.inventory import inventory
 
 __all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository", "eventually"]
@@ -138,7 +138,7 @@ class Live:
     def __init__(self, instance: Instance, region: str = "us-west-2") -> None:
         self.instance, self.region = instance, region
         self.url = f"http://127.0.0.1:{instance.ports()['aws']}"
-        self.api = Api.of_kubeconfig(instance.kubeconfig, owner="somebody")
+        self.api = Api.of_kubeconfig(instance.kubeconfig, field_manager="somebody")
         self._clients = {}
 
     def client(self, service, *, session=("local", "local", None)):

@@ -68,7 +68,7 @@ def project(tmp_path_factory):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("queue", "The local cloud has no stand-in for aws:sqs/queue:Queue; docs/reference/stand-ins.md lists"),
+        ("queue", "The local cloud has no stand-in for aws:sqs/queue:Queue; docs/reference/fake-plugins.md lists"),
         ("routes", "the local cloud's aws:ec2/routeTable:RouteTable has no property 'routes'"),
     ],
 )
