@@ -40,7 +40,7 @@ unit: install tools
 # Written pages and policy files are as their sources say.
 pages: install
 	$(BIN)/hpkit generate --check
-	$(BIN)/python -m local.plugins.aws.reference --check docs/reference/stand-ins.md
+	$(BIN)/python -m local.plugins.aws.reference --check docs/reference/fake-plugins.md
 	$(BIN)/python -m policies.reference --check
 	$(BIN)/python -m policies.configuration stacks/*.policy.json
 

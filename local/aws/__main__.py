@@ -12,12 +12,12 @@ import sys
 import threading
 from pathlib import Path
 
-from local.aws.effects import Effects, NoEffects
+from local.aws.backend import Backend, EndpointSettings
+from local.aws.controllers import Controllers, NoControllers
 from local.aws.errors import EndpointError
 from local.aws.faults import FAULTS
 from local.aws.record import Record
 from local.aws.server import Endpoint
-from local.aws.world import Settings, World
 
 __all__ = ["main"]
 
@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         arguments = _arguments(argv)
         record = Record(arguments.record) if arguments.record else None
-        endpoint = Endpoint(World(_settings(arguments)), port=arguments.port, record=record)
+        endpoint = Endpoint(Backend(_settings(arguments)), port=arguments.port, record=record)
     except (EndpointError, OSError) as error:
         print(f"local.aws: {error}", file=sys.stderr)
         return 2
@@ -59,38 +59,39 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="makes ids and faults repeatable")
     parser.add_argument("--record", type=Path, metavar="FILE", help="append to it what is called, and on what")
     parser.add_argument(
+        "--controllers",
         "--effects",
         metavar="MODULE:FACTORY",
-        help="what follows changes, see local/aws/effects.py; default: nothing",
+        help="what acts in the cluster after changes, see local/aws/controllers.py; default: nothing",
     )
     return parser.parse_args(argv)
 
 
-def _settings(arguments: argparse.Namespace) -> Settings:
+def _settings(arguments: argparse.Namespace) -> EndpointSettings:
     faults: dict[str, object] = {}
     for text in arguments.fault:
         name, separator, value = text.partition("=")
         if not separator:
             raise EndpointError(f"--fault {text}: write NAME=VALUE, for example throttle=0.2")
         faults[name] = value
-    return Settings(
+    return EndpointSettings(
         state_file=arguments.state_file,
         latency_factor=arguments.latency_factor,
         faults=faults,
         region=arguments.region,
         seed=arguments.seed,
-        effects=_effects(arguments.effects),
+        controllers=_controllers(arguments.controllers),
     )
 
 
-def _effects(reference: str | None) -> Effects:
+def _controllers(reference: str | None) -> Controllers:
     if reference is None:
-        return NoEffects()
+        return NoControllers()
     module, _, factory = reference.partition(":")
     try:
-        made: Effects = getattr(importlib.import_module(module), factory)()
+        made: Controllers = getattr(importlib.import_module(module), factory)()
     except (ImportError, AttributeError) as error:
-        raise EndpointError(f"--effects {reference}: {error}") from None
+        raise EndpointError(f"--controllers {reference}: {error}") from None
     return made
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from local.aws.api import operation
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 
@@ -12,10 +12,10 @@ _TABLE = "alertmanager"
 
 
 def _require_workspace(ctx: Context, workspace: str) -> None:
-    if workspace not in ctx.world.moto.backend("amp", ctx.region).workspaces:
+    if workspace not in ctx.backend.moto.backend("amp", ctx.region).workspaces:
         raise ServiceError("ResourceNotFoundException", f"Workspace not found: {workspace}", status=404)
     # A definition goes with its workspace, which moto deletes without telling.
-    backend = ctx.world.moto.backend("amp", ctx.region)
+    backend = ctx.backend.moto.backend("amp", ctx.region)
     for gone in [name for name in ctx.table(_TABLE) if name not in backend.workspaces]:
         del ctx.table(_TABLE)[gone]
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError, unsupported
 from local.aws.protocol import Call, parameters, service_model
 from local.aws.validation import WrongTypeError, check_request, violations
-from local.aws.world import Context, Record
 
 __all__ = ["OPERATIONS", "Operation", "invoke", "is_own", "load", "operation", "page"]
 
@@ -37,7 +37,7 @@ _MODULES = (
     "local.aws.eks.podidentity",
     "local.aws.eks.tags",
     "local.aws.eks.updates",
-    "local.aws.eks.versions",
+    "local.aws.eks.addon_catalog",
     "local.aws.fsx",
     "local.aws.grafana.permissions",
     "local.aws.grafana.tags",
@@ -95,7 +95,7 @@ def _once(ctx: Context, call: Call, implementation: Operation, params: Record, m
     token = next((params[name] for name in members if name in params), None)
     if token is None:
         return implementation(ctx, params)
-    known = ctx.world.tokens
+    known = ctx.backend.tokens
     for key in [key for key, entry in known.items() if entry["until"] <= ctx.now]:
         del known[key]
     key = f"{ctx.region}:{call.service}:{call.operation}:{token}"

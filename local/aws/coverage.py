@@ -16,7 +16,7 @@ from moto.core.utils import camelcase_to_underscores
 from local.aws import api
 from local.aws.faults import FAULTS
 from local.aws.lifecycle import MACHINES
-from local.aws.motohost import SERVICES
+from local.aws.moto_state import SERVICES
 from local.aws.protocol import service_model
 
 __all__ = ["main", "render"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from local.aws.api import operation
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.protocol import service_model
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 
@@ -13,7 +13,7 @@ __all__: list[str] = []
 @operation("fsx", "UpdateFileSystem")
 def update_file_system(ctx: Context, params: Record) -> Record:
     """Change capacity or configuration, at once; capacity only grows (FSx for Lustre user guide)."""
-    system = ctx.world.moto.backend("fsx", ctx.region).file_systems.get(params["FileSystemId"])
+    system = ctx.backend.moto.backend("fsx", ctx.region).file_systems.get(params["FileSystemId"])
     if system is None:
         message = f"File system '{params['FileSystemId']}' does not exist."
         raise ServiceError("FileSystemNotFound", message)
@@ -24,6 +24,6 @@ def update_file_system(ctx: Context, params: Record) -> Record:
     system.storage_capacity = capacity
     if "LustreConfiguration" in params:
         system.lustre_configuration = {**(system.lustre_configuration or {}), **params["LustreConfiguration"]}
-    ctx.world.touched("fsx")
+    ctx.backend.touched("fsx")
     known = service_model("fsx").shape_for("FileSystem").members
     return {"FileSystem": {name: value for name, value in system.to_dict().items() if name in known}}

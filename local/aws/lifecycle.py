@@ -10,10 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from local.aws.world import Context
 
 __all__ = ["ACTIONS", "MACHINES", "Machine", "action"]
 
@@ -74,8 +70,3 @@ def action(name: str) -> Callable[[Action], Action]:
         return function
 
     return register
-
-
-def run_action(ctx: Context, name: str, args: dict[str, Any]) -> None:
-    """Carry out what a timer was set for."""
-    ACTIONS[name](ctx, **args)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from local.aws.backend import Context
 from local.aws.errors import ServiceError
-from local.aws.world import Context
 
 __all__ = [
     "Subnet",
@@ -36,7 +36,7 @@ class Subnet:
 def require_role(ctx: Context, arn: str, *, trusts: str, purpose: str, code: str = INVALID) -> None:
     """Refuse a role that does not exist or that the service may not assume."""
     name = arn.rpartition("/")[2]
-    for role in ctx.world.moto.backend("iam", ctx.region).roles.values():
+    for role in ctx.backend.moto.backend("iam", ctx.region).roles.values():
         if role.name == name and role.arn == arn:
             if trusts in _trusted(role.assume_role_policy_document):
                 return
@@ -65,7 +65,7 @@ def _trusted(policy: str) -> set[str]:
 
 def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subnet:
     """Return the subnet, or the service's refusal."""
-    ec2 = ctx.world.moto.backend("ec2", ctx.region)
+    ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     for subnets in ec2.subnets.values():
         found: Any = subnets.get(subnet_id)
         if found is not None:
@@ -76,7 +76,7 @@ def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subn
 
 def require_security_group(ctx: Context, group_id: str, *, vpc_id: str, code: str = INVALID) -> None:
     """Refuse a security group that does not exist in the VPC of the subnets."""
-    groups = ctx.world.moto.backend("ec2", ctx.region).groups
+    groups = ctx.backend.moto.backend("ec2", ctx.region).groups
     home = next((vpc for vpc, members in groups.items() if group_id in members), None)
     if home is None:
         raise ServiceError(code, f"The security group '{group_id}' does not exist")
@@ -87,13 +87,13 @@ def require_security_group(ctx: Context, group_id: str, *, vpc_id: str, code: st
 def require_bucket(ctx: Context, uri: str) -> None:
     """Refuse an S3 URI whose bucket does not exist."""
     bucket = urlparse(uri).netloc
-    if bucket not in ctx.world.moto.backend("s3", ctx.region).buckets:
+    if bucket not in ctx.backend.moto.backend("s3", ctx.region).buckets:
         raise ServiceError(INVALID, f"The S3 bucket '{bucket}' of {uri} does not exist or cannot be read")
 
 
 def object_exists(ctx: Context, uri: str, name: str) -> bool:
     """Whether the object `name` lies under an S3 URI."""
     parsed = urlparse(uri)
-    bucket = ctx.world.moto.backend("s3", ctx.region).buckets.get(parsed.netloc)
+    bucket = ctx.backend.moto.backend("s3", ctx.region).buckets.get(parsed.netloc)
     prefix = parsed.path.strip("/")
     return bucket is not None and bucket.keys.get(f"{prefix}/{name}" if prefix else name) is not None

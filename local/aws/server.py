@@ -15,12 +15,12 @@ from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
 from local.aws import api
+from local.aws.backend import Backend
 from local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
-from local.aws.motohost import SERVICES
+from local.aws.moto_state import SERVICES
 from local.aws.protocol import Call, read_call, render, service_model
 from local.aws.record import Record
-from local.aws.view import View
-from local.aws.world import World
+from local.aws.view import BackendView
 
 __all__ = ["Endpoint"]
 
@@ -42,9 +42,9 @@ class _QuietHandler(MotoRequestHandler):
 class Endpoint:
     """A running AWS endpoint on loopback; `start` and `stop` it, or use `local.aws.testing`."""
 
-    def __init__(self, world: World, *, port: int = 0, record: Record | None = None) -> None:
+    def __init__(self, backend: Backend, *, port: int = 0, record: Record | None = None) -> None:
         api.load()
-        self.world = world
+        self.backend = backend
         self._record = record
         self._calls: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
@@ -64,14 +64,14 @@ class Endpoint:
 
     def start(self) -> None:
         """Begin to answer."""
-        self.world.settings.effects.started(View(self.world))
+        self.backend.settings.controllers.started(BackendView(self.backend))
         for thread in self._threads:
             thread.start()
 
     def warm(self) -> None:
         """Load what is first asked for; a request that comes meanwhile waits no longer than it would without."""
-        with self.world.entered():
-            self.world.moto.warm(self.world.settings.region)
+        with self.backend.locked():
+            self.backend.moto.warm(self.backend.settings.region)
 
     def stop(self) -> None:
         """Stop answering, write the state file, release the port."""
@@ -81,50 +81,50 @@ class Endpoint:
         for thread in self._threads:
             thread.join()
         self._server.server_close()
-        self.world.settings.effects.stopped()
-        self.world.close()
+        self.backend.settings.controllers.stopped()
+        self.backend.close()
         if self._record:
             self._record.close()
 
-    def begin_again(self, world: World) -> None:
-        """Forget everything and serve `world` at the same address: clients need not be made anew."""
-        with self.world.lock:
-            old, self.world = self.world, world
+    def reset(self, backend: Backend) -> None:
+        """Forget everything and serve `backend` at the same address: clients need not be made anew."""
+        with self.backend.lock:
+            old, self.backend = self.backend, backend
             self._calls.clear()
             self._errors.clear()
             self._delayed = 0.0
-        # Without the lock, as effects may be reading.
-        old.settings.effects.stopped()
-        world.settings.effects.started(View(world))
+        # Without the lock, as controllers may be reading.
+        old.settings.controllers.stopped()
+        backend.settings.controllers.started(BackendView(backend))
         old.close()
 
     def stats(self) -> dict[str, Any]:
         """Call and error counts by operation, and the time that was injected."""
-        with self.world.lock:
+        with self.backend.lock:
             return {
                 "calls": dict(sorted(self._calls.items())),
                 "errors": dict(sorted(self._errors.items())),
                 "injectedLatencySeconds": round(self._delayed, 3),
-                "scheduledTransitionSeconds": round(self.world.scheduled_seconds, 3),
-                "latencyFactor": self.world.settings.latency_factor,
-                "faults": self.world.faults.describe(),
+                "scheduledTransitionSeconds": round(self.backend.scheduled_seconds, 3),
+                "latencyFactor": self.backend.settings.latency_factor,
+                "faults": self.backend.faults.describe(),
             }
 
     def set_faults(self, changes: dict[str, object]) -> None:
         """Set faults by name; None takes one away."""
-        with self.world.lock:
-            self.world.faults.update(changes)
+        with self.backend.lock:
+            self.backend.faults.update(changes)
 
     def _tick(self) -> None:
         """Apply transitions when they fall due, also when nobody asks."""
         while not self._stopping:
-            with self.world.entered():
+            with self.backend.locked():
                 try:
-                    self.world.settle()
-                    self.world.save()
+                    self.backend.settle()
+                    self.backend.save()
                 except Exception:  # noqa: BLE001 - the thread must live on; the next request meets the same state
                     _log.exception("a transition failed")
-                wait = self.world.seconds_to_next()
+                wait = self.backend.seconds_to_next()
             self._wake.wait(timeout=1.0 if wait is None else min(max(wait, 0.02), 1.0))
             self._wake.clear()
 
@@ -141,18 +141,18 @@ class Endpoint:
 
     def _aws(self, environ: dict[str, Any]) -> Reply:
         request_id = str(uuid4())
-        call = read_call(environ, default_region=self.world.settings.region)
+        call = read_call(environ, default_region=self.backend.settings.region)
         name = f"{call.service}.{call.operation}"
         try:
             self._hold_back(call)
-            with self.world.entered():
+            with self.backend.locked():
                 self._calls[name] += 1
                 if self._record:
                     self._record.add(call)
                 reply = self._guarded(call, environ, request_id)
         except ServiceError as error:
             reply = render_error(error, call.protocol, request_id=request_id)
-            with self.world.lock:
+            with self.backend.lock:
                 self._errors[f"{name}:{error.code}"] += 1
         self._wake.set()
         return reply
@@ -168,39 +168,39 @@ class Endpoint:
             raise ServiceError("InternalFailure", f"{type(error).__name__}: {error}", status=500) from None
 
     def _answer(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
-        if call.changes_state and (before := self.world.answered(call.invocation)) is not None:
+        if call.changes_state and (before := self.backend.answered(call.invocation)) is not None:
             return before
         self._inject(call)
         service = _MOTO_NAMES.get(call.service, call.service)
         if api.is_own(call):
-            self.world.settle()
+            self.backend.settle()
             if call.changes_state:
-                self.world.touched("own")
+                self.backend.touched("own")
             try:
-                ctx = self.world.context(call.region, access_key=call.access_key)
+                ctx = self.backend.context(call.region, access_key=call.access_key)
                 reply = render(call, api.invoke(ctx, call), request_id=request_id)
                 if call.changes_state:
-                    self.world.remember(call.invocation, reply)
+                    self.backend.remember(call.invocation, reply)
                 return reply
             finally:
-                self.world.save()
+                self.backend.save()
         if service not in SERVICES:
             raise unsupported(call.service, call.operation)
-        reply = self.world.moto.call(environ, service=call.service, operation=call.operation)
+        reply = self.backend.moto.call(environ, service=call.service, operation=call.operation)
         if call.changes_state:
-            self.world.remember(call.invocation, reply)
-            self.world.save(service)
+            self.backend.remember(call.invocation, reply)
+            self.backend.save(service)
         return reply
 
     def _hold_back(self, call: Call) -> None:
-        with self.world.lock:
-            seconds = self.world.faults.value("latency", call.operation) or 0.0
+        with self.backend.lock:
+            seconds = self.backend.faults.value("latency", call.operation) or 0.0
             self._delayed += seconds
         if seconds:
             time.sleep(seconds)
 
     def _inject(self, call: Call) -> None:
-        faults = self.world.faults
+        faults = self.backend.faults
         if faults.strikes("throttle", call.operation):
             raise ServiceError(_THROTTLED.get(call.protocol, "ThrottlingException"), "Rate exceeded")
         if faults.strikes("internal", call.operation):
@@ -221,7 +221,7 @@ class Endpoint:
                 return self._faults(method, environ)
             if method == "POST":
                 body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-                answer = self.world.settings.effects.asked(path.removeprefix("/_hpkit/"), body)
+                answer = self.backend.settings.controllers.asked(path.removeprefix("/_hpkit/"), body)
                 if answer is not None:
                     return _json(200, answer)
         except EndpointError as error:
@@ -229,7 +229,7 @@ class Endpoint:
         return _json(404, {"error": f"no {method} {path}; there are GET /_hpkit/stats, GET|POST|DELETE /_hpkit/faults"})
 
     def _faults(self, method: str, environ: dict[str, Any]) -> Reply:
-        with self.world.lock:
+        with self.backend.lock:
             if method == "POST":
                 body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
                 try:
@@ -238,10 +238,10 @@ class Endpoint:
                     raise EndpointError(f"the body is not JSON: {error}") from None
                 if not isinstance(changes, dict):
                     raise EndpointError('the body must be an object such as {"throttle": 0.5, "conflict": null}')
-                self.world.faults.update(changes)
+                self.backend.faults.update(changes)
             elif method == "DELETE":
-                self.world.faults.clear()
-            return _json(200, self.world.faults.describe())
+                self.backend.faults.clear()
+            return _json(200, self.backend.faults.describe())
 
 
 def _error_codes(call: Call) -> set[str]:

@@ -10,10 +10,10 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from local.aws.backend import Backend, EndpointSettings
 from local.aws.clock import Clock, WallClock
-from local.aws.effects import Effects, NoEffects
+from local.aws.controllers import Controllers, NoControllers
 from local.aws.server import Endpoint
-from local.aws.world import Settings, World
 
 __all__ = ["RunningEndpoint", "client", "running_endpoint"]
 
@@ -37,10 +37,10 @@ class RunningEndpoint:
         self._endpoint = endpoint
         self.url = endpoint.url
 
-    def begin_again(self, *, latency_factor: float = 0.0, clock: Clock | None = None) -> None:
+    def reset(self, *, latency_factor: float = 0.0, clock: Clock | None = None) -> None:
         """Forget everything, as a new endpoint would, at the same address."""
-        settings = Settings(latency_factor=latency_factor, seed=1, clock=clock or WallClock())
-        self._endpoint.begin_again(World(settings))
+        settings = EndpointSettings(latency_factor=latency_factor, seed=1, clock=clock or WallClock())
+        self._endpoint.reset(Backend(settings))
 
     def warm(self) -> None:
         """Load what is first asked for, as the process does when it begins."""
@@ -68,18 +68,18 @@ def running_endpoint(
     faults: Iterable[str] = (),
     seed: int | None = 1,
     clock: Clock | None = None,
-    effects: Effects | None = None,
+    controllers: Controllers | None = None,
 ) -> Iterator[RunningEndpoint]:
     """Run an endpoint in this process; `faults` are `name=value`. Several may run side by side."""
-    settings = Settings(
+    settings = EndpointSettings(
         state_file=Path(state_file) if state_file else None,
         latency_factor=latency_factor,
         faults=dict(_fault(text) for text in faults),
         seed=seed,
         clock=clock or WallClock(),
-        effects=effects or NoEffects(),
+        controllers=controllers or NoControllers(),
     )
-    endpoint = Endpoint(World(settings))
+    endpoint = Endpoint(Backend(settings))
     endpoint.start()
     try:
         yield RunningEndpoint(endpoint)

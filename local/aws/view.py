@@ -1,12 +1,12 @@
-"""What is in an endpoint, as its effects may read it from any thread: documents of all that has arrived."""
+"""The state of an endpoint as its controllers read it, from any thread: documents of all that exists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
+from local.aws.backend import Backend, Context, Record
 from local.aws.eks.addons import addon_document
 from local.aws.eks.clusters import cluster_document
 from local.aws.eks.entries import entry_key, principal_arn
@@ -16,78 +16,46 @@ from local.aws.hyperpod.policy import policy_document
 from local.aws.hyperpod.quota import quota_document
 from local.aws.hyperpod.records import describe
 from local.aws.references import require_subnet
+from local.aws.snapshot import Caller, Snapshot
 
-if TYPE_CHECKING:
-    from local.aws.world import Context, Record, World
+__all__ = ["BackendView"]
 
-__all__ = ["Caller", "Picture", "View"]
-
-Documents = dict[str, dict[str, Any]]
 _UNMADE = ("CREATING", "CREATE_FAILED")
 
 
 @dataclass(frozen=True)
-class Picture:
-    """What has arrived, in all regions: by name (EKS clusters, add-ons, clusters), ARN or id.
+class BackendView:
+    """The view of a backend; while `held`, nothing in it changes."""
 
-    `nodes` are NodeDetails by cluster; `entries` have their `policies`; `subnets` have `zone` and `zoneId`. A quota
-    or policy that is Updating appears as it was.
-    """
-
-    eks: Documents
-    addons: Documents
-    clusters: Documents
-    nodes: dict[str, list[dict[str, Any]]]
-    entries: list[dict[str, Any]]
-    quotas: Documents
-    policies: Documents
-    subnets: Documents
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Whom STS GetCallerIdentity names for an access key, and the access entry of that principal, if there is one."""
-
-    user_id: str
-    arn: str
-    account: str
-    principal: str
-    entry: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True)
-class View:
-    """A window into a world; while `held`, nothing in it changes."""
-
-    _world: World
+    _backend: Backend
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the world, so that what is read within belongs together; callbacks wait meanwhile."""
-        with self._world.entered():
+        """Hold the backend's lock, so that what is read within belongs together; callbacks wait meanwhile."""
+        with self._backend.locked():
             yield
 
-    def picture(self) -> Picture:
-        """Return what has arrived."""
-        found = Picture({}, {}, {}, {}, [], {}, {}, {})
+    def snapshot(self) -> Snapshot:
+        """Return what exists."""
+        found = Snapshot({}, {}, {}, {}, [], {}, {}, {})
         with self.held():
-            for region in self._world.regions:
-                _add(found, self._world.context(region))
+            for region in self._backend.regions:
+                _add(found, self._backend.context(region))
         return found
 
     def caller(self, access_key: str, *, cluster: str) -> Caller:
         """Return who an access key is, and what an EKS cluster knows of that principal."""
         with self.held():
-            homes = [region for region in self._world.regions if cluster in self._world.table(region, "eks")]
-            ctx = self._world.context(homes[0] if homes else self._world.settings.region)
-            sts = ctx.world.moto.backend("sts", ctx.region)
+            homes = [region for region in self._backend.regions if cluster in self._backend.table(region, "eks")]
+            ctx = self._backend.context(homes[0] if homes else self._backend.settings.region)
+            sts = ctx.backend.moto.backend("sts", ctx.region)
             user_id, arn, account = sts.get_caller_identity(access_key, ctx.region)
             principal = principal_arn(ctx, arn)
             found = ctx.table("access").get(entry_key(cluster, principal))
             return Caller(user_id, arn, account, principal, None if found is None else dict(found["entry"]))
 
 
-def _add(found: Picture, ctx: Context) -> None:
+def _add(found: Snapshot, ctx: Context) -> None:
     for name, cluster in ctx.table("clusters").items():
         if cluster["served"]:
             found.clusters[name] = describe(cluster)
@@ -115,7 +83,7 @@ def _version(entry: Record) -> int:
     return number - 1 if entry["status"] in ("Updating", "UpdateFailed") and number > 1 else number
 
 
-def _add_subnets(found: Picture, ctx: Context, cluster: Record) -> None:
+def _add_subnets(found: Snapshot, ctx: Context, cluster: Record) -> None:
     configs = [cluster["settings"].get("VpcConfig", {})]
     configs += [group["spec"].get("OverrideVpcConfig", {}) for group in cluster["groups"].values()]
     for subnet_id in {subnet for config in configs for subnet in config.get("Subnets", [])}:

@@ -1,4 +1,4 @@
-"""kube-apiserver, as a part, and the kubeconfig that leads to it."""
+"""kube-apiserver as a service, and the kubeconfig that leads to it."""
 
 import base64
 import json
@@ -6,29 +6,30 @@ from pathlib import Path
 
 from local.kubernetes.api import Api
 from local.kubernetes.pki import Pair
-from local.supervisor.files import write_private
-from local.supervisor.part import Part
+from local.processes.files import write_private
+from local.processes.service import Service
 
 __all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
 
 
-def apiserver(executable: Path, *, api: Api, etcd_port: int, server: Pair, reviews: Path) -> Part:
-    """Return the part: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
+def apiserver(
+    executable: Path, *, api: Api, port: int, etcd_port: int, authority: Pair, server: Pair, reviews: Path
+) -> Service:
+    """Return the service: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
 
     There is no controller manager that would make accounts' tokens, hence no admission that asks for them.
     """
-    authority = api.authority.certificate
-    return Part(
+    return Service(
         name="kube-apiserver",
         needs=("etcd",),
         command=(
             str(executable),
             "--bind-address=127.0.0.1",
-            f"--secure-port={api.port}",
+            f"--secure-port={port}",
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
-            f"--client-ca-file={authority}",
+            f"--client-ca-file={authority.certificate}",
             f"--tls-cert-file={server.certificate}",
             f"--tls-private-key-file={server.key}",
             "--authorization-mode=RBAC",
@@ -47,15 +48,15 @@ def apiserver(executable: Path, *, api: Api, etcd_port: int, server: Pair, revie
     )
 
 
-def write_kubeconfig(path: Path, api: Api, *, name: str) -> None:
+def write_kubeconfig(path: Path, *, name: str, port: int, authority: Pair, client: Pair) -> None:
     """Write a kubeconfig (mode 0600, JSON being YAML) that holds all it needs."""
     user = {
-        "client-certificate-data": _encoded(api.client.certificate),
-        "client-key-data": _encoded(api.client.key),
+        "client-certificate-data": _encoded(client.certificate),
+        "client-key-data": _encoded(client.key),
     }
     cluster = {
-        "server": f"https://127.0.0.1:{api.port}",
-        "certificate-authority-data": _encoded(api.authority.certificate),
+        "server": f"https://127.0.0.1:{port}",
+        "certificate-authority-data": _encoded(authority.certificate),
     }
     _write(path, name, cluster=cluster, user=user)
 

@@ -1,21 +1,21 @@
-"""etcd, as a part: loopback only, in plain HTTP.
+"""etcd as a service: loopback only, in plain HTTP.
 
 With TLS, etcd before 3.5.8 lets watches starve (etcd issue 15402): the API server then never sees its own writes.
 """
 
 from pathlib import Path
 
-from local.kubernetes.api import get
-from local.supervisor.part import Part
+from local.processes.health import http_status
+from local.processes.service import Service
 
 __all__ = ["etcd"]
 
 
-def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Part:
-    """Return the part; ports `etcd`, `etcd-peer` and `etcd-metrics`."""
+def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Service:
+    """Return the service; ports `etcd`, `etcd-peer` and `etcd-metrics`."""
     client = f"http://127.0.0.1:{ports['etcd']}"
     peer = f"http://127.0.0.1:{ports['etcd-peer']}"
-    return Part(
+    return Service(
         name="etcd",
         command=(
             str(executable),
@@ -29,5 +29,5 @@ def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Part:
             # Health is served in plain HTTP there, without data.
             f"--listen-metrics-urls=http://127.0.0.1:{ports['etcd-metrics']}",
         ),
-        healthy=lambda: get(ports["etcd-metrics"], "/health") == 200,
+        healthy=lambda: http_status(ports["etcd-metrics"], "/health") == 200,
     )

@@ -1,4 +1,4 @@
-"""Kueue outside a cluster, as a part: its webhooks answer on loopback, and the API server calls them by address."""
+"""Kueue outside a cluster, as a service: its webhooks answer on loopback, and the API server calls them by address."""
 
 import base64
 import json
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import local
-from local.kubernetes.api import Api, get
+from local.kubernetes.api import Api
 from local.kubernetes.crds import apply_crds, documents
 from local.kubernetes.pki import Pair, authority, signed
-from local.supervisor.files import write_private
-from local.supervisor.part import Part
+from local.processes.files import write_private
+from local.processes.health import http_status
+from local.processes.service import Service
 
 __all__ = ["Kueue"]
 
@@ -40,9 +40,9 @@ class Kueue:
     log: Path
     ports: dict[str, int]
 
-    def part(self) -> Part:
-        """Return the part."""
-        return Part(
+    def service(self) -> Service:
+        """Return the service."""
+        return Service(
             name="kueue",
             needs=("kube-apiserver",),
             command=(
@@ -50,16 +50,13 @@ class Kueue:
                 f"--kueue={self.executable}",
                 f"--config={self.folder / 'config.json'}",
                 f"--log={self.log}",
-                f"--port={self.api.port}",
-                f"--authority={self.api.authority.certificate}",
-                f"--certificate={self.api.client.certificate}",
-                f"--key={self.api.client.key}",
+                f"--kubeconfig={self.kubeconfig}",
                 f"--health-port={self.ports['kueue-health']}",
             ),
             environment={"KUBECONFIG": str(self.kubeconfig)},
-            folder=Path(next(iter(local.__path__))).parent,
+            folder=Path(__file__).resolve().parents[2],
             prepare=self.prepare,
-            healthy=lambda: get(self.ports["kueue-health"], "/readyz") == 200,
+            healthy=lambda: http_status(self.ports["kueue-health"], "/readyz") == 200,
         )
 
     def prepare(self) -> None:

@@ -21,10 +21,10 @@ from typing import Any
 
 import yaml
 
-from local.kubernetes.api import Api, RefusedError, get
-from local.kubernetes.pki import Pair
-from local.supervisor.files import write_private
-from local.supervisor.process import Identity, end, identify, spawn
+from local.kubernetes.api import Api, RefusedError
+from local.processes.files import write_private
+from local.processes.health import http_status
+from local.processes.process import Identity, end, identify, spawn
 
 __all__ = ["CONFIG_KEY", "CONFIG_MAP", "digest", "main", "merged", "running"]
 
@@ -35,28 +35,23 @@ CONFIG_KEY = "controller_manager_config.yaml"
 _NOTE = "hpkit-local-kueue"
 _NOTE_KEY = "running"
 _OPEN = ("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing")
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _END_SECONDS = 6.0
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run until SIGTERM, or until Kueue ends by itself."""
-    told = _arguments(argv)
+    arguments = _arguments(argv)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    api = Api(
-        port=told.port,
-        authority=Pair(told.authority, Path(os.devnull)),
-        client=Pair(told.certificate, told.key),
-        keep=True,
-    )
-    runner = _Runner(told, api)
+    api = Api.of_kubeconfig(arguments.kubeconfig)
+    runner = _Runner(arguments, api)
     try:
         while not stop.is_set():
-            code = runner.look()
+            code = runner.poll()
             if code is not None:
                 return code
-            stop.wait(_LOOK_SECONDS)
+            stop.wait(_POLL_SECONDS)
     finally:
         runner.end()
         api.close()
@@ -96,15 +91,15 @@ def digest(text: str) -> str:
 class _Runner:
     """Kueue's process and the configuration that it has."""
 
-    def __init__(self, told: argparse.Namespace, api: Api) -> None:
-        self._told = told
+    def __init__(self, arguments: argparse.Namespace, api: Api) -> None:
+        self._arguments = arguments
         self._api = api
-        self._base: dict[str, Any] = json.loads(told.config.read_text(encoding="utf-8"))
+        self._base: dict[str, Any] = json.loads(arguments.config.read_text(encoding="utf-8"))
         self._config: dict[str, Any] = {}
         self._child: subprocess.Popen[bytes] | None = None
         self._identity: Identity | None = None
 
-    def look(self) -> int | None:
+    def poll(self) -> int | None:
         """Start Kueue or start it again, as its settings ask; return its exit code if it has ended."""
         if self._child is not None and self._child.poll() is not None:
             return self._child.returncode or 1
@@ -115,7 +110,7 @@ class _Runner:
                 self._note("")
                 self.end()
                 self._start(config)
-            elif text is not None and get(self._told.health_port, "/readyz") == http.client.OK:
+            elif text is not None and http_status(self._arguments.health_port, "/readyz") == http.client.OK:
                 self._note(digest(text))
         except OSError as error:
             # The API server is away, or Kueue is not up yet: look again.
@@ -130,10 +125,10 @@ class _Runner:
         self._child = self._identity = None
 
     def _start(self, config: dict[str, Any]) -> None:
-        path = self._told.config.with_name("running.json")
+        path = self._arguments.config.with_name("running.json")
         write_private(path, json.dumps(config).encode())
-        command = [str(self._told.kueue), f"--config={path}"]
-        self._child = spawn(command, log=self._told.log, environment=os.environ, folder=None, bound=True)
+        command = [str(self._arguments.kueue), f"--config={path}"]
+        self._child = spawn(command, log=self._arguments.log, environment=os.environ, folder=None, bound=True)
         self._identity = identify(self._child.pid)
         self._config = config
 
@@ -157,10 +152,9 @@ class _Runner:
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.kubernetes.kueue_run", description=__doc__)
-    for name in ("kueue", "config", "log", "authority", "certificate", "key"):
+    for name in ("kueue", "config", "log", "kubeconfig"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    for name in ("port", "health-port"):
-        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--health-port", type=int, required=True)
     return parser.parse_args(argv)
 
 

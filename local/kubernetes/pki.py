@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from local.supervisor.files import write_private
+from local.processes.files import write_private
 
 __all__ = ["Pair", "authority", "signed"]
 

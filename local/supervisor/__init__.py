@@ -1,1 +1,1 @@
-"""One supervisor process an instance of the local cloud: starts its parts in order, and restarts what dies."""
+"""One supervisor process per instance of the local cloud: it starts services in order and restarts those that die."""

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from hpkit.errors import HpkitError
 from local.supervisor.instance import Instance
-from local.supervisor.keeper import Keeper
-from local.supervisor.parts import parts_of
+from local.supervisor.services import services_of
+from local.supervisor.supervisor import Supervisor
 
 __all__ = ["main"]
 
-_TURN_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 def main(folder: str) -> int:
@@ -29,15 +29,15 @@ def main(folder: str) -> int:
             print("another supervisor has this instance", file=sys.stderr)
             return 1
         try:
-            keeper = Keeper(instance, parts_of(instance))
+            supervisor = Supervisor(instance, services_of(instance))
         except HpkitError as error:
             print(error, file=sys.stderr)
             return 1
         try:
-            while not stop.wait(_TURN_SECONDS):
-                keeper.turn()
+            while not stop.wait(_POLL_SECONDS):
+                supervisor.poll()
         finally:
-            keeper.end()
+            supervisor.end()
     return 0
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hpkit.errors import ToolError
 from local.plugins.install import install
+from local.processes.process import end, spawn
 from local.supervisor.instance import Instance, State
-from local.supervisor.process import end, spawn
 from local.toolchain import search_path
 
 __all__ = ["environment", "find_root", "reset", "running", "start", "stop"]

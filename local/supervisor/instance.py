@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from hpkit.errors import ToolError
-from local.supervisor.files import write_private
-from local.supervisor.process import Identity
+from local.processes.files import write_private
+from local.processes.process import Identity
 
-__all__ = ["PORTS", "Instance", "Record", "State"]
+__all__ = ["PORTS", "Instance", "ServiceState", "State"]
 
 PORTS = ("aws", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kueue-webhook", "kueue-health", "kueue-metrics")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
-class Record:
-    """A part as the supervisor last saw it: state starting, healthy or waiting (to be started again)."""
+class ServiceState:
+    """A service as the supervisor last saw it: state starting, healthy or waiting (to be restarted)."""
 
     state: str
     restarts: int = 0
@@ -30,14 +30,14 @@ class Record:
 
 @dataclass(frozen=True)
 class State:
-    """What runs: the supervisor and its parts."""
+    """What runs: the supervisor and its services, which users know as the parts of an instance."""
 
     supervisor: Identity
-    parts: dict[str, Record] = field(default_factory=dict)
+    parts: dict[str, ServiceState] = field(default_factory=dict)
 
     @property
     def ready(self) -> bool:
-        """Every part is healthy."""
+        """Every service is healthy."""
         return bool(self.parts) and all(part.state == "healthy" for part in self.parts.values())
 
     def processes(self) -> list[Identity]:
@@ -69,16 +69,16 @@ class Instance:
         """The file for KUBECONFIG."""
         return self.folder / "kubeconfig"
 
-    def log(self, part: str) -> Path:
-        """Return a part's log file."""
-        return self.folder / "logs" / f"{part}.log"
+    def log(self, service: str) -> Path:
+        """Return the log file of a service."""
+        return self.folder / "logs" / f"{service}.log"
 
     def state(self) -> State | None:
         """Return what was last written down as running; it may have died since."""
         told = self._read("run.json")
         if told is None:
             return None
-        parts = {name: Record(**record) for name, record in told["parts"].items()}
+        parts = {name: ServiceState(**record) for name, record in told["parts"].items()}
         return State(Identity(**told["supervisor"]), parts)
 
     def write_state(self, state: State) -> None:
@@ -126,7 +126,7 @@ class Instance:
 
 
 def _listen(port: int) -> socket.socket:
-    """Hold a free port, this one if possible; all are held at once, so that no two parts get the same."""
+    """Hold a free port, this one if possible; all are held at once, so that no two services get the same."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

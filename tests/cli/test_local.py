@@ -12,8 +12,7 @@ import pytest
 
 from hpkit.errors import ToolError
 from local.supervisor.instance import Instance
-from local.supervisor.parts import TOOL_NAMES
-from local.toolchain import TOOLS, get_all
+from local.toolchain import TOOL_NAMES, TOOLS, get_all
 from local.toolchain.cache import cache_root
 from tests.cli.test_validate import HPKIT, ROOT, hpkit
 
@@ -241,7 +240,7 @@ def test_a_damaged_record_of_what_still_runs_is_not_deleted(up, repository):
 
 @marked
 def test_a_part_that_cannot_start_ends_the_start_soon_with_its_log_and_nothing_running(up, repository):
-    answer = hpkit("local", "start", "--name", "broken", "--effects", "no.such:factory", cwd=repository)
+    answer = hpkit("local", "start", "--name", "broken", "--controllers", "no.such:factory", cwd=repository)
     try:
         assert answer.returncode == 1
         assert "error: aws: ended with 2, 4 times. " in answer.stderr

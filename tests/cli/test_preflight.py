@@ -25,7 +25,7 @@ def endpoint():
 
 @pytest.fixture
 def account(endpoint, monkeypatch):
-    endpoint.begin_again()
+    endpoint.reset()
     endpoint.set_faults(throttle=None)
     keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_ENDPOINT_URL": endpoint.url}
     for name, value in {**keys, "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere"}.items():

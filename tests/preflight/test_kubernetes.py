@@ -8,7 +8,7 @@ import pytest
 from hpkit.preflight.kubernetes import ask_kueue
 from hpkit.preflight.model import Failure
 from local.kubernetes.pki import authority
-from tests.local.effects.conftest import Aws, Environment
+from tests.local.controllers.conftest import Aws, Environment
 from tests.running import AT_ONCE, running
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]

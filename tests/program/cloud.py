@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import boto3
@@ -14,11 +13,11 @@ import yaml
 from botocore.config import Config
 
 from local.kubernetes.api import Api
-from local.supervisor.engine import Stack
 from local.supervisor.instance import Instance
+from local.supervisor.pulumi_stack import Stack
 from tests.local.plugins.aws.inventory import inventory
 
-__all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository", "eventually"]
+__all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository"]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
@@ -138,7 +137,7 @@ class Live:
     def __init__(self, instance: Instance, region: str = "us-west-2") -> None:
         self.instance, self.region = instance, region
         self.url = f"http://127.0.0.1:{instance.ports()['aws']}"
-        self.api = Api.of_kubeconfig(instance.kubeconfig, owner="somebody")
+        self.api = Api.of_kubeconfig(instance.kubeconfig, field_manager="somebody")
         self._clients = {}
 
     def client(self, service, *, session=("local", "local", None)):
@@ -206,14 +205,6 @@ class Live:
         names = self.objects()
         nodes = len(names.pop("/api/v1/nodes"))
         return {**described, "queues": queues, "objects": names, "nodes": nodes}
-
-
-def eventually(holds, what, seconds=30):
-    """Wait until it holds; `what` is said if it does not, or returns what is said."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what() if callable(what) else what}"
-        time.sleep(0.2)
 
 
 def _short(urn):

@@ -14,7 +14,7 @@ from hpkit.plan.derive import derive
 from hpkit.project import load
 from hpkit.recording import record
 from local.aws.record import read_record
-from local.plugins.aws.table import KINDS as STAND_INS
+from local.plugins.aws.table import RESOURCE_TYPES as FAKE_TYPES
 from tests.program.cloud import ROOT, Program, Repository
 from tests.running import AT_ONCE, running
 
@@ -232,8 +232,8 @@ def test_nothing_is_allowed_that_no_call_and_no_service_needs(deployed):
     made = {action for call in recorded for action in actions_of_call(name_of(call))}
     declared = {
         action
-        for name in types & STAND_INS.keys()
-        for operation in STAND_INS[name].allowed
+        for name in types & FAKE_TYPES.keys()
+        for operation in FAKE_TYPES[name].allowed
         for action in actions_of_call(f"{known_calls[name].api}:{operation}")
     }
     known = {
@@ -252,12 +252,12 @@ def test_the_types_of_the_recording_are_those_that_the_engine_made(deployed):
     assert kinds(plan) == calling_types(types)
 
 
-def test_calls_of_types_are_recorded_or_declared_by_the_stand_in(deployed):
+def test_calls_of_types_are_recorded_or_declared_by_the_fake_plugin(deployed):
     _, types, recorded = deployed
     made = {name_of(call) for call in recorded} | ON_FAILURE
     for name in types & calls().keys():
         known = calls()[name]
-        declared = {f"{known.api}:{each}" for each in getattr(STAND_INS.get(name), "allowed", ())}
+        declared = {f"{known.api}:{each}" for each in getattr(FAKE_TYPES.get(name), "allowed", ())}
         own = {f"{known.api}:{each}" for each in known.calls}
         assert own <= made | declared, f"{name}: {own - made - declared}"
     assert always() <= made

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
-from local.aws.effects import NoEffects
+from local.aws.controllers import NoControllers
 from local.toolchain import tool_path
 from provider.resources.compute_quota.amounts import amounts_of, total
 
@@ -120,7 +120,7 @@ class Project:
         return self.run("up", "--yes", "--skip-preview", *options)
 
 
-class ReservationLog(NoEffects):
+class ReservationLog(NoControllers):
     """What is reserved, by measure, at every moment: told by the endpoint itself whenever a quota arrives."""
 
     def __init__(self):

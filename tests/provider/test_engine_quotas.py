@@ -52,7 +52,7 @@ class Watched:
 @pytest.fixture
 def watched(tmp_path, request):
     ledger = ReservationLog()
-    with running_endpoint(effects=ledger) as endpoint:
+    with running_endpoint(controllers=ledger) as endpoint:
         yield Watched(tmp_path, endpoint, ledger, nodes=request.param)
 
 

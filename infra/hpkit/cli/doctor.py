@@ -21,7 +21,7 @@ _REMEDY = "hpkit doctor --fix"
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(fix: bool, form: str) -> None:
     """Say which tools the local cloud and `pulumi up` find here, and how to get the rest; exit 1 if any is missing."""
-    from local.toolchain import GO, TOOLS, get_all, locate
+    from local.cloud import GO, TOOLS, get_all, locate
 
     rows = [_row(locate(tool)) for tool in TOOLS]
     if fix and any(row["from"] == "missing" for row in rows):
@@ -96,7 +96,7 @@ def _table(rows: list[dict[str, str]], missing: list[str]) -> str:
 
 
 def _where_kept(rows: list[dict[str, str]]) -> list[str]:
-    from local.toolchain.cache import cache_root
+    from local.cloud import cache_root
 
     return [f"cache: {cache_root()}"] if any(row["from"] == "cache" for row in rows) else []
 

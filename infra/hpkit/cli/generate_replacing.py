@@ -5,25 +5,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from local.plugins.aws.kind import Kind, Prop
+    from local.cloud import Prop, ResourceType
     from provider.schema.field_table import Field
 
 __all__ = ["replacing_text"]
 
 _SOURCE = (
-    "pulumi-aws, pulumi-kubernetes and the SageMaker API, as the tables of the stand-ins and of the hyperpod plugin "
+    "pulumi-aws, pulumi-kubernetes and the SageMaker API, as the tables of the fake plugins and of the hyperpod plugin "
     "have them: local/plugins/aws/services, local/plugins/kubernetes/diff.py, infra/provider/schema/declarations.py"
 )
 
 
 def replacing_text() -> str:
     """Return the data file: a type a line."""
-    from local.plugins.aws.table import KINDS
-    from local.plugins.kubernetes.diff import CONTENT, IMMUTABLE
-    from local.plugins.kubernetes.release import REPLACES, TOKEN
+    from local.cloud import CONTENT, IMMUTABLE, REPLACES, RESOURCE_TYPES, TOKEN
     from provider.schema.field_table import RESOURCES, table
 
-    types = {token: _kind(kind) for token, kind in KINDS.items()}
+    types = {token: _kind(kind) for token, kind in RESOURCE_TYPES.items()}
     types |= {each.token: _resource(table(name)) for name, each in RESOURCES.items()}
     # A provider's plugin is not asked: whatever lies in another region, or another account, is another resource.
     types |= {f"pulumi:providers:{name}": {"immutable": ["region"]} for name in ("aws", "hyperpod")}
@@ -44,7 +42,7 @@ def _lines(data: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n  }"
 
 
-def _kind(kind: "Kind") -> dict[str, Any]:
+def _kind(kind: "ResourceType") -> dict[str, Any]:
     # The region of a resource is its provider's: the program states none on a resource.
     props = [(path, prop) for path, prop in _props(kind.spec, "") if path != "region"]
     found = {

@@ -36,10 +36,10 @@ def _of_instance(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _instance(name: str, root: Path | None) -> Any:
-    from local.supervisor.control import find_root
-    from local.supervisor.instance import Instance
+    need("local", what="the local cloud")
+    from local.cloud import Instance, control
 
-    return Instance.named(name, root=find_root(root or Path.cwd()))
+    return Instance.named(name, root=control.find_root(root or Path.cwd()))
 
 
 @command.command("start")
@@ -49,17 +49,19 @@ def _instance(name: str, root: Path | None) -> Any:
     type=click.FloatRange(min=0),
     help="0: AWS changes are immediate; 1: they take as long as on AWS. Without it, 0.01.",
 )
-@click.option("--effects", metavar="MODULE:FACTORY", help="What follows changes at the AWS endpoint.")
-def start(name: str, root: Path | None, latency_factor: float | None, effects: str | None) -> None:
+@click.option(
+    "--controllers",
+    "--effects",
+    metavar="MODULE:FACTORY",
+    help="What acts in the cluster after changes at the AWS endpoint.",
+)
+def start(name: str, root: Path | None, latency_factor: float | None, controllers: str | None) -> None:
     """Start an instance, or go on with it; returns when every part is healthy."""
-    need("local", what="the local cloud")
-    from local.supervisor import control
-    from local.supervisor.parts import TOOL_NAMES
-    from local.toolchain import TOOLS, get_all
+    from local.cloud import TOOL_NAMES, TOOLS, control, get_all
 
     instance = _instance(name, root)
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=_to_stderr)
-    given = [("--latency-factor", latency_factor), ("--effects", effects)]
+    given = [("--latency-factor", latency_factor), ("--controllers", controllers)]
     arguments = [text for flag, value in given if value is not None for text in (flag, str(value))]
     has = instance.aws_arguments()
     if arguments and arguments != has and control.running(instance) is not None:
@@ -86,7 +88,7 @@ def _to_stderr(line: str) -> None:
 @_of_instance
 def stop(name: str, root: Path | None) -> None:
     """Stop an instance; its state stays."""
-    from local.supervisor import control
+    from local.cloud import control
 
     click.echo(f"{name} is stopped" if control.stop(_instance(name, root)) else f"{name} was not running")
 
@@ -96,7 +98,7 @@ def stop(name: str, root: Path | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(name: str, root: Path | None, yes: bool) -> None:
     """Stop an instance and delete all that it keeps."""
-    from local.supervisor import control
+    from local.cloud import control
 
     instance = _instance(name, root)
     if not yes:
@@ -109,7 +111,7 @@ def reset(name: str, root: Path | None, yes: bool) -> None:
 @_of_instance
 def env(name: str, root: Path | None) -> None:
     """Print shell exports that point AWS, Kubernetes and Pulumi at an instance."""
-    from local.supervisor import control
+    from local.cloud import control
 
     instance = _instance(name, root)
     variables = control.environment(instance)
@@ -124,7 +126,7 @@ def env(name: str, root: Path | None) -> None:
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def status(name: str, root: Path | None, form: str) -> None:
     """Show an instance's parts; exit 1 if not all are healthy."""
-    from local.supervisor import control
+    from local.cloud import control
 
     instance = _instance(name, root)
     state = control.running(instance)

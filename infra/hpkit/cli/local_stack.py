@@ -31,10 +31,7 @@ def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
 def _ready(stack: str, name: str, root: Path | None) -> Any:
     """Get the tools, start the instance where it is not, and return the stack on it."""
     need("local", what="the local cloud")
-    from local.supervisor import control
-    from local.supervisor.engine import Stack
-    from local.supervisor.instance import Instance
-    from local.toolchain import TOOLS, get_all
+    from local.cloud import TOOLS, Instance, Stack, control, get_all
 
     here = control.find_root(root or Path.cwd())
     instance = Instance.named(name, root=here)
@@ -91,8 +88,7 @@ def _destroy(stack: str, name: str, root: Path | None, extra: tuple[str, ...]) -
 @_of_stack
 def _down(stack: str, name: str, root: Path | None, extra: tuple[str, ...]) -> None:
     """Delete everything that `up` made, forget the stack, and stop the local cloud."""
-    from local.supervisor import control
-    from local.supervisor.instance import Instance
+    from local.cloud import Instance, control
 
     ready = _ready(stack, name, root)
     code = ready.run("destroy", *extra)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from local.aws.api import operation, page
+from local.aws.backend import Context, Record
 from local.aws.eks.clusters import require_cluster
 from local.aws.eks.entries import POLICY_ARN, create_entry, entry_key
 from local.aws.errors import ServiceError
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 
@@ -101,7 +101,7 @@ def update_access_entry(ctx: Context, params: Record) -> Record:
     _check_groups(params)
     entry.update({name: params[name] for name in ("kubernetesGroups", "username") if name in params})
     entry["modifiedAt"] = ctx.now
-    ctx.effects.access_entry_changed(entry, list(found["policies"].values()))
+    ctx.controllers.access_entry_changed(entry, list(found["policies"].values()))
     return {"accessEntry": entry}
 
 
@@ -110,7 +110,7 @@ def delete_access_entry(ctx: Context, params: Record) -> Record:
     """Shut an IAM principal out."""
     found = _entry(ctx, params)
     del ctx.table("access")[entry_key(params["clusterName"], params["principalArn"])]
-    ctx.effects.access_entry_deleted(found["entry"])
+    ctx.controllers.access_entry_deleted(found["entry"])
     return {}
 
 
@@ -151,7 +151,7 @@ def associate_access_policy(ctx: Context, params: Record) -> Record:
         "modifiedAt": ctx.now,
     }
     found["policies"][policy] = association
-    ctx.effects.access_entry_changed(found["entry"], list(found["policies"].values()))
+    ctx.controllers.access_entry_changed(found["entry"], list(found["policies"].values()))
     return {
         "clusterName": params["clusterName"],
         "principalArn": params["principalArn"],
@@ -169,7 +169,7 @@ def disassociate_access_policy(ctx: Context, params: Record) -> Record:
             f"The specified policyArn could not be found: {params['policyArn']}",
             status=404,
         )
-    ctx.effects.access_entry_changed(found["entry"], list(found["policies"].values()))
+    ctx.controllers.access_entry_changed(found["entry"], list(found["policies"].values()))
     return {}
 
 

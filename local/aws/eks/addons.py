@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from packaging.version import Version
+
 from local.aws.api import operation, page
+from local.aws.backend import Context, Record
+from local.aws.eks.addon_catalog import check_configuration, find_addon
+from local.aws.eks.addon_versions import ADDONS, AddonInfo
 from local.aws.eks.clusters import require_cluster
-from local.aws.eks.offers import OFFERS, Offer
 from local.aws.eks.podidentity import associate, dissociate
 from local.aws.eks.updates import finish_update, start_update
-from local.aws.eks.versions import check_configuration, offer_of
 from local.aws.errors import ServiceError
 from local.aws.lifecycle import MACHINES, action
 from local.aws.references import require_role
-from local.aws.world import Context, Record
 
 __all__ = ["addon_document", "nodes_arrived"]
 
@@ -44,36 +46,36 @@ def _find(ctx: Context, params: Record) -> Record:
 def create_addon(ctx: Context, params: Record) -> Record:
     """Check version and configuration, and begin to install."""
     cluster = require_cluster(ctx, params["clusterName"], active=True)
-    offer = offer_of(params["addonName"])
-    key = f"{cluster['name']}|{offer.name}"
+    info = find_addon(params["addonName"])
+    key = f"{cluster['name']}|{info.name}"
     if key in ctx.table("addons"):
         raise ServiceError("ResourceInUseException", "Addon already exists.", status=409)
-    version = params.get("addonVersion", offer.default)
-    check_configuration(offer, version, cluster, params)
-    _check_needs(ctx, cluster["name"], offer)
+    version = params.get("addonVersion", info.default)
+    check_configuration(info, version, cluster, params)
+    _check_needs(ctx, cluster["name"], info)
     if "serviceAccountRoleArn" in params:
         require_role(ctx, params["serviceAccountRoleArn"], trusts="", purpose="the service account role", code=INVALID)
-    addon = _new_record(ctx, cluster["name"], offer, version, params)
-    addon["podIdentityAssociations"] = _associate(ctx, addon, offer, params.get("podIdentityAssociations", []))
+    addon = _new_record(ctx, cluster["name"], info, version, params)
+    addon["podIdentityAssociations"] = _associate(ctx, addon, info, params.get("podIdentityAssociations", []))
     ctx.table("addons")[key] = addon
     addon["status"] = ctx.begin("addon.create", "addon.arrived", key=key, since=ctx.now)
     return {"addon": addon_document(addon)}
 
 
-def _check_needs(ctx: Context, cluster: str, offer: Offer) -> None:
-    missing = [name for name in offer.needs if f"{cluster}|{name}" not in ctx.table("addons")]
+def _check_needs(ctx: Context, cluster: str, info: AddonInfo) -> None:
+    missing = [name for name in info.needs if f"{cluster}|{name}" not in ctx.table("addons")]
     if missing:
-        raise ServiceError("InvalidRequestException", f"Addon {offer.name} needs the add-ons {', '.join(missing)}")
+        raise ServiceError("InvalidRequestException", f"Addon {info.name} needs the add-ons {', '.join(missing)}")
 
 
-def _new_record(ctx: Context, cluster: str, offer: Offer, version: str, params: Record) -> Record:
+def _new_record(ctx: Context, cluster: str, info: AddonInfo, version: str, params: Record) -> Record:
     return {
-        "addonName": offer.name,
+        "addonName": info.name,
         "clusterName": cluster,
         "status": "",
         "addonVersion": version,
         "health": {"issues": []},
-        "addonArn": ctx.arn("eks", f"addon/{cluster}/{offer.name}/{ctx.uuid()}"),
+        "addonArn": ctx.arn("eks", f"addon/{cluster}/{info.name}/{ctx.uuid()}"),
         "createdAt": ctx.now,
         "modifiedAt": ctx.now,
         "serviceAccountRoleArn": params.get("serviceAccountRoleArn"),
@@ -81,15 +83,15 @@ def _new_record(ctx: Context, cluster: str, offer: Offer, version: str, params: 
         "publisher": "eks",
         "owner": "aws",
         "configurationValues": params.get("configurationValues"),
-        "namespaceConfig": {"namespace": params.get("namespaceConfig", {}).get("namespace", offer.namespace)},
+        "namespaceConfig": {"namespace": params.get("namespaceConfig", {}).get("namespace", info.namespace)},
     }
 
 
-def _associate(ctx: Context, addon: Record, offer: Offer, wanted: Sequence[Record]) -> list[str]:
+def _associate(ctx: Context, addon: Record, info: AddonInfo, wanted: Sequence[Record]) -> list[str]:
     """Pod identity associations given inline belong to the add-on."""
     made = []
     for entry in wanted:
-        params = {**entry, "clusterName": addon["clusterName"], "namespace": offer.namespace}
+        params = {**entry, "clusterName": addon["clusterName"], "namespace": info.namespace}
         made.append(associate(ctx, params, owner=addon["addonArn"])["associationArn"])
     return made
 
@@ -109,24 +111,24 @@ def arrived(
     addon = ctx.table("addons").get(key)
     if addon is None:
         return
-    offer = OFFERS[addon["addonName"]]
+    info = ADDONS[addon["addonName"]]
     machine = MACHINES[f"addon.{change}"]
     if failure:
         _fail(addon, machine.failed, "InternalFailure", failure)
-    elif change == "create" and offer.without_nodes != "ACTIVE" and not _has_nodes(ctx, addon["clusterName"]):
-        if ctx.now - since < WAIT_FOR_NODES_SECONDS * ctx.world.settings.latency_factor:
-            seconds = POLL_SECONDS * ctx.world.settings.latency_factor
-            ctx.world.later(ctx, seconds, "addon.arrived", {"key": key, "since": since})
+    elif change == "create" and info.without_nodes != "ACTIVE" and not _has_nodes(ctx, addon["clusterName"]):
+        if ctx.now - since < WAIT_FOR_NODES_SECONDS * ctx.backend.settings.latency_factor:
+            seconds = POLL_SECONDS * ctx.backend.settings.latency_factor
+            ctx.backend.later(ctx, seconds, "addon.arrived", {"key": key, "since": since})
             return
         _fail(
             addon,
-            offer.without_nodes,
+            info.without_nodes,
             "InsufficientNumberOfReplicas",
             "The add-on is unhealthy because all deployments have all pods unscheduled: no nodes available",
         )
     else:
         settled = {**addon, **new, "health": {"issues": []}, "status": machine.done}
-        ctx.effects.addon_active(addon_document(settled))
+        ctx.controllers.addon_active(addon_document(settled))
         addon.update(settled, modifiedAt=ctx.now)
     if update_id:
         finish_update(ctx, addon["clusterName"], update_id, failure=failure)
@@ -150,7 +152,7 @@ def nodes_arrived(ctx: Context, eks: str) -> None:
     """Nodes run now: add-ons that were DEGRADED for want of them get going."""
     for key, addon in ctx.table("addons").items():
         if addon["clusterName"] == eks and addon["status"] == "DEGRADED":
-            ctx.world.later(ctx, 0.0, "addon.arrived", {"key": key, "since": ctx.now})
+            ctx.backend.later(ctx, 0.0, "addon.arrived", {"key": key, "since": ctx.now})
 
 
 @operation("eks", "DescribeAddon")
@@ -175,10 +177,10 @@ def update_addon(ctx: Context, params: Record) -> Record:
     """Change version, configuration or roles; the add-on shows the new ones when it is ACTIVE again."""
     addon = _find(ctx, params)
     _require_idle(addon)
-    offer = OFFERS[addon["addonName"]]
+    info = ADDONS[addon["addonName"]]
     cluster = require_cluster(ctx, params["clusterName"])
     version = str(params.get("addonVersion", addon["addonVersion"]))
-    check_configuration(offer, version, cluster, params)
+    check_configuration(info, version, cluster, params)
     changes: Record = {
         name: params[name]
         for name in ("addonVersion", "serviceAccountRoleArn", "configurationValues")
@@ -186,14 +188,14 @@ def update_addon(ctx: Context, params: Record) -> Record:
     }
     if "podIdentityAssociations" in params:
         dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
-        changes["podIdentityAssociations"] = _associate(ctx, addon, offer, params["podIdentityAssociations"])
-    update = start_update(ctx, addon["clusterName"], kind="AddonUpdate", addon=offer.name, params=_receipt(params))
-    failure = _unmigrated(addon["addonVersion"], version, offer)
+        changes["podIdentityAssociations"] = _associate(ctx, addon, info, params["podIdentityAssociations"])
+    update = start_update(ctx, addon["clusterName"], kind="AddonUpdate", addon=info.name, params=_receipt(params))
+    failure = _unmigrated(addon["addonVersion"], version, info)
     extra = {"failure": failure} if failure else {}
     addon["status"] = ctx.begin(
         "addon.update",
         "addon.arrived",
-        key=f"{addon['clusterName']}|{offer.name}",
+        key=f"{addon['clusterName']}|{info.name}",
         since=ctx.now,
         update_id=update["id"],
         change="update",
@@ -213,12 +215,12 @@ def _receipt(params: Record) -> dict[str, str]:
     return {shown: params[name] for name, shown in names.items() if name in params}
 
 
-def _unmigrated(old: str, new: str, offer: Offer) -> str:
+def _unmigrated(old: str, new: str, info: AddonInfo) -> str:
     """Task governance 1.3 → 1.5 and later needs its CRDs migrated first (developer guide, "Upgrade")."""
-    if offer.name != "amazon-sagemaker-hyperpod-taskgovernance":
+    if info.name != "amazon-sagemaker-hyperpod-taskgovernance":
         return ""
-    numbers = [tuple(int(part) for part in text[1:].split("-")[0].split(".")[:2]) for text in (old, new)]
-    if numbers[0] <= (1, 3) and numbers[1] >= (1, 5):
+    before, after = (Version(text.partition("-")[0]) for text in (old, new))
+    if before < Version("1.4") and after >= Version("1.5"):
         return (
             'CustomResourceDefinition "cohorts.kueue.x-k8s.io" is invalid: '
             "status.storedVersions[0]: Invalid value: "
@@ -258,6 +260,6 @@ def vanished(ctx: Context, *, key: str, preserve: bool, failure: str = "") -> No
     if failure:
         _fail(addon, MACHINES["addon.delete"].failed, "InternalFailure", failure)
         return
-    ctx.effects.addon_deleted(addon_document(addon), preserve=preserve)
+    ctx.controllers.addon_deleted(addon_document(addon), preserve=preserve)
     dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
     del ctx.table("addons")[key]

@@ -9,13 +9,13 @@ import base64
 from typing import Any
 
 from local.aws.api import operation, page
-from local.aws.effects import EffectError
+from local.aws.backend import Context, Record
+from local.aws.controllers import ControllerError
 from local.aws.eks.entries import ensure_creator_entry, principal_arn
 from local.aws.eks.updates import finish_update, start_update
 from local.aws.errors import ServiceError
 from local.aws.lifecycle import MACHINES, action
 from local.aws.references import require_role, require_security_group, require_subnet
-from local.aws.world import Context, Record
 
 __all__ = ["cluster_document", "require_cluster"]
 
@@ -50,22 +50,22 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     version = params.get("version", DEFAULT_VERSION)
     if version not in VERSIONS:
         raise ServiceError(INVALID, f"unsupported Kubernetes version {version}; supported: {', '.join(VERSIONS)}")
-    _ask_effects(ctx, name)
+    _ask_controllers(ctx, name)
     cluster = _new_record(ctx, params, version)
     ctx.table("eks")[name] = cluster
     cluster["status"] = ctx.begin("eks.create", "eks.created", name=name)
     return {"cluster": cluster_document(cluster)}
 
 
-def _ask_effects(ctx: Context, name: str) -> None:
+def _ask_controllers(ctx: Context, name: str) -> None:
     try:
-        ctx.effects.eks_cluster_requested(name, ctx.world.names("eks"))
-    except EffectError as error:
+        ctx.controllers.eks_cluster_requested(name, ctx.backend.names("eks"))
+    except ControllerError as error:
         raise ServiceError("ResourceLimitExceededException", str(error)) from None
 
 
 def _creator(ctx: Context) -> str:
-    _, caller, _ = ctx.world.moto.backend("sts", ctx.region).get_caller_identity(ctx.access_key, ctx.region)
+    _, caller, _ = ctx.backend.moto.backend("sts", ctx.region).get_caller_identity(ctx.access_key, ctx.region)
     return principal_arn(ctx, caller)
 
 
@@ -117,14 +117,14 @@ def _vpc_config(ctx: Context, wanted: Record, name: str) -> Record:
     (vpc_id,) = vpcs
     for group in wanted.get("securityGroupIds", []):
         require_security_group(ctx, group, vpc_id=vpc_id, code=INVALID)
-    ec2 = ctx.world.moto.backend("ec2", ctx.region)
+    ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     created = ec2.create_security_group(
         f"eks-cluster-sg-{name}-{ctx.token(8, '0123456789')}",
         "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes",
         vpc_id=vpc_id,
         tags={f"kubernetes.io/cluster/{name}": "owned"},
     )
-    ctx.world.touched("ec2")
+    ctx.backend.touched("ec2")
     return {
         "securityGroupIds": [],
         "endpointPublicAccess": True,
@@ -144,7 +144,7 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
         cluster["status"] = MACHINES["eks.create"].failed
         cluster["health"] = {"issues": [{"code": "InternalFailure", "message": failure}]}
         return
-    connection = ctx.effects.eks_cluster_created(cluster_document(cluster))
+    connection = ctx.controllers.eks_cluster_created(cluster_document(cluster))
     if connection is not None:
         cluster["endpoint"] = connection.endpoint
         cluster["certificateAuthority"] = {"data": connection.certificate_authority}
@@ -268,10 +268,10 @@ def deleted(ctx: Context, *, name: str, failure: str = "") -> None:
     if failure:
         cluster["status"] = MACHINES["eks.delete"].failed
         return
-    ctx.effects.eks_cluster_deleted(cluster_document(cluster))
-    ec2 = ctx.world.moto.backend("ec2", ctx.region)
+    ctx.controllers.eks_cluster_deleted(cluster_document(cluster))
+    ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     ec2.delete_security_group(group_id=cluster["resourcesVpcConfig"]["clusterSecurityGroupId"])
-    ctx.world.touched("ec2")
+    ctx.backend.touched("ec2")
     del ctx.table("eks")[name]
     for kind in ("addons", "access", "podidentity", "updates"):
         for key in [key for key in ctx.table(kind) if key.split("|", 1)[0] == name]:

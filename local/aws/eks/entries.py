@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from local.aws.world import Context, Record
+from local.aws.backend import Context, Record
 
 __all__ = [
     "POLICY_ARN",
@@ -31,7 +31,7 @@ def principal_arn(ctx: Context, caller: str) -> str:
     if kind != "assumed-role":
         return caller.replace(":sts:", ":iam:", 1)
     name = rest.partition("/")[0]
-    roles = ctx.world.moto.backend("iam", ctx.region).roles.values()
+    roles = ctx.backend.moto.backend("iam", ctx.region).roles.values()
     return next((str(role.arn) for role in roles if role.name == name), f"arn:aws:iam::{account}:role/{name}")
 
 
@@ -60,7 +60,7 @@ def remove_node_entry(ctx: Context, cluster: str, principal: str) -> None:
     """HyperPod takes away the entry that it made."""
     found = ctx.table("access").pop(entry_key(cluster, principal), None)
     if found is not None:
-        ctx.effects.access_entry_deleted(found["entry"])
+        ctx.controllers.access_entry_deleted(found["entry"])
 
 
 def create_entry(ctx: Context, params: Record, *, policies: Record | None = None) -> Record:
@@ -87,5 +87,5 @@ def create_entry(ctx: Context, params: Record, *, policies: Record | None = None
         "type": kind,
     }
     ctx.table("access")[entry_key(cluster, principal)] = {"entry": entry, "policies": policies or {}}
-    ctx.effects.access_entry_changed(entry, list((policies or {}).values()))
+    ctx.controllers.access_entry_changed(entry, list((policies or {}).values()))
     return entry

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from local.aws.api import operation, page
+from local.aws.backend import Context, Record
 from local.aws.eks.clusters import require_cluster
 from local.aws.errors import ServiceError
 from local.aws.references import require_role
-from local.aws.world import Context, Record
 
 __all__ = ["associate", "dissociate"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from local.aws.api import operation
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.grafana.workspaces import TABLE
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 

@@ -6,10 +6,10 @@ Does not: run a Grafana; the endpoint it names does not answer.
 from __future__ import annotations
 
 from local.aws.api import operation, page
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.lifecycle import MACHINES, action
 from local.aws.references import require_role
-from local.aws.world import Context, Record
 
 __all__ = ["TABLE", "arn_of", "require_workspace"]
 

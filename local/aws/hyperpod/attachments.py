@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from local.aws.api import operation
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.events import record_event
 from local.aws.hyperpod.records import GONE, nodes_of, require
 from local.aws.hyperpod.rules import refuse
 from local.aws.lifecycle import MACHINES
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 
@@ -27,7 +27,7 @@ def _node(cluster: Record, node_id: str) -> Record:
 
 def _in_ec2(ctx: Context, kind: str, key: str) -> Any:
     """Return a volume or an interface of moto's EC2; refuse one that does not exist."""
-    backend = ctx.world.moto.backend("ec2", ctx.region)
+    backend = ctx.backend.moto.backend("ec2", ctx.region)
     found = {"volume": backend.volumes, "network interface": backend.enis}[kind].get(key)
     if found is None:
         raise refuse(f"The {kind} '{key}' does not exist")

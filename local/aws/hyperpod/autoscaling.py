@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from local.aws.backend import Context, Record
 from local.aws.hyperpod.events import record_event
 from local.aws.hyperpod.records import describe
 from local.aws.lifecycle import MACHINES, action
-from local.aws.world import Context, Record
 
 __all__ = ["set_autoscaling"]
 
@@ -34,10 +34,10 @@ def arrived(ctx: Context, *, name: str, mode: str, failure: str = "") -> None:
         cluster["autoscaling"].update(Status="Failed", FailureMessage=failure)
         record_event(ctx, cluster, f"Autoscaling: {failure}", level="Error")
     elif mode == "Enable":
-        ctx.effects.autoscaling_enabled(describe(cluster))
+        ctx.controllers.autoscaling_enabled(describe(cluster))
         cluster["autoscaling"]["Status"] = MACHINES["autoscaling.create"].done
         record_event(ctx, cluster, "Autoscaling with Karpenter is enabled")
     else:
-        ctx.effects.autoscaling_disabled(describe(cluster))
+        ctx.controllers.autoscaling_disabled(describe(cluster))
         cluster["autoscaling"] = None
         record_event(ctx, cluster, "Autoscaling is disabled")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from local.aws.api import operation
+from local.aws.backend import Context, Record
 from local.aws.hyperpod.events import record_event, start_scaling
 from local.aws.hyperpod.records import GONE, current_count, nodes_of, require
 from local.aws.hyperpod.rules import refuse
 from local.aws.hyperpod.scaling import add_nodes, is_continuous, nodes_up, remove_nodes
 from local.aws.lifecycle import MACHINES, action
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 
@@ -70,7 +70,7 @@ def _cannot_add(ctx: Context, cluster: Record, entry: Record) -> tuple[str, str]
 
 def _zones(ctx: Context, cluster: Record, spec: Record) -> set[str]:
     config = spec.get("OverrideVpcConfig") or cluster["settings"]["VpcConfig"]
-    subnets = ctx.world.moto.backend("ec2", ctx.region).subnets
+    subnets = ctx.backend.moto.backend("ec2", ctx.region).subnets
     return {zone for zone, members in subnets.items() if members.keys() & set(config["Subnets"])}
 
 

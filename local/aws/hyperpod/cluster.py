@@ -6,7 +6,8 @@ from typing import Any
 
 from hpkit.catalog import kubernetes_versions
 from local.aws.api import operation, page
-from local.aws.effects import NotYet
+from local.aws.backend import Context, Record
+from local.aws.controllers import RequeueAfter
 from local.aws.eks.entries import ensure_node_entry, remove_node_entry
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.autoscaling import set_autoscaling
@@ -16,7 +17,6 @@ from local.aws.hyperpod.rules import check_autoscaling, check_groups, check_refe
 from local.aws.hyperpod.scaling import launch_all, new_group, scale
 from local.aws.lifecycle import MACHINES, action
 from local.aws.references import object_exists
-from local.aws.world import Context, Record
 
 __all__ = ["SETTINGS"]
 
@@ -131,7 +131,7 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
     if cluster["wanted_autoscaling"]:
         set_autoscaling(ctx, cluster, cluster["wanted_autoscaling"])
     record_event(ctx, cluster, f"Cluster {name} is InService")
-    ctx.effects.cluster_in_service(describe(cluster))
+    ctx.controllers.cluster_in_service(describe(cluster))
 
 
 def _missing_script(ctx: Context, cluster: Record) -> str:
@@ -219,15 +219,15 @@ def deleted(ctx: Context, *, name: str, failure: str = "") -> None:
     if failure:
         cluster["status"], cluster["failure"] = MACHINES["cluster.delete"].failed, failure
         return
-    known = {role.arn for role in ctx.world.moto.backend("iam", ctx.region).roles.values()}
+    known = {role.arn for role in ctx.backend.moto.backend("iam", ctx.region).roles.values()}
     missing = {group["spec"]["ExecutionRole"] for group in cluster["groups"].values()} - known
     if missing and cluster["nodes"]:
         text = f"Network interfaces cannot be deleted: role {', '.join(sorted(missing))} does not exist"
         if cluster["failure"] != text:
             cluster["failure"] = text
             record_event(ctx, cluster, text, level="Error")
-        raise NotYet(ROLE_RETRY_SECONDS * ctx.world.settings.latency_factor)
-    ctx.effects.cluster_deleted(describe(cluster))
+        raise RequeueAfter(ROLE_RETRY_SECONDS * ctx.backend.settings.latency_factor)
+    ctx.controllers.cluster_deleted(describe(cluster))
     eks = cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2]
     for role in cluster["entries"]:
         remove_node_entry(ctx, eks, role)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from local.aws.api import operation, page
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.records import moment, require
-from local.aws.world import Context, Record
 
 __all__ = ["finish_scaling", "record_event", "start_scaling"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from local.aws.api import page
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.records import describe, moment
 from local.aws.lifecycle import MACHINES
-from local.aws.world import Context, Record
 
 __all__ = [
     "Kind",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from local.aws.api import operation, page
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.records import kubernetes_details, moment, require
-from local.aws.world import Context, Record
 
 __all__ = ["node_details"]
 

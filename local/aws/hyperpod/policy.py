@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from local.aws.api import operation
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.governance import (
     Kind,
@@ -20,7 +21,6 @@ from local.aws.hyperpod.governance import (
     version_of,
 )
 from local.aws.lifecycle import action
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 
@@ -126,7 +126,7 @@ def arrived(ctx: Context, *, entry_id: str, change: str, failure: str = "") -> N
     """Apply: the policy is Created or Updated, or has failed."""
     entry = find(ctx, POLICY, entry_id)
     if not failure:
-        tell = ctx.effects.policy_created if change == "create" else ctx.effects.policy_updated
+        tell = ctx.controllers.policy_created if change == "create" else ctx.controllers.policy_updated
         tell(policy_document(entry), cluster_document(ctx, entry))
     arrive(ctx, POLICY, entry, change=change, failure=failure)
 
@@ -136,5 +136,5 @@ def vanished(ctx: Context, *, entry_id: str, failure: str = "") -> None:
     """Apply: the policy is gone, or could not be deleted."""
     entry = find(ctx, POLICY, entry_id)
     if not failure:
-        ctx.effects.policy_deleted(policy_document(entry), cluster_document(ctx, entry))
+        ctx.controllers.policy_deleted(policy_document(entry), cluster_document(ctx, entry))
     vanish(ctx, POLICY, entry, failure=failure)

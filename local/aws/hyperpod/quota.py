@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from local.aws.api import operation
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
-from local.aws.hyperpod.fill import fill_rows
 from local.aws.hyperpod.governance import (
     Kind,
     arrive,
@@ -20,8 +20,8 @@ from local.aws.hyperpod.governance import (
     vanish,
     version_of,
 )
+from local.aws.hyperpod.pro_rata import fill_pro_rata
 from local.aws.lifecycle import action
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 
@@ -35,9 +35,9 @@ def _config(given: Record) -> Record:
     if sharing["Strategy"] == "LendAndBorrow" and "AbsoluteBorrowLimits" not in sharing:
         sharing.setdefault("BorrowLimit", DEFAULT_BORROW_LIMIT)
     if "AbsoluteBorrowLimits" in sharing:
-        sharing["AbsoluteBorrowLimits"] = fill_rows(sharing["AbsoluteBorrowLimits"], "AbsoluteBorrowLimits")
+        sharing["AbsoluteBorrowLimits"] = fill_pro_rata(sharing["AbsoluteBorrowLimits"], "AbsoluteBorrowLimits")
     return {
-        "ComputeQuotaResources": fill_rows(given.get("ComputeQuotaResources", []), "ComputeQuotaResources"),
+        "ComputeQuotaResources": fill_pro_rata(given.get("ComputeQuotaResources", []), "ComputeQuotaResources"),
         "ResourceSharingConfig": sharing,
         "PreemptTeamTasks": given.get("PreemptTeamTasks", "LowerPriority"),
     }
@@ -142,7 +142,7 @@ def arrived(ctx: Context, *, entry_id: str, change: str, failure: str = "") -> N
     """Apply: a quota is Created or Updated, or has failed."""
     entry = find(ctx, QUOTA, entry_id)
     if not failure:
-        tell = ctx.effects.quota_created if change == "create" else ctx.effects.quota_updated
+        tell = ctx.controllers.quota_created if change == "create" else ctx.controllers.quota_updated
         tell(quota_document(entry), cluster_document(ctx, entry))
     arrive(ctx, QUOTA, entry, change=change, failure=failure)
 
@@ -152,5 +152,5 @@ def vanished(ctx: Context, *, entry_id: str, failure: str = "") -> None:
     """Apply: a quota is gone, or could not be deleted."""
     entry = find(ctx, QUOTA, entry_id)
     if not failure:
-        ctx.effects.quota_deleted(quota_document(entry), cluster_document(ctx, entry))
+        ctx.controllers.quota_deleted(quota_document(entry), cluster_document(ctx, entry))
     vanish(ctx, QUOTA, entry, failure=failure)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
-from local.aws.world import Context, Record
 
 __all__ = ["busy", "current_count", "describe", "moment", "nodes_of", "require"]
 

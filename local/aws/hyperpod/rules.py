@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.references import Subnet, require_bucket, require_role, require_security_group, require_subnet
-from local.aws.world import Context, Record
 
 __all__ = ["check_autoscaling", "check_groups", "check_references", "check_replacement", "refuse"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 
+from local.aws.backend import Context, Record
 from local.aws.eks.addons import nodes_arrived
 from local.aws.hyperpod.events import finish_scaling, record_event, start_scaling
 from local.aws.hyperpod.nodes import node_details
 from local.aws.hyperpod.records import GONE, current_count, describe, nodes_of
 from local.aws.lifecycle import MACHINES, action
 from local.aws.references import require_subnet
-from local.aws.world import Context, Record
 
 __all__ = ["add_nodes", "is_continuous", "launch_all", "new_group", "remove_nodes", "scale"]
 
@@ -75,9 +75,9 @@ def scale(ctx: Context, cluster: Record, group: Record, *, since: int | None) ->
 def _await_minimum(ctx: Context, cluster: Record, group: Record, *, since: int | None) -> None:
     group["status"] = "Updating" if since else "Creating"
     group["waiting"] = group.get("waiting", 0) + 1
-    ctx.world.later(
+    ctx.backend.later(
         ctx,
-        MIN_COUNT_SECONDS * ctx.world.settings.latency_factor + 1,
+        MIN_COUNT_SECONDS * ctx.backend.settings.latency_factor + 1,
         "hyperpod.minimum-expired",
         {
             "name": cluster["name"],
@@ -113,7 +113,7 @@ def _fit(ctx: Context, cluster: Record, group: Record, *, at_once: bool = False)
     live = nodes_of(cluster, name)
     surplus = len(live) - spec["InstanceCount"]
     if surplus > 0:
-        victims = ctx.world.rng.sample(live, surplus)
+        victims = ctx.backend.rng.sample(live, surplus)
         remove_nodes(ctx, cluster, [node["id"] for node in victims])
         return
     limit = ctx.faults.value("capacity", name)
@@ -124,8 +124,8 @@ def _fit(ctx: Context, cluster: Record, group: Record, *, at_once: bool = False)
         missing = -surplus - room
         text = f"Insufficient capacity: instance group {name} misses {missing} of {spec['InstanceCount']}"
         record_event(ctx, cluster, text, group=name, level="Warn")
-        seconds = max(1.0, CAPACITY_RETRY_SECONDS * ctx.world.settings.latency_factor)
-        ctx.world.later(ctx, seconds, "hyperpod.retry", {"name": cluster["name"], "group": name})
+        seconds = max(1.0, CAPACITY_RETRY_SECONDS * ctx.backend.settings.latency_factor)
+        ctx.backend.later(ctx, seconds, "hyperpod.retry", {"name": cluster["name"], "group": name})
 
 
 @action("hyperpod.retry")
@@ -156,7 +156,7 @@ def add_nodes(ctx: Context, cluster: Record, group: Record, *, count: int, at_on
 def _new_node(ctx: Context, cluster: Record, group: Record, *, taken: set[str]) -> Record:
     spec = group["spec"]
     config = spec.get("OverrideVpcConfig") or cluster["settings"]["VpcConfig"]
-    subnet = require_subnet(ctx, ctx.world.rng.choice(config["Subnets"]))
+    subnet = require_subnet(ctx, ctx.backend.rng.choice(config["Subnets"]))
     types = spec.get("InstanceRequirements", {}).get("InstanceTypes") or [spec["InstanceType"]]
     return {
         "id": "i-" + ctx.token(17, "0123456789abcdef"),
@@ -212,8 +212,8 @@ def _fail(ctx: Context, cluster: Record, node: Record, reason: str) -> None:
     text = f"Node {node['id']} failed: {reason}"
     record_event(ctx, cluster, text, group=node["group"], node=node["id"], level="Error")
     if cluster["settings"].get("NodeRecovery") == "Automatic":
-        seconds = max(1.0, REPLACE_SECONDS * ctx.world.settings.latency_factor)
-        ctx.world.later(ctx, seconds, "hyperpod.recover", {"name": cluster["name"], "node": node["id"]})
+        seconds = max(1.0, REPLACE_SECONDS * ctx.backend.settings.latency_factor)
+        ctx.backend.later(ctx, seconds, "hyperpod.recover", {"name": cluster["name"], "node": node["id"]})
 
 
 @action("hyperpod.recover")
@@ -264,7 +264,9 @@ def _report(ctx: Context, cluster: Record) -> None:
         _settle_group(cluster, group)
     if any(node["status"] == "Running" for node in cluster["nodes"].values()):
         nodes_arrived(ctx, cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2])
-    ctx.effects.nodes_changed(describe(cluster), [node_details(cluster, node) for node in cluster["nodes"].values()])
+    ctx.controllers.nodes_changed(
+        describe(cluster), [node_details(cluster, node) for node in cluster["nodes"].values()]
+    )
 
 
 def _settle_group(cluster: Record, group: Record) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from local.aws.api import operation, page
+from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 

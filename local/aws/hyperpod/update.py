@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from local.aws.api import operation
+from local.aws.backend import Context, Record
 from local.aws.hyperpod.autoscaling import set_autoscaling
 from local.aws.hyperpod.events import record_event
 from local.aws.hyperpod.records import busy, describe, nodes_of, require
@@ -17,7 +18,6 @@ from local.aws.hyperpod.rules import (
 )
 from local.aws.hyperpod.scaling import is_continuous, new_group, remove_nodes, scale
 from local.aws.lifecycle import MACHINES, action
-from local.aws.world import Context, Record
 
 __all__: list[str] = []
 
@@ -156,7 +156,7 @@ def updated(ctx: Context, *, name: str, plan: Record, failure: str = "") -> None
         _remove_group(ctx, cluster, group_name)
     if plan["autoscaling"]:
         set_autoscaling(ctx, cluster, plan["autoscaling"])
-    ctx.effects.cluster_in_service(describe(cluster))
+    ctx.controllers.cluster_in_service(describe(cluster))
 
 
 def _capacity_missing(ctx: Context, plan: Record) -> str:

@@ -1,4 +1,4 @@
-"""Check: every property is one this stand-in knows, of the right type, and there when it must be."""
+"""Check: every property is one this plugin knows, of the right type, and there when it must be."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from local.plugins.aws.kind import Kind, Prop
+from local.plugins.aws.resource_type import Prop, ResourceType
 from provider.engine.results import CheckFailure as Failure
 from provider.engine.values import Props, is_unknown
 
@@ -31,22 +31,22 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _SUFFIX = 7
 
 
-def check(kind: Kind, inputs: Props) -> list[Failure]:
+def check(resource_type: ResourceType, inputs: Props) -> list[Failure]:
     """Return everything that is wrong with the inputs."""
     given = {name: value for name, value in inputs.items() if name != DEFAULTS}
-    return list(_object(kind.token, kind.spec, given, ""))
+    return list(_object(resource_type.token, resource_type.spec, given, ""))
 
 
-def named(kind: Kind, name: str, *, old: Props, new: Props, seed: bytes) -> Props:
+def named(resource_type: ResourceType, name: str, *, old: Props, new: Props, seed: bytes) -> Props:
     """Return the inputs with a name made up where the program gives none; the one made up before stays."""
-    key = kind.autoname
+    key = resource_type.autoname
     if key is None or key in new or f"{key}Prefix" in new:
         return new
     if key in old.get(DEFAULTS, []):
         return {**new, key: old[key], DEFAULTS: [key]}
     suffix = "".join(random.Random(seed or None).choices("0123456789abcdef", k=_SUFFIX))  # noqa: S311 - no secret
-    made = f"{name[: kind.longest_name - _SUFFIX - 1]}-{suffix}"
-    return {**new, key: made.lower() if kind.service == "s3" else made, DEFAULTS: [key]}
+    made = f"{name[: resource_type.longest_name - _SUFFIX - 1]}-{suffix}"
+    return {**new, key: made.lower() if resource_type.service == "s3" else made, DEFAULTS: [key]}
 
 
 def _object(token: str, spec: Prop, value: Props, path: str) -> Iterator[Failure]:

@@ -7,26 +7,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from local.plugins.aws.check import DEFAULTS
-from local.plugins.aws.kind import Kind, Prop
+from local.plugins.aws.resource_type import Prop, ResourceType
 from provider.engine.results import PropertyChange as Change
 from provider.engine.values import Props, walk_unknown
 
 __all__ = ["changes", "clashes", "inputs_of", "overlaid", "same"]
 
 
-def changes(kind: Kind, old: Props, new: Props) -> Iterator[Change]:
+def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[Change]:
     """Yield the properties that differ, tags left out."""
-    for prop in kind.spec.members:
+    for prop in resource_type.spec.members:
         if prop.name != "tags" and not _equal(prop, old.get(prop.name), new.get(prop.name)):
             how = "add" if prop.name not in old else "delete" if prop.name not in new else "update"
             yield Change(prop.name, how, _replaces(prop, old.get(prop.name), new.get(prop.name)))
 
 
-def clashes(kind: Kind, old: Props, new: Props) -> bool:
+def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
     """Whether the old one must be gone before the new one can be: both would be called the same."""
-    if not kind.identity or kind.autoname in old.get(DEFAULTS, []):
+    if not resource_type.identity or resource_type.autoname in old.get(DEFAULTS, []):
         return False
-    return all(old.get(name) == new.get(name) for name in kind.identity)
+    return all(old.get(name) == new.get(name) for name in resource_type.identity)
 
 
 def same(prop: Prop, one: Any, other: Any) -> bool:
@@ -34,10 +34,10 @@ def same(prop: Prop, one: Any, other: Any) -> bool:
     return bool(_plain(prop, one) == _plain(prop, other))
 
 
-def inputs_of(kind: Kind, stated: Props, live: Props) -> Props:
+def inputs_of(resource_type: ResourceType, stated: Props, live: Props) -> Props:
     """Return what is live as the inputs that would say it, in the program's own form where it means the same."""
     found: Props = {DEFAULTS: stated[DEFAULTS]} if DEFAULTS in stated else {}
-    for prop in kind.spec.members:
+    for prop in resource_type.spec.members:
         name = prop.name
         if prop.write_only or name == "region":
             if name in stated:

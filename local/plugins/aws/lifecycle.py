@@ -1,4 +1,4 @@
-"""What is the same for every type: create, read, update and delete around a kind's own functions."""
+"""What is the same for every type: create, read, update and delete around its own functions."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 from local.plugins.aws.calls import Calls
 from local.plugins.aws.check import DEFAULTS
 from local.plugins.aws.diff import changes, inputs_of, overlaid
-from local.plugins.aws.kind import Change, Kind, Prop, defaults
+from local.plugins.aws.resource_type import Change, Prop, ResourceType, defaults
 from provider.engine.errors import InitFailedError, PluginError
 from provider.engine.results import PropertyChange as Difference
 from provider.engine.values import UNKNOWN, Props, is_unknown
 
-__all__ = ["Live", "create", "delete", "differences", "foreseen", "read", "update"]
+__all__ = ["ResourceState", "create", "delete", "differences", "preview_outputs", "read", "update"]
 
 Tags = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Live:
+class ResourceState:
     """A resource as it is: what the engine keeps of it."""
 
     resource_id: str
@@ -27,114 +27,132 @@ class Live:
     inputs: Props
 
 
-def differences(kind: Kind, *, old: Props, new: Props, state: Props, common: Tags) -> list[Difference]:
+def differences(resource_type: ResourceType, *, old: Props, new: Props, state: Props, common: Tags) -> list[Difference]:
     """Return what differs; tags are compared with all that are there, those of the configuration included."""
-    found = list(changes(kind, _before(kind, old=old, state=state), new))
-    if kind.tagging:
+    found = list(changes(resource_type, _before(resource_type, old=old, state=state), new))
+    if resource_type.tagging:
         wanted = _all_tags(new, common)
         if is_unknown(wanted) or wanted != state.get("tagsAll", {}):
             found.append(Difference("tags" if old.get("tags") != new.get("tags") else "tagsAll", "update"))
     return found
 
 
-def foreseen(kind: Kind, new: Props, state: Props, common: Tags, region: str) -> Props:
+def preview_outputs(resource_type: ResourceType, new: Props, state: Props, common: Tags, region: str) -> Props:
     """Return the outputs that a preview shows: what is computed is unknown until it is there."""
-    computed = dict.fromkeys(kind.computed, UNKNOWN) if not state else dict.fromkeys(kind.volatile, UNKNOWN)
-    kept = {name: state[name] for name in kind.computed if name in state}
-    tags = {"tagsAll": _all_tags(new, common)} if kind.tagging else {}
-    given = {name: _expected(kind.spec.by_name[name], value, state.get(name)) for name, value in _given(new).items()}
-    return {**_effective(kind, {}), **kept, **computed, "region": region, **given, **tags}
+    computed = (
+        dict.fromkeys(resource_type.computed, UNKNOWN) if not state else dict.fromkeys(resource_type.volatile, UNKNOWN)
+    )
+    kept = {name: state[name] for name in resource_type.computed if name in state}
+    tags = {"tagsAll": _all_tags(new, common)} if resource_type.tagging else {}
+    given = {
+        name: _expected(resource_type.spec.by_name[name], value, state.get(name)) for name, value in _given(new).items()
+    }
+    return {**_effective(resource_type, {}), **kept, **computed, "region": region, **given, **tags}
 
 
-def create(kind: Kind, call: Calls, inputs: Props, common: Tags) -> Live:
+def create(resource_type: ResourceType, call: Calls, inputs: Props, common: Tags) -> ResourceState:
     """Make it; what fails after it exists leaves it in state, with the inputs that were surely carried out."""
-    wanted = _effective(kind, inputs)
-    if kind.tagging:
+    wanted = _effective(resource_type, inputs)
+    if resource_type.tagging:
         wanted["tagsAll"] = _all_tags(inputs, common)
-    resource_id = kind.create(call, wanted)
+    resource_id = resource_type.create(call, wanted)
     try:
         call.task.mark_changed()
-        if kind.wait:
-            kind.wait(call, resource_id, Change({}, wanted, frozenset(wanted)))
-        stated = frozenset(name for name in kind.later if name in wanted)
-        if stated and kind.update:
-            kind.update(call, resource_id, Change({}, wanted, stated))
-        return _seen(kind, call, resource_id, inputs=inputs, known=wanted, common=common)
+        if resource_type.wait:
+            resource_type.wait(call, resource_id, Change({}, wanted, frozenset(wanted)))
+        stated = frozenset(name for name in resource_type.later if name in wanted)
+        if stated and resource_type.update:
+            resource_type.update(call, resource_id, Change({}, wanted, stated))
+        return _seen(resource_type, call, resource_id, inputs=inputs, known=wanted, common=common)
     except PluginError as error:
-        raise _partly(kind, error, resource_id, inputs, wanted) from None
+        raise _partly(resource_type, error, resource_id, inputs, wanted) from None
 
 
-def read(kind: Kind, call: Calls, resource_id: str, *, inputs: Props, state: Props, common: Tags) -> Live | None:
+def read(
+    resource_type: ResourceType, call: Calls, resource_id: str, *, inputs: Props, state: Props, common: Tags
+) -> ResourceState | None:
     """Return it as it is; None when it is gone. Without inputs it is an import."""
-    live = kind.read(call, resource_id, {**state, **_given(inputs)})
-    return None if live is None else _live(kind, call, resource_id, live, inputs, common)
+    live = resource_type.read(call, resource_id, {**state, **_given(inputs)})
+    return None if live is None else _live(resource_type, call, resource_id, live, inputs, common)
 
 
-def update(kind: Kind, call: Calls, resource_id: str, *, old: Props, new: Props, state: Props, common: Tags) -> Live:
+def update(
+    resource_type: ResourceType, call: Calls, resource_id: str, *, old: Props, new: Props, state: Props, common: Tags
+) -> ResourceState:
     """Bring what is live to the new inputs."""
-    there = _before(kind, old=old, state=state)
-    names = frozenset(change.path for change in changes(kind, there, new))
-    before, wanted = _effective(kind, there), _effective(kind, new)
+    there = _before(resource_type, old=old, state=state)
+    names = frozenset(change.path for change in changes(resource_type, there, new))
+    before, wanted = _effective(resource_type, there), _effective(resource_type, new)
     # What the program no longer states must not come back from the state.
-    inputs = {name for name, prop in kind.spec.by_name.items() if not prop.computed}
+    inputs = {name for name, prop in resource_type.spec.by_name.items() if not prop.computed}
     known = {**{name: value for name, value in state.items() if name not in inputs}, **wanted}
-    if kind.tagging:
+    if resource_type.tagging:
         known["tagsAll"] = _all_tags(new, common)
-        state = _whole(kind, call, resource_id, inputs=new, state=state, common=common)
-        _retag(kind, call, resource_id, state=state, wanted=_all_tags(new, common))
-    if names and kind.update:
-        kind.update(call, resource_id, Change(before, known, names))
-    if kind.wait:
-        kind.wait(call, resource_id, Change(before, known, names))
-    return _seen(kind, call, resource_id, inputs=new, known=known, common=common)
+        state = _whole(resource_type, call, resource_id, inputs=new, state=state, common=common)
+        _retag(resource_type, call, resource_id, state=state, wanted=_all_tags(new, common))
+    if names and resource_type.update:
+        resource_type.update(call, resource_id, Change(before, known, names))
+    if resource_type.wait:
+        resource_type.wait(call, resource_id, Change(before, known, names))
+    return _seen(resource_type, call, resource_id, inputs=new, known=known, common=common)
 
 
-def delete(kind: Kind, call: Calls, resource_id: str, state: Props) -> None:
+def delete(resource_type: ResourceType, call: Calls, resource_id: str, state: Props) -> None:
     """Delete it; no error if it is gone."""
-    kind.delete(call, resource_id, _effective(kind, state))
+    resource_type.delete(call, resource_id, _effective(resource_type, state))
 
 
-def _before(kind: Kind, *, old: Props, state: Props) -> Props:
+def _before(resource_type: ResourceType, *, old: Props, state: Props) -> Props:
     """Return the old inputs, with what is known of those that the program left out until now."""
-    left_out = [prop.name for prop in kind.spec.members if prop.computed or prop.write_only]
+    left_out = [prop.name for prop in resource_type.spec.members if prop.computed or prop.write_only]
     return {**{name: state[name] for name in left_out if name in state}, **old}
 
 
-def _whole(kind: Kind, call: Calls, resource_id: str, *, inputs: Props, state: Props, common: Tags) -> Props:
+def _whole(
+    resource_type: ResourceType, call: Calls, resource_id: str, *, inputs: Props, state: Props, common: Tags
+) -> Props:
     """Return the state with the ARN and tags that one of an interrupted creation does not have."""
     if "tagsAll" in state:
         return state
-    live = read(kind, call, resource_id, inputs=inputs, state=state, common=common)
+    live = read(resource_type, call, resource_id, inputs=inputs, state=state, common=common)
     return {**state, **live.state} if live else state
 
 
-def _retag(kind: Kind, call: Calls, resource_id: str, *, state: Props, wanted: Tags) -> None:
+def _retag(resource_type: ResourceType, call: Calls, resource_id: str, *, state: Props, wanted: Tags) -> None:
     there: Tags = state.get("tagsAll", {})
     changed = {key: value for key, value in wanted.items() if there.get(key) != value}
     dropped = sorted(there.keys() - wanted.keys())
-    if kind.tagging and (changed or dropped):
-        kind.tagging.change(call, resource_id, state, changed, dropped)
+    if resource_type.tagging and (changed or dropped):
+        resource_type.tagging.change(call, resource_id, state, changed, dropped)
 
 
-def _seen(kind: Kind, call: Calls, resource_id: str, *, inputs: Props, known: Props, common: Tags) -> Live:
-    live = kind.read(call, resource_id, known)
+def _seen(
+    resource_type: ResourceType, call: Calls, resource_id: str, *, inputs: Props, known: Props, common: Tags
+) -> ResourceState:
+    live = resource_type.read(call, resource_id, known)
     if live is None:
         raise PluginError(f"{resource_id} was made, and is not there any more.")
-    return _live(kind, call, resource_id, live, inputs, common)
+    return _live(resource_type, call, resource_id, live, inputs, common)
 
 
-def _live(kind: Kind, call: Calls, resource_id: str, live: Props, inputs: Props, common: Tags) -> Live:
+def _live(
+    resource_type: ResourceType, call: Calls, resource_id: str, live: Props, inputs: Props, common: Tags
+) -> ResourceState:
     live = {name: value for name, value in live.items() if value is not None}
-    if kind.tagging:
+    if resource_type.tagging:
         tags = {key: value for key, value in live.pop("tags", {}).items() if not key.startswith("aws:")}
         stated: Any = inputs.get("tags", {})
         live["tagsAll"] = tags
         live["tags"] = {k: v for k, v in tags.items() if k in stated or common.get(k) != v}
-    found = inputs_of(kind, inputs, live)
-    base = {name: value for name, value in _effective(kind, {}).items() if inputs or name not in kind.untold}
+    found = inputs_of(resource_type, inputs, live)
+    base = {
+        name: value
+        for name, value in _effective(resource_type, {}).items()
+        if inputs or name not in resource_type.write_only_inputs
+    }
     state = {**base, **overlaid(live, _given(found)), "region": call.region}
     resource_id = str(state.pop("id", resource_id))
-    return Live(resource_id, state, found)
+    return ResourceState(resource_id, state, found)
 
 
 def _expected(prop: Prop, value: Any, there: Any) -> Any:
@@ -145,16 +163,18 @@ def _expected(prop: Prop, value: Any, there: Any) -> Any:
     return {**{name: (there or {}).get(name, UNKNOWN) for name in computed}, **value}
 
 
-def _partly(kind: Kind, error: PluginError, resource_id: str, inputs: Props, wanted: Props) -> InitFailedError:
+def _partly(
+    resource_type: ResourceType, error: PluginError, resource_id: str, inputs: Props, wanted: Props
+) -> InitFailedError:
     # Only what cannot change is kept as an input: the next update then carries out all the rest.
-    fixed = {name for name, prop in kind.spec.by_name.items() if prop.immutable or prop.write_only}
-    kept = {name: value for name, value in inputs.items() if name in fixed or name in kind.identity}
+    fixed = {name for name, prop in resource_type.spec.by_name.items() if prop.immutable or prop.write_only}
+    kept = {name: value for name, value in inputs.items() if name in fixed or name in resource_type.identity}
     state = {name: value for name, value in wanted.items() if name not in ("tags", "tagsAll")}
     return InitFailedError(str(error), resource_id=resource_id, state=state, inputs=kept)
 
 
-def _effective(kind: Kind, inputs: Props) -> Props:
-    return {**defaults(kind.spec), **_given(inputs)}
+def _effective(resource_type: ResourceType, inputs: Props) -> Props:
+    return {**defaults(resource_type.spec), **_given(inputs)}
 
 
 def _given(inputs: Props) -> Props:

@@ -1,4 +1,4 @@
-"""The stand-in as the engine talks to it: gRPC in, entries of the table at work."""
+"""The fake plugin as the engine talks to it: gRPC in, entries of the table at work."""
 
 # ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
 from __future__ import annotations
@@ -17,9 +17,9 @@ from local.plugins.aws.check import check, named
 from local.plugins.aws.config import CONFIG, settings_from
 from local.plugins.aws.diff import clashes
 from local.plugins.aws.functions import FUNCTIONS, Function
-from local.plugins.aws.kind import Kind
-from local.plugins.aws.lifecycle import create, delete, differences, foreseen, read, update
-from local.plugins.aws.table import KINDS
+from local.plugins.aws.lifecycle import create, delete, differences, preview_outputs, read, update
+from local.plugins.aws.resource_type import ResourceType
+from local.plugins.aws.table import RESOURCE_TYPES
 from provider.engine.errors import PluginError
 from provider.engine.plugin_server import PluginServicer, readable, token_of
 from provider.engine.task import Task, silent
@@ -55,15 +55,15 @@ class AwsServicer(PluginServicer):
     def _common(self) -> dict[str, str]:
         return dict(self.clients.settings.default_tags)
 
-    def _calls(self, kind: Kind, request: Any, region: object) -> Calls:
-        seconds = getattr(request, "timeout", 0.0) or kind.seconds
+    def _calls(self, resource_type: ResourceType, request: Any, region: object) -> Calls:
+        seconds = getattr(request, "timeout", 0.0) or resource_type.seconds
         return Calls(
             self.clients,
             Task(request.urn, seconds, self.cancelled, self.log),
-            service=kind.service,
+            service=resource_type.service,
             region=region if isinstance(region, str) and region else self.clients.settings.region,
-            allowed=kind.allowed,
-            owner=kind.token,
+            allowed=resource_type.allowed,
+            owner=resource_type.token,
         )
 
     @readable
@@ -72,14 +72,14 @@ class AwsServicer(PluginServicer):
         schema = {
             "name": self.package,
             "version": VERSION,
-            "resources": {token: {} for token in KINDS},
+            "resources": {token: {} for token in RESOURCE_TYPES},
             "functions": {token: {} for token in FUNCTIONS},
         }
         return provider_pb2.GetSchemaResponse(schema=json.dumps(schema))
 
     @readable
     def CheckConfig(self, request: Any, context: Any) -> Any:
-        """Name settings that this stand-in does not know; refuse an endpoint that is not loopback."""
+        """Name settings that this plugin does not know; refuse an endpoint that is not loopback."""
         news = from_struct(request.news)
         failures = [
             provider_pb2.CheckFailure(
@@ -106,23 +106,25 @@ class AwsServicer(PluginServicer):
     @readable
     def Check(self, request: Any, context: Any) -> Any:
         """Name everything that is wrong with the inputs; make up a name where one may be left out."""
-        kind = _kind(request.urn)
+        resource_type = _resource_type(request.urn)
         old, new = from_struct(request.olds), from_struct(request.news)
-        news = named(kind, request.urn.rpartition("::")[2], old=old, new=new, seed=request.randomSeed)
-        failures = [provider_pb2.CheckFailure(property=fail.path, reason=fail.reason) for fail in check(kind, news)]
+        news = named(resource_type, request.urn.rpartition("::")[2], old=old, new=new, seed=request.randomSeed)
+        failures = [
+            provider_pb2.CheckFailure(property=fail.path, reason=fail.reason) for fail in check(resource_type, news)
+        ]
         return provider_pb2.CheckResponse(inputs=to_struct(news), failures=failures)
 
     @readable
     def Diff(self, request: Any, context: Any) -> Any:
         """Compare inputs of then and now."""
-        kind = _kind(request.urn)
+        resource_type = _resource_type(request.urn)
         old, new, state = from_struct(request.old_inputs), from_struct(request.news), from_struct(request.olds)
-        found = differences(kind, old=old, new=new, state=state, common=self._common)
+        found = differences(resource_type, old=old, new=new, state=state, common=self._common)
         replaces = sorted({change.path for change in found if change.replaces})
         return provider_pb2.DiffResponse(
             changes=provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE,
             replaces=replaces,
-            deleteBeforeReplace=bool(replaces) and clashes(kind, old, new),
+            deleteBeforeReplace=bool(replaces) and clashes(resource_type, old, new),
             diffs=sorted({change.path for change in found}),
             detailedDiff={
                 change.path: provider_pb2.PropertyDiff(
@@ -139,22 +141,22 @@ class AwsServicer(PluginServicer):
     @readable
     def Create(self, request: Any, context: Any) -> Any:
         """Create, or say what would be."""
-        kind, inputs = _kind(request.urn), from_struct(request.properties)
+        resource_type, inputs = _resource_type(request.urn), from_struct(request.properties)
         if request.preview:
             region = inputs.get("region", self.clients.settings.region)
             return provider_pb2.CreateResponse(
-                properties=to_struct(foreseen(kind, inputs, {}, self._common, region=region))
+                properties=to_struct(preview_outputs(resource_type, inputs, {}, self._common, region=region))
             )
-        live = create(kind, self._calls(kind, request, inputs.get("region")), inputs, self._common)
+        live = create(resource_type, self._calls(resource_type, request, inputs.get("region")), inputs, self._common)
         return provider_pb2.CreateResponse(id=live.resource_id, properties=to_struct(live.state))
 
     @readable
     def Read(self, request: Any, context: Any) -> Any:
         """Refresh or import."""
-        kind = _kind(request.urn)
+        resource_type = _resource_type(request.urn)
         inputs, state = from_struct(request.inputs), from_struct(request.properties)
-        call = self._calls(kind, request, state.get("region", inputs.get("region")))
-        live = read(kind, call, request.id, inputs=inputs, state=state, common=self._common)
+        call = self._calls(resource_type, request, state.get("region", inputs.get("region")))
+        live = read(resource_type, call, request.id, inputs=inputs, state=state, common=self._common)
         if live is None:
             return provider_pb2.ReadResponse()
         return provider_pb2.ReadResponse(
@@ -164,21 +166,23 @@ class AwsServicer(PluginServicer):
     @readable
     def Update(self, request: Any, context: Any) -> Any:
         """Update, or say what would be."""
-        kind = _kind(request.urn)
+        resource_type = _resource_type(request.urn)
         old, new, state = from_struct(request.old_inputs), from_struct(request.news), from_struct(request.olds)
         if request.preview:
             return provider_pb2.UpdateResponse(
-                properties=to_struct(foreseen(kind, new, state, self._common, region=state.get("region", "")))
+                properties=to_struct(
+                    preview_outputs(resource_type, new, state, self._common, region=state.get("region", ""))
+                )
             )
-        call = self._calls(kind, request, state.get("region"))
-        live = update(kind, call, request.id, old=old, new=new, state=state, common=self._common)
+        call = self._calls(resource_type, request, state.get("region"))
+        live = update(resource_type, call, request.id, old=old, new=new, state=state, common=self._common)
         return provider_pb2.UpdateResponse(properties=to_struct(live.state))
 
     @readable
     def Delete(self, request: Any, context: Any) -> Any:
         """Delete."""
-        kind, state = _kind(request.urn), from_struct(request.properties)
-        delete(kind, self._calls(kind, request, state.get("region")), request.id, state)
+        resource_type, state = _resource_type(request.urn), from_struct(request.properties)
+        delete(resource_type, self._calls(resource_type, request, state.get("region")), request.id, state)
         return empty_pb2.Empty()
 
     @readable
@@ -204,17 +208,17 @@ class AwsServicer(PluginServicer):
         return provider_pb2.InvokeResponse(**{"return": to_struct({**args, "region": region, **answer})})
 
 
-def _kind(urn: str) -> Kind:
+def _resource_type(urn: str) -> ResourceType:
     token = token_of(urn)
-    if token not in KINDS:
+    if token not in RESOURCE_TYPES:
         raise PluginError(
-            f"The local cloud has no stand-in for {token}; docs/reference/stand-ins.md lists those it has. "
+            f"The local cloud has no fake of {token}; docs/reference/fake-plugins.md lists those it has. "
             "One entry in local/plugins/aws/services adds it."
         )
-    return KINDS[token]
+    return RESOURCE_TYPES[token]
 
 
 def _function(token: str) -> Function:
     if token not in FUNCTIONS:
-        raise PluginError(f"The local cloud has no stand-in for the function {token}; known: {', '.join(FUNCTIONS)}.")
+        raise PluginError(f"The local cloud has no fake of the function {token}; known: {', '.join(FUNCTIONS)}.")
     return FUNCTIONS[token]

@@ -1,10 +1,10 @@
-"""The table: every type that the stand-in answers for."""
+"""The table: every type that the fake plugin answers for."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from local.plugins.aws.kind import Kind
+from local.plugins.aws.resource_type import ResourceType
 from local.plugins.aws.services import (
     amp,
     cloudwatch,
@@ -27,7 +27,7 @@ from local.plugins.aws.services import (
     vpc,
 )
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _MODULES: Final = (
     *(vpc, gateways, routing, endpoints, security, rules),
@@ -36,4 +36,6 @@ _MODULES: Final = (
     *(eks, eks_addons, eks_access),
     *(cloudwatch, amp, grafana),
 )
-KINDS: Final[dict[str, Kind]] = {kind.token: kind for module in _MODULES for kind in module.KINDS}
+RESOURCE_TYPES: Final[dict[str, ResourceType]] = {
+    kind.token: kind for module in _MODULES for kind in module.RESOURCE_TYPES
+}

@@ -13,10 +13,11 @@ from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import ConfigException
 from kubernetes.config.kube_config import KubeConfigLoader
 
+from local.kubernetes.client import loopback_client
 from local.plugins.kubernetes.token import EksToken, eks_token
 from provider.engine.errors import PluginError
 
-__all__ = ["KNOWN", "Access", "Settings", "connect", "settings_from"]
+__all__ = ["KNOWN", "Access", "ProviderSettings", "connect", "settings_from"]
 
 # What the official plugin's provider accepts.
 KNOWN = frozenset(
@@ -28,11 +29,10 @@ KNOWN = frozenset(
         *("version", "pluginDownloadURL", "__internal"),
     }
 )
-_CONNECTIONS = 64
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProviderSettings:
     """What the provider was told, as far as it bears on what happens."""
 
     kubeconfig: str = ""
@@ -55,15 +55,15 @@ class Access:
     token: EksToken | None = None
 
 
-def settings_from(config: Mapping[str, Any]) -> Settings:
+def settings_from(config: Mapping[str, Any]) -> ProviderSettings:
     """Read the provider's configuration, in which booleans come as text."""
 
     def flag(name: str, default: bool = False) -> bool:
         return str(config.get(name, default)).lower() == "true"
 
     if config.get("renderYamlToDirectory"):
-        raise PluginError("kubernetes:renderYamlToDirectory: the local cloud's stand-in applies only. Leave it out.")
-    return Settings(
+        raise PluginError("kubernetes:renderYamlToDirectory: the local cloud's fake plugin applies only. Leave it out.")
+    return ProviderSettings(
         kubeconfig=str(config.get("kubeconfig", "")),
         context=config.get("context") or None,
         cluster=config.get("cluster") or None,
@@ -76,7 +76,7 @@ def settings_from(config: Mapping[str, Any]) -> Settings:
     )
 
 
-def connect(settings: Settings) -> Access:
+def connect(settings: ProviderSettings) -> Access:
     """Return the connection; PluginError if the kubeconfig does not lead to an API server on this machine."""
     document, folder = _kubeconfig(settings.kubeconfig)
     try:
@@ -96,7 +96,7 @@ def connect(settings: Settings) -> Access:
 
         configuration.refresh_api_key_hook = renew  # type: ignore[assignment] # its default, None, is taken for its type
     namespace = settings.namespace or context.get("namespace") or "default"
-    return Access(ApiClient(configuration), str(namespace), token)
+    return Access(loopback_client(configuration), str(namespace), token)
 
 
 def _kubeconfig(given: str) -> tuple[dict[str, Any], Path]:
@@ -134,7 +134,7 @@ def _require_loopback(server: str) -> None:
         loopback = False
     if not loopback:
         raise PluginError(
-            f"the API server {server or '(none)'} is not on a loopback address. This is the local cloud's stand-in for "
+            f"the API server {server or '(none)'} is not on a loopback address. This is the local cloud's fake of "
             "the kubernetes plugin, and it never acts on any other cluster. What to do: for a real cluster run "
             "pulumi without the variables of `hpkit local env`; it then uses the official plugin."
         )
@@ -160,7 +160,4 @@ def _configuration(document: dict[str, Any], context: str | None, folder: Path) 
         loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
     except ConfigException as error:
         raise PluginError(f"kubeconfig: {error}. What to do: check kubernetes:kubeconfig.") from None
-    configuration.proxy = None  # a loopback address is never behind one
-    configuration.retries = False
-    configuration.connection_pool_maxsize = _CONNECTIONS
     return configuration

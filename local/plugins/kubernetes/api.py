@@ -3,26 +3,24 @@
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from kubernetes.client import Configuration
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from local.kubernetes.client import APPLY_PATCH, JSON, ApiResource, request
 from local.plugins.kubernetes.access import Access
 from provider.engine.errors import PluginError
 from provider.engine.task import Task
 
-__all__ = ["Api", "ApiError", "Kind"]
+__all__ = ["ApiError", "RetryingApi"]
 
 _SECONDS = 30
 _PATIENCE_SECONDS = 60.0  # a part of the local cloud that ended is up again by then
 _FIRST, _MOST = 0.1, 2.0
 _DENIALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-_APPLY, _JSON = "application/apply-patch+yaml", "application/json"
 
 
 class ApiError(PluginError):
@@ -36,34 +34,13 @@ class ApiError(PluginError):
         super().__init__(f"{what} was refused ({self.code} {self.reason}): {self.message}" + _advice(self.code))
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind as the API server serves it."""
-
-    api_version: str
-    name: str
-    plural: str
-    namespaced: bool
-    verbs: tuple[str, ...]
-
-    def folder(self, namespace: str) -> str:
-        """Return the path of all objects of the kind, in a namespace if it has those."""
-        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
-        inside = f"/namespaces/{quote(namespace)}" if self.namespaced and namespace else ""
-        return f"{root}{inside}/{self.plural}"
-
-    def path(self, namespace: str, name: str) -> str:
-        """Return the path of one object."""
-        return f"{self.folder(namespace)}/{quote(name)}"
-
-
-class Api:
+class RetryingApi:
     """The API server. Threads share it."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._lock = threading.Lock()
-        self._kinds: dict[str, list[Kind]] = {}
+        self._kinds: dict[str, list[ApiResource]] = {}
 
     @property
     def namespace(self) -> str:
@@ -76,14 +53,14 @@ class Api:
         configuration: Configuration = self._access.client.configuration
         return configuration
 
-    def kind(self, task: Task, api_version: str, name: str) -> Kind | None:
+    def kind(self, task: Task, api_version: str, name: str) -> ApiResource | None:
         """Return a kind; None if the API server does not serve it (any more, or yet)."""
         with self._lock:
             known = self._kinds.get(api_version, [])
-        found = next((kind for kind in known if kind.name == name), None)
-        return found or next((kind for kind in self.kinds(task, api_version) if kind.name == name), None)
+        found = next((kind for kind in known if kind.kind == name), None)
+        return found or next((kind for kind in self.kinds(task, api_version) if kind.kind == name), None)
 
-    def kinds(self, task: Task, api_version: str) -> list[Kind]:
+    def kinds(self, task: Task, api_version: str) -> list[ApiResource]:
         """Ask what a group and version serves; nothing if there is no such."""
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
@@ -93,7 +70,7 @@ class Api:
                 raise
             listed = []
         kinds = [
-            Kind(api_version, entry["kind"], entry["name"], bool(entry["namespaced"]), tuple(entry["verbs"]))
+            ApiResource(api_version, entry["kind"], entry["name"], bool(entry["namespaced"]), tuple(entry["verbs"]))
             for entry in listed
             if "/" not in entry["name"]
         ]
@@ -168,19 +145,13 @@ class Api:
     def _once(
         self, method: str, path: str, document: Mapping[str, Any] | None, query: Mapping[str, str]
     ) -> dict[str, Any]:
-        client = self._access.client
-        headers = {"Accept": _JSON, "Content-Type": _APPLY if method == "PATCH" else _JSON}
-        bearer = client.configuration.auth_settings().get("BearerToken")
-        if bearer is not None and bearer["value"]:
-            headers["Authorization"] = bearer["value"]
-        url = f"{client.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
-        # JSON is YAML, so a server-side apply may say it in JSON.
-        body = json.dumps(document) if document is not None and method == "PATCH" else document
-        response = client.call_api(method, url, headers, body, _request_timeout=_SECONDS)
-        text: bytes = response.read()  # type: ignore[no-untyped-call] # kubernetes ships no types here
-        answer = _read(text, response.status)
-        if response.status >= HTTPStatus.BAD_REQUEST:
-            raise ApiError(f"{method} {path}", {"code": response.status, **answer})
+        content_type = APPLY_PATCH if method == "PATCH" else JSON
+        status, text = request(
+            self._access.client, method, path, document, query=query, content_type=content_type, seconds=_SECONDS
+        )
+        answer = _read(text, status)
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise ApiError(f"{method} {path}", {"code": status, **answer})
         return answer
 
 

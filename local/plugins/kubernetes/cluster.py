@@ -4,22 +4,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from local.plugins.kubernetes.access import Settings
-from local.plugins.kubernetes.api import Api, ApiError, Kind
+from local.kubernetes.client import ApiResource
+from local.plugins.kubernetes.access import ProviderSettings
+from local.plugins.kubernetes.api import ApiError, RetryingApi
 from local.plugins.kubernetes.objects import Ref, annotation, clean, metadata_of, ref_of
 from local.plugins.kubernetes.ready import tests_of, why_not, without_controllers
 from provider.engine.errors import CancelledError, InitFailedError, PluginError
 from provider.engine.task import Task
 from provider.engine.values import Props
 
-__all__ = ["Cluster", "Live"]
+__all__ = ["Cluster", "LiveObject"]
 
 _FIRST, _MOST = 0.1, 2.0
 _REFUSED_FOR_NOW = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveObject:
     """An object as it is now, and the state that the engine keeps of it."""
 
     ref: Ref
@@ -38,10 +39,10 @@ class Live:
 class Cluster:
     """The API server, as the provider's settings want it used."""
 
-    api: Api
-    settings: Settings
+    api: RetryingApi
+    settings: ProviderSettings
 
-    def ref(self, task: Task, inputs: Props) -> tuple[Kind, Ref]:
+    def ref(self, task: Task, inputs: Props) -> tuple[ApiResource, Ref]:
         """Return kind and reference of an object; PluginError when its kind is not served."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
@@ -51,7 +52,7 @@ class Cluster:
             )
         return kind, ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
 
-    def foresee(self, task: Task, inputs: Props, manager: str, *, new: bool) -> Props | None:
+    def preview(self, task: Task, inputs: Props, manager: str, *, new: bool) -> Props | None:
         """Let the API server judge without changing anything; None when it cannot tell yet."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
@@ -67,7 +68,7 @@ class Cluster:
                 return None
             raise _readable(error, inputs) from None
 
-    def foresee_patch(self, task: Task, inputs: Props, manager: str) -> Props | None:
+    def preview_patch(self, task: Task, inputs: Props, manager: str) -> Props | None:
         """Let the API server judge a patch; None while there is nothing to patch."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
@@ -75,15 +76,15 @@ class Cluster:
         ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
         if self.api.find(task, kind.path(ref.namespace, ref.name)) is None:
             return None
-        return self.foresee(task, inputs, manager, new=False)
+        return self.preview(task, inputs, manager, new=False)
 
-    def create(self, task: Task, inputs: Props, manager: str, *, patch: bool) -> Live:
+    def create(self, task: Task, inputs: Props, manager: str, *, patch: bool) -> LiveObject:
         """Create, or for a patch type change what is there; wait until it is ready."""
         kind = self.ref(task, _placeholder(inputs))[0]
         if metadata_of(inputs).get("generateName") and not metadata_of(inputs).get("name"):
             live = self._call(inputs, lambda: self._post(task, kind, inputs, manager))
             ref = ref_of(live, default_namespace="", namespaced=kind.namespaced)
-            return self._await(task, Live(ref, live, manager), kind, inputs)
+            return self._await(task, LiveObject(ref, live, manager), kind, inputs)
         ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
         present = self._present(task, kind, ref)
         if patch and present is None:
@@ -94,9 +95,9 @@ class Cluster:
                 "kubernetes:upsertExistingObjects to take it over."
             )
         live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
-        return self._await(task, Live(ref, live, manager), kind, inputs)
+        return self._await(task, LiveObject(ref, live, manager), kind, inputs)
 
-    def update(self, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> Live:
+    def update(self, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> LiveObject:
         """Apply anew; wait until it is ready."""
         kind, ref = self.ref(task, inputs)
         if patch and self._present(task, kind, ref) is None:
@@ -106,13 +107,13 @@ class Cluster:
         if former != manager:
             # What only the former manager applied is nobody's any more, and goes.
             live = self._relinquish(task, kind, ref, live, manager=former)
-        return self._await(task, Live(ref, live, manager), kind, inputs)
+        return self._await(task, LiveObject(ref, live, manager), kind, inputs)
 
-    def read(self, task: Task, ref: Ref, manager: str) -> Live | None:
+    def read(self, task: Task, ref: Ref, manager: str) -> LiveObject | None:
         """Return an object as it is; None when it, or its kind, is not there."""
         kind = self.api.kind(task, ref.api_version, ref.kind)
         live = self.api.find(task, kind.path(ref.namespace, ref.name)) if kind else None
-        return Live(ref, live, manager) if live is not None else None
+        return LiveObject(ref, live, manager) if live is not None else None
 
     def lacking(self, inputs: Props, live: Props) -> str:
         """Say what keeps an object from being ready; empty if nothing."""
@@ -141,7 +142,7 @@ class Cluster:
                 raise
         self._until_gone(task, kind, ref, uid)
 
-    def _until_gone(self, task: Task, kind: Kind, ref: Ref, uid: str) -> None:
+    def _until_gone(self, task: Task, kind: ApiResource, ref: Ref, uid: str) -> None:
         holding = ""
         try:
             for delay in task.delays(_FIRST, _MOST):
@@ -159,7 +160,7 @@ class Cluster:
                 "the controller that owns the finalizer do its work, or remove it, and run pulumi again."
             ) from None
 
-    def _present(self, task: Task, kind: Kind, ref: Ref) -> Props | None:
+    def _present(self, task: Task, kind: ApiResource, ref: Ref) -> Props | None:
         """Return what is there under the name, once a deletion under way has ended."""
         live = self.api.find(task, kind.path(ref.namespace, ref.name))
         if live is not None and live["metadata"].get("deletionTimestamp"):
@@ -167,7 +168,7 @@ class Cluster:
             return None
         return live
 
-    def _apply(self, task: Task, kind: Kind, ref: Ref, inputs: Props, *, manager: str, **query: str) -> Props:
+    def _apply(self, task: Task, kind: ApiResource, ref: Ref, inputs: Props, *, manager: str, **query: str) -> Props:
         forced = annotation(inputs, "patchForce")
         force = forced == "true" or (forced != "false" and self.settings.patch_force)
         # Without server-side apply the official plugin overrides what others set.
@@ -176,12 +177,12 @@ class Cluster:
         path = kind.path(ref.namespace, ref.name)
         return self.api.apply(task, path, document, fieldManager=manager, force=str(force).lower(), **query)
 
-    def _post(self, task: Task, kind: Kind, inputs: Props, manager: str, **query: str) -> Props:
+    def _post(self, task: Task, kind: ApiResource, inputs: Props, manager: str, **query: str) -> Props:
         namespace = str(metadata_of(inputs).get("namespace") or self.api.namespace)
         query |= {"fieldManager": manager, "fieldValidation": "Strict"}
         return self.api.ask(task, "POST", kind.folder(namespace), clean(inputs), **query)
 
-    def _relinquish(self, task: Task, kind: Kind, ref: Ref, live: Props, *, manager: str) -> Props:
+    def _relinquish(self, task: Task, kind: ApiResource, ref: Ref, live: Props, *, manager: str) -> Props:
         """Apply nothing: what this manager alone applied goes. The uid keeps it from being created anew."""
         empty = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"uid": live["metadata"]["uid"]}}
         try:
@@ -198,7 +199,7 @@ class Cluster:
         except ApiError as error:
             raise _readable(error, inputs) from None
 
-    def _await(self, task: Task, live: Live, kind: Kind, inputs: Props) -> Live:
+    def _await(self, task: Task, live: LiveObject, kind: ApiResource, inputs: Props) -> LiveObject:
         """Wait until it is ready; what is not stays in state."""
         warning = without_controllers(inputs)
         if warning:
@@ -209,7 +210,7 @@ class Cluster:
             for delay in task.delays(_FIRST, _MOST):
                 lacks = why_not(tests, seen)
                 if not lacks:
-                    return Live(live.ref, seen, live.manager)
+                    return LiveObject(live.ref, seen, live.manager)
                 task.progress(f"waiting: {lacks}")
                 task.pause(delay)
                 found = self.api.find(task, path)
@@ -218,7 +219,7 @@ class Cluster:
                 seen = found
         except PluginError as error:
             reason = f"{live.ref} is not ready: {lacks}: {_why(task, error)}" if lacks else str(error)
-            state = Live(live.ref, seen, live.manager).state
+            state = LiveObject(live.ref, seen, live.manager).state
             raise InitFailedError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
         raise AssertionError  # pragma: no cover - delays never end
 

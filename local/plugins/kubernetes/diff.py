@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from local.plugins.kubernetes.access import Settings
+from local.plugins.kubernetes.access import ProviderSettings
 from local.plugins.kubernetes.objects import AUTONAMED, annotation, metadata_of
 from provider.engine.values import Props, is_unknown
 
@@ -92,7 +92,7 @@ def changes(old: Any, new: Any, keys: tuple[str | int, ...] = ()) -> Iterator[Ch
         yield Change(keys, "UPDATE")
 
 
-def replaces(change: Change, old: Props, new: Props, *, patch: bool, settings: Settings) -> bool:
+def replaces(change: Change, old: Props, new: Props, *, patch: bool, settings: ProviderSettings) -> bool:
     """Whether the change takes a new object; a patch changes any field of one that others own."""
     plain = change.plain
     if plain in ("kind", "metadata.name", "metadata.namespace", "metadata.generateName"):

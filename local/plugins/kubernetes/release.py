@@ -37,7 +37,7 @@ class Release:
     cluster: Cluster
     helm: Helm
 
-    def foresee(self, inputs: Props) -> Props:
+    def preview(self, inputs: Props) -> Props:
         """Return the outputs of a preview."""
         return {**inputs, **dict.fromkeys(_OUTPUTS, UNKNOWN)}
 

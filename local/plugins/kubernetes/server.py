@@ -10,11 +10,10 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
 from local.plugins.kubernetes import VERSION
-from local.plugins.kubernetes.access import KNOWN, Settings, connect, settings_from
-from local.plugins.kubernetes.api import Api
+from local.plugins.kubernetes.access import KNOWN, ProviderSettings, connect, settings_from
+from local.plugins.kubernetes.api import RetryingApi
 from local.plugins.kubernetes.cluster import Cluster
 from local.plugins.kubernetes.diff import Change, changes, deletes_first, replaces
-from local.plugins.kubernetes.foresight import foreseen
 from local.plugins.kubernetes.helm import Helm
 from local.plugins.kubernetes.invokes import invoke
 from local.plugins.kubernetes.objects import (
@@ -28,6 +27,7 @@ from local.plugins.kubernetes.objects import (
     seen_inputs,
     typed,
 )
+from local.plugins.kubernetes.preview import preview_outputs
 from local.plugins.kubernetes.release import REPLACES, TOKEN, Release, checked
 from provider.engine.errors import InitFailedError, PluginError
 from provider.engine.plugin_server import PluginServicer, readable, token_of
@@ -47,7 +47,7 @@ class KubernetesServicer(PluginServicer):
 
     def __init__(self, engine: str = "") -> None:
         super().__init__(engine)
-        self._settings = Settings()
+        self._settings = ProviderSettings()
         self._connected: Cluster | PluginError = PluginError("the provider is not configured yet")
 
     @property
@@ -100,7 +100,7 @@ class KubernetesServicer(PluginServicer):
     def Construct(self, request: Any, context: Any) -> Any:
         """Refuse the components that the official plugin makes by itself."""
         raise PluginError(
-            f"{request.type} is made inside the official kubernetes plugin, and the local cloud's stand-in makes no "
+            f"{request.type} is made inside the official kubernetes plugin, and the local cloud's fake plugin makes no "
             "components. What to do: use pulumi_kubernetes.yaml.ConfigGroup or .ConfigFile, or single resources."
         )
 
@@ -164,12 +164,12 @@ class KubernetesServicer(PluginServicer):
         task, token, inputs = self._task(request), token_of(request.urn), from_struct(request.properties)
         if token == TOKEN:
             if request.preview:
-                return provider_pb2.CreateResponse(properties=to_struct(self._release.foresee(inputs)))
+                return provider_pb2.CreateResponse(properties=to_struct(self._release.preview(inputs)))
             release_id, outputs = self._release.write(task, inputs, revision=1)
             return provider_pb2.CreateResponse(id=release_id, properties=to_struct(outputs))
         manager, patch = manager_of(request.urn, inputs, {}), is_patch(token, inputs)
         if request.preview:
-            outputs = foreseen(self._cluster, task, inputs, {}, manager=manager, patch=patch)
+            outputs = preview_outputs(self._cluster, task, inputs, {}, manager=manager, patch=patch)
             return provider_pb2.CreateResponse(properties=to_struct(outputs))
         live = self._cluster.create(task, inputs, manager, patch=patch)
         return provider_pb2.CreateResponse(id=live.ref.id, properties=to_struct(live.state))
@@ -206,14 +206,16 @@ class KubernetesServicer(PluginServicer):
         state, inputs = from_struct(request.olds), from_struct(request.news)
         if token == TOKEN:
             if request.preview:
-                return provider_pb2.UpdateResponse(properties=to_struct(self._release.foresee(inputs)))
+                return provider_pb2.UpdateResponse(properties=to_struct(self._release.preview(inputs)))
             revision = int((state.get("status") or {}).get("revision", 0)) + 1
             return provider_pb2.UpdateResponse(
                 properties=to_struct(self._release.write(task, inputs, revision=revision)[1])
             )
         manager = manager_of(request.urn, inputs, state)
         if request.preview:
-            outputs = foreseen(self._cluster, task, inputs, state, manager=manager, patch=is_patch(token, inputs))
+            outputs = preview_outputs(
+                self._cluster, task, inputs, state, manager=manager, patch=is_patch(token, inputs)
+            )
             return provider_pb2.UpdateResponse(properties=to_struct(outputs))
         live = self._cluster.update(task, inputs, state, manager=manager, patch=is_patch(token, inputs))
         return provider_pb2.UpdateResponse(properties=to_struct(live.state))
@@ -229,9 +231,9 @@ class KubernetesServicer(PluginServicer):
         return empty_pb2.Empty()
 
 
-def _connected(settings: Settings) -> Cluster | PluginError:
+def _connected(settings: ProviderSettings) -> Cluster | PluginError:
     try:
-        return Cluster(Api(connect(settings)), settings)
+        return Cluster(RetryingApi(connect(settings)), settings)
     except PluginError as error:
         if settings.kubeconfig or os.environ.get("KUBECONFIG"):
             raise

@@ -156,7 +156,7 @@ Served = tuple[RunningEndpoint, Callable[[str], Any]]
 def cloud(served: Served) -> Cloud:
     """Latency factor 0: every change is done by the time of the next call."""
     endpoint, client = served
-    endpoint.begin_again()
+    endpoint.reset()
     return Cloud(endpoint, client=client)
 
 
@@ -165,7 +165,7 @@ def slow_cloud(served: Served) -> Cloud:
     """Latency factor 1 on a clock that the test moves: every status on the way can be seen."""
     endpoint, client = served
     clock = ManualClock()
-    endpoint.begin_again(latency_factor=1.0, clock=clock)
+    endpoint.reset(latency_factor=1.0, clock=clock)
     return Cloud(endpoint, clock, client=client)
 
 

@@ -1,4 +1,4 @@
-"""The endpoint as a whole: pages, regions, worlds side by side, effects, wire format."""
+"""The endpoint as a whole: pages, regions, endpoints side by side, controllers, wire format."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from local.aws.clock import ManualClock
-from local.aws.effects import Document, EffectError, EksConnection, NoEffects, NotYet
+from local.aws.controllers import ControllerError, Document, EksConnection, NoControllers, RequeueAfter
 from local.aws.errors import Reply, ServiceError
-from local.aws.motohost import MotoHost
+from local.aws.moto_state import MotoState
 from local.aws.patterns import compile_pattern
 from local.aws.protocol import service_model
 from local.aws.testing import running_endpoint
@@ -76,15 +76,15 @@ def test_two_endpoints_in_one_process_do_not_see_each_other() -> None:
 
 
 def test_what_is_loaded_ahead_is_understood_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers, call = [], MotoHost.call
+    answers, call = [], MotoState.call
 
-    def heard(host: MotoHost, environ: dict[str, Any], *, service: str, operation: str) -> Reply:
-        answered = call(host, environ, service=service, operation=operation)
+    def heard(moto: MotoState, environ: dict[str, Any], *, service: str, operation: str) -> Reply:
+        answered = call(moto, environ, service=service, operation=operation)
         answers.append((service, answered.status))
         return answered
 
     with monkeypatch.context() as patched, running_endpoint() as endpoint:
-        patched.setattr(MotoHost, "call", heard)
+        patched.setattr(MotoState, "call", heard)
         endpoint.warm()
         assert answers
         assert {status for _, status in answers} == {200}
@@ -101,7 +101,7 @@ def test_it_listens_on_loopback_only(cloud: Any) -> None:
     assert cloud.endpoint.url.startswith("http://127.0.0.1:")
 
 
-class Recorder(NoEffects):
+class Recorder(NoControllers):
     """Writes down which callbacks were called; quota_created can ask for time, or fail."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Recorder(NoEffects):
         self.patience = 0
         self.failure = ""
         self.documents: dict[str, tuple[Any, ...]] = {}
-        for name in vars(NoEffects):
+        for name in vars(NoControllers):
             if not name.startswith("_") and name not in vars(Recorder):
                 setattr(self, name, partial(self._hear, name))
 
@@ -124,9 +124,9 @@ class Recorder(NoEffects):
     def quota_created(self, quota: Document, cluster: Document) -> None:
         if self.patience:
             self.patience -= 1
-            raise NotYet(5)
+            raise RequeueAfter(5)
         if self.failure:
-            raise EffectError(self.failure)
+            raise ControllerError(self.failure)
         self._hear("quota_created", quota, cluster)
 
 
@@ -134,13 +134,13 @@ class Recorder(NoEffects):
 def recorded(request: pytest.FixtureRequest) -> Any:
     cloud_type = type(request.getfixturevalue("cloud"))
     recorder, clock = Recorder(), ManualClock()
-    with running_endpoint(latency_factor=1.0, clock=clock, effects=recorder) as endpoint:
+    with running_endpoint(latency_factor=1.0, clock=clock, controllers=recorder) as endpoint:
         made = cloud_type(endpoint, clock)
         made.eks.list_clusters()
         yield made, recorder
 
 
-def test_effects_hear_every_change_in_order(recorded: Any) -> None:
+def test_controllers_hear_every_change_in_order(recorded: Any) -> None:
     cloud, recorder = recorded
     arn = cloud.make_cluster(ClusterRole=cloud.karpenter_role, AutoScaling={"Mode": "Enable"})
     found = cloud.eks.describe_cluster(name="kube")["cluster"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.aws.hyperpod.fill import fill_rows
+from local.aws.hyperpod.pro_rata import fill_pro_rata
 
 G5 = "ml.g5.12xlarge"  # 48 vCPU, 192 GiB, 4 GPUs
 
@@ -152,13 +152,13 @@ def test_a_row_is_refused(cloud: Any, refused: Callable[..., str], row: dict[str
     ],
 )
 def test_fractions_are_filled_in_pro_rata(given: dict[str, Any], filled: dict[str, Any]) -> None:
-    (row,) = fill_rows([{"InstanceType": G5, **given}], "ComputeQuotaResources")
+    (row,) = fill_pro_rata([{"InstanceType": G5, **given}], "ComputeQuotaResources")
     assert row == {"InstanceType": G5, **filled}
 
 
 def test_a_mig_partition_brings_vcpu_and_memory() -> None:
     partition = {"Type": "mig-3g.20gb", "Count": 8}
-    (row,) = fill_rows([{"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": partition}], "x")
+    (row,) = fill_pro_rata([{"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": partition}], "x")
     assert (row["VCpu"], row["MemoryInGiB"]) == (48.0, 576.0), "8 of the 16 that fit are half of 96 vCPU and 1152 GiB"
     assert "Accelerators" not in row
 

@@ -7,10 +7,10 @@ import boto3
 import pytest
 
 from local.aws.__main__ import main
+from local.aws.backend import Backend, EndpointSettings
 from local.aws.errors import EndpointError
 from local.aws.record import Record, read_record
 from local.aws.server import Endpoint
-from local.aws.world import Settings, World
 
 CONTENT = "not-for-the-record"
 
@@ -19,7 +19,7 @@ CONTENT = "not-for-the-record"
 def recorded(tmp_path):
     """Return what makes a client of a recording endpoint, and the record's file."""
     file = tmp_path / "deep" / "calls.jsonl"
-    endpoint = Endpoint(World(Settings(latency_factor=0)), record=Record(file))
+    endpoint = Endpoint(Backend(EndpointSettings(latency_factor=0)), record=Record(file))
     endpoint.start()
 
     yield partial(client_of, endpoint), file
@@ -69,7 +69,7 @@ def test_neither_documents_nor_contents_nor_secrets_are_recorded(recorded):
 def test_the_same_call_is_recorded_once_over_restarts(tmp_path):
     file = tmp_path / "calls.jsonl"
     for _ in range(2):
-        endpoint = Endpoint(World(Settings(latency_factor=0)), record=Record(file))
+        endpoint = Endpoint(Backend(EndpointSettings(latency_factor=0)), record=Record(file))
         endpoint.start()
         client = client_of(endpoint, "sts")
         client.get_caller_identity()

@@ -4,9 +4,7 @@ import pytest
 
 from hpkit.errors import ToolError
 from local.kubernetes.api import Api
-from local.kubernetes.pki import Pair
-from local.supervisor.parts import TOOL_NAMES
-from local.toolchain import TOOLS, get_all
+from local.toolchain import TOOL_NAMES, TOOLS, get_all
 from tests.running import running as started
 
 
@@ -26,9 +24,4 @@ def running(tools, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def api(running):
-    pki = running.folder / "pki"
-
-    def pair(name):
-        return Pair(pki / f"{name}.crt", pki / f"{name}.key")
-
-    return Api(port=running.ports()["kube-apiserver"], authority=pair("hpkit-local-ca"), client=pair("admin"))
+    return Api.of_kubeconfig(running.kubeconfig)

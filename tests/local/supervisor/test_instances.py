@@ -6,24 +6,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
 from local.aws.testing import client
 from local.kubernetes.api import Api
+from local.processes.process import Identity
 from local.supervisor import control
 from local.supervisor.instance import Instance
-from local.supervisor.process import Identity
+from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
-
-
-def eventually(holds, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
 
 
 def taken(port):
@@ -80,7 +73,7 @@ def test_after_a_reboot_a_start_goes_on_with_everything_and_touches_no_stranger(
     try:
         first = control.start(instance, say=print)
         before = instance.ports()
-        admin = Api.of_kubeconfig(instance.kubeconfig, owner="tests")
+        admin = Api.of_kubeconfig(instance.kubeconfig, field_manager="tests")
         admin.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}})
         admin.close()
         client(f"http://127.0.0.1:{before['aws']}", "iam").create_role(RoleName="kept", AssumeRolePolicyDocument="{}")
@@ -95,7 +88,7 @@ def test_after_a_reboot_a_start_goes_on_with_everything_and_touches_no_stranger(
             after = instance.ports()
         assert {name for name in before if before[name] != after[name]} == {"aws"}, "clients keep what can be kept"
         assert stranger.poll() is None, "a number from another boot is nobody we know"
-        admin = Api.of_kubeconfig(instance.kubeconfig, owner="tests")
+        admin = Api.of_kubeconfig(instance.kubeconfig, field_manager="tests")
         assert admin.read(f"{NAMESPACES}/kept")["metadata"]["name"] == "kept"
         admin.close()
         roles = client(f"http://127.0.0.1:{after['aws']}", "iam").list_roles()["Roles"]

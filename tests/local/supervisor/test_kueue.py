@@ -1,4 +1,4 @@
-"""The real Kueue on the local API server: its webhooks answer. How it shares is seen in tests/local/effects."""
+"""The real Kueue on the local API server: its webhooks answer. How it shares is seen in tests/local/controllers."""
 
 import pytest
 

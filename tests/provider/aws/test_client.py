@@ -7,9 +7,8 @@ import time
 
 import pytest
 
+from local.aws.backend import Backend, EndpointSettings
 from local.aws.server import Endpoint
-from local.aws.world import Settings as Local
-from local.aws.world import World
 from provider.aws.client import ClientSettings, SageMakerApi, settings_from
 from provider.engine.errors import RefusedError
 from provider.engine.task import Task
@@ -63,7 +62,7 @@ def test_a_change_outlasts_a_connection_that_is_lost_for_a_while(away):
     started = []
 
     def begin():
-        started.append(Endpoint(World(Local()), port=away))
+        started.append(Endpoint(Backend(EndpointSettings()), port=away))
         started[0].start()
 
     late = threading.Timer(4.0, begin)

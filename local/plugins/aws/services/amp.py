@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.by_arn import TAGS
 from local.plugins.aws.waiting import until
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _FAILED = {"CREATION_FAILED", "UPDATE_FAILED"}
 
@@ -136,8 +136,8 @@ def _delete_alerts(call: Calls, workspace: str, _state: Props) -> None:
     call.find("DeleteAlertManagerDefinition", workspaceId=workspace)
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:amp/workspace:Workspace",
         "amp",
         props=(
@@ -156,7 +156,7 @@ KINDS: Final = (
         outputs=("arn", "prometheusEndpoint"),
         tagging=TAGS,
     ),
-    Kind(
+    ResourceType(
         "aws:amp/ruleGroupNamespace:RuleGroupNamespace",
         "amp",
         props=(
@@ -175,7 +175,7 @@ KINDS: Final = (
         autoname="name",
         identity=("workspaceId", "name"),
     ),
-    Kind(
+    ResourceType(
         "aws:amp/alertManagerDefinition:AlertManagerDefinition",
         "amp",
         props=(Prop("workspaceId", required=True, immutable=True), Prop("definition", required=True)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Tagging
+from local.plugins.aws.resource_type import Tagging
 from provider.engine.values import Props
 
 __all__ = ["TAGS"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop, Tagging
+from local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
 from local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 
 def _create_group(call: Calls, wanted: Props) -> str:
@@ -180,8 +180,8 @@ def _tag_alarm(call: Calls, _name: str, live: Props, changed: dict[str, str], dr
         call("UntagResource", ResourceARN=live["arn"], TagKeys=dropped)
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:cloudwatch/logGroup:LogGroup",
         "logs",
         props=(
@@ -204,7 +204,7 @@ KINDS: Final = (
         longest_name=512,
         identity=("name",),
     ),
-    Kind(
+    ResourceType(
         "aws:cloudwatch/metricAlarm:MetricAlarm",
         "cloudwatch",
         props=_ALARM,

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.by_arn import TAGS
 from local.plugins.aws.waiting import until
 from provider.engine.errors import ChangeFailedError
 from provider.engine.values import Props
 
-__all__ = ["KINDS", "await_update", "stamp"]
+__all__ = ["RESOURCE_TYPES", "await_update", "stamp"]
 
 _LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
@@ -146,8 +146,8 @@ _ACCESS = (
 )
 _KEY = Prop("provider", "object", required=True, members=(Prop("keyArn", required=True),))
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:eks/cluster:Cluster",
         "eks",
         props=(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.by_arn import TAGS
 from local.plugins.aws.services.eks import stamp
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 
 def _create_entry(call: Calls, wanted: Props) -> str:
@@ -136,8 +136,8 @@ def _delete_identity(call: Calls, resource_id: str, state: Props) -> None:
 _CLUSTER = Prop("clusterName", required=True, immutable=True)
 _PRINCIPAL = Prop("principalArn", required=True, immutable=True)
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:eks/accessEntry:AccessEntry",
         "eks",
         props=(
@@ -157,7 +157,7 @@ KINDS: Final = (
         tagging=TAGS,
         identity=("clusterName", "principalArn"),
     ),
-    Kind(
+    ResourceType(
         "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
         "eks",
         props=(
@@ -179,7 +179,7 @@ KINDS: Final = (
         outputs=("associatedAt", "modifiedAt"),
         identity=("clusterName", "principalArn", "policyArn"),
     ),
-    Kind(
+    ResourceType(
         "aws:eks/podIdentityAssociation:PodIdentityAssociation",
         "eks",
         props=(

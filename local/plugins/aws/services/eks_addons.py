@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.by_arn import TAGS
 from local.plugins.aws.services.eks import await_update, stamp
 from local.plugins.aws.waiting import until
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _SECONDS = 1200.0  # as long as the real provider waits for an add-on
 
@@ -105,8 +105,8 @@ def _delete(call: Calls, resource_id: str, state: Props) -> None:
         )
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:eks/addon:Addon",
         "eks",
         props=(

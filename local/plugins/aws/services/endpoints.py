@@ -6,14 +6,14 @@ import json
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.ec2 import TAGS, found, specifications
 from local.plugins.aws.shapes import tag_map
 from local.plugins.aws.waiting import until
 from provider.engine.errors import PluginError
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _SETS = {"subnetIds": "SubnetIds", "routeTableIds": "RouteTableIds", "securityGroupIds": "SecurityGroupIds"}
 
@@ -144,8 +144,8 @@ def _delete_log(call: Calls, log: str, _state: Props) -> None:
     call.find("DeleteFlowLogs", FlowLogIds=[log])
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:ec2/vpcEndpoint:VpcEndpoint",
         "ec2",
         props=(
@@ -166,7 +166,7 @@ KINDS: Final = (
         outputs=("arn", "ownerId", "state", "networkInterfaceIds", "dnsEntries"),
         tagging=TAGS,
     ),
-    Kind(
+    ResourceType(
         "aws:ec2/flowLog:FlowLog",
         "ec2",
         props=(

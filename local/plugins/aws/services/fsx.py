@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop, Tagging
+from local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
 from local.plugins.aws.services.ec2 import found
 from local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
 from local.plugins.aws.waiting import until
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _LOG = (Prop("destination", computed=True), Prop("level", default="DISABLED"))
 _METADATA = (Prop("iops", "integer", computed=True), Prop("mode", computed=True))
@@ -128,8 +128,8 @@ def _tag(call: Calls, _system_id: str, live: Props, changed: dict[str, str], dro
         call("UntagResource", ResourceARN=live["arn"], TagKeys=dropped)
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:fsx/lustreFileSystem:LustreFileSystem",
         "fsx",
         props=(*_SYSTEM, *_CHANGEABLE, *_FIXED),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.ec2 import TAGS, found, specifications
 from local.plugins.aws.shapes import tag_map
 from local.plugins.aws.waiting import until
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 
 def _create_gateway(call: Calls, wanted: Props) -> str:
@@ -114,8 +114,8 @@ def _deleting(call: Calls, gateway: str) -> dict[str, Any] | None:
     return entries[0] if entries else None
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:ec2/internetGateway:InternetGateway",
         "ec2",
         props=(Prop("vpcId", computed=True),),
@@ -129,7 +129,7 @@ KINDS: Final = (
         outputs=("arn", "ownerId"),
         tagging=TAGS,
     ),
-    Kind(
+    ResourceType(
         "aws:ec2/eip:Eip",
         "ec2",
         props=(Prop("domain", immutable=True, computed=True),),
@@ -141,7 +141,7 @@ KINDS: Final = (
         tagging=TAGS,
         note="addresses that stand alone or at a NAT gateway; `instance` is not offered",
     ),
-    Kind(
+    ResourceType(
         "aws:ec2/natGateway:NatGateway",
         "ec2",
         props=(

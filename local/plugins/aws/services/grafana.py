@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.by_arn import TAGS
 from local.plugins.aws.waiting import until
 from provider.engine.errors import PluginError
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 # The provider's name, the request's and the answer's.
 _MEMBERS: Final = {
@@ -167,8 +167,8 @@ _NETWORKS: Final = (
     ),
 )
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:grafana/workspace:Workspace",
         "grafana",
         props=(
@@ -199,7 +199,7 @@ KINDS: Final = (
         longest_name=255,
         note="`configuration` is not offered",
     ),
-    Kind(
+    ResourceType(
         "aws:grafana/roleAssociation:RoleAssociation",
         "grafana",
         props=(

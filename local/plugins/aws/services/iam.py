@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop, Tagging
+from local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
 from local.plugins.aws.shapes import policy_text, tag_list, tag_map
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 
 def _create_role(call: Calls, wanted: Props) -> str:
@@ -76,8 +76,8 @@ def _tag_role(call: Calls, name: str, _live: Props, changed: dict[str, str], dro
         call("UntagRole", RoleName=name, TagKeys=dropped)
 
 
-KINDS: Final[tuple[Kind, ...]] = (
-    Kind(
+RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
+    ResourceType(
         "aws:iam/role:Role",
         "iam",
         props=(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop, Tagging
+from local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
 from local.plugins.aws.shapes import policy_text, tag_list, tag_map
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _VERSIONS = 5  # of a policy, at most: IAM quotas
 
@@ -149,8 +149,8 @@ def _tag_provider(call: Calls, arn: str, _live: Props, changed: dict[str, str], 
         call("UntagOpenIDConnectProvider", OpenIDConnectProviderArn=arn, TagKeys=dropped)
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:iam/rolePolicy:RolePolicy",
         "iam",
         props=(
@@ -167,7 +167,7 @@ KINDS: Final = (
         longest_name=128,
         identity=("role", "name"),
     ),
-    Kind(
+    ResourceType(
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
         "iam",
         props=(Prop("role", required=True, immutable=True), Prop("policyArn", required=True, immutable=True)),
@@ -177,7 +177,7 @@ KINDS: Final = (
         delete=_detach,
         identity=("role", "policyArn"),
     ),
-    Kind(
+    ResourceType(
         "aws:iam/policy:Policy",
         "iam",
         props=(
@@ -198,7 +198,7 @@ KINDS: Final = (
         longest_name=128,
         identity=("name", "path"),
     ),
-    Kind(
+    ResourceType(
         "aws:iam/openIdConnectProvider:OpenIdConnectProvider",
         "iam",
         props=(

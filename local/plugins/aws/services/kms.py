@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop, Tagging
+from local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
 from provider.engine.errors import PluginError
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 
 def _create_key(call: Calls, wanted: Props) -> str:
@@ -102,8 +102,8 @@ def _delete_alias(call: Calls, name: str, _state: Props) -> None:
     call.find("DeleteAlias", AliasName=name)
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:kms/key:Key",
         "kms",
         props=(
@@ -126,7 +126,7 @@ KINDS: Final = (
         outputs=("arn", "keyId"),
         tagging=Tagging(_tag_key, "TagResource UntagResource"),
     ),
-    Kind(
+    ResourceType(
         "aws:kms/alias:Alias",
         "kms",
         props=(Prop("name", required=True, immutable=True), Prop("targetKeyId", required=True)),

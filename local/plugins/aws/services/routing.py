@@ -6,13 +6,13 @@ import zlib
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.ec2 import TAGS, found, specifications
 from local.plugins.aws.shapes import pascal, tag_map
 from provider.engine.errors import PluginError
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _DESTINATIONS = ("destinationCidrBlock", "destinationIpv6CidrBlock", "destinationPrefixListId")
 _TARGETS = ("gatewayId", "natGatewayId", "networkInterfaceId", "transitGatewayId", "vpcPeeringConnectionId")
@@ -127,8 +127,8 @@ def _dissociate(call: Calls, association: str, state: Props) -> None:
         call.find("DisassociateRouteTable", AssociationId=one["RouteTableAssociationId"])
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:ec2/routeTable:RouteTable",
         "ec2",
         props=(Prop("vpcId", required=True, immutable=True),),
@@ -140,7 +140,7 @@ KINDS: Final = (
         tagging=TAGS,
         note="no inline `routes`: use aws:ec2/route:Route",
     ),
-    Kind(
+    ResourceType(
         "aws:ec2/route:Route",
         "ec2",
         props=(
@@ -156,7 +156,7 @@ KINDS: Final = (
         outputs=("state", "origin"),
         identity=("routeTableId", *_DESTINATIONS),
     ),
-    Kind(
+    ResourceType(
         "aws:ec2/routeTableAssociation:RouteTableAssociation",
         "ec2",
         props=(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Create, Delete, Kind, Prop, Read, Update
+from local.plugins.aws.resource_type import Change, Create, Delete, Prop, Read, ResourceType, Update
 from local.plugins.aws.services.ec2 import TAGS, found, specifications
 from local.plugins.aws.shapes import tag_map
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _ALL = "-1"
 _SOURCES = {
@@ -98,8 +98,8 @@ def _deleting(direction: str) -> Delete:
     return delete
 
 
-def _kind(direction: str) -> Kind:
-    return Kind(
+def _kind(direction: str) -> ResourceType:
+    return ResourceType(
         f"aws:vpc/securityGroup{direction}Rule:SecurityGroup{direction}Rule",
         "ec2",
         props=(
@@ -121,4 +121,4 @@ def _kind(direction: str) -> Kind:
     )
 
 
-KINDS: Final = (_kind("Ingress"), _kind("Egress"))
+RESOURCE_TYPES: Final = (_kind("Ingress"), _kind("Egress"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Kind, Prop, Tagging
+from local.plugins.aws.resource_type import Prop, ResourceType, Tagging
 from local.plugins.aws.shapes import tag_list, tag_map
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _ZONES = {"us-east-1": "Z3AQBSTGFYJSTF", "us-west-2": "Z3BJ6K6RIION7M", "eu-west-1": "Z1BKCTXD74EZPE"}
 
@@ -61,8 +61,8 @@ def _tag_bucket(call: Calls, bucket: str, live: Props, changed: dict[str, str], 
         call("DeleteBucketTagging", Bucket=bucket)
 
 
-KINDS: Final[tuple[Kind, ...]] = (
-    Kind(
+RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
+    ResourceType(
         "aws:s3/bucket:Bucket",
         "s3",
         props=(

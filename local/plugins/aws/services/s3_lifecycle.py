@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from local.plugins.aws.kind import Prop
+from local.plugins.aws.resource_type import Prop
 from local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
 
 __all__ = ["LIFECYCLE", "from_rules", "to_rules"]

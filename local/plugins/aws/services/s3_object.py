@@ -8,12 +8,12 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop, Tagging
+from local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
 from local.plugins.aws.shapes import tag_list, tag_map
 from provider.engine.errors import PluginError
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _HEADERS = {
     "contentType": "ContentType",
@@ -104,8 +104,8 @@ def _tag(call: Calls, resource_id: str, live: Props, changed: dict[str, str], dr
     call("PutObjectTagging", Bucket=bucket, Key=key, Tagging={"TagSet": tags})
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:s3/bucketObjectv2:BucketObjectv2",
         "s3",
         props=(

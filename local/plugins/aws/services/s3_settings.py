@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.s3_lifecycle import LIFECYCLE, from_rules, to_rules
 from local.plugins.aws.shapes import camel, pascal
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 Document = dict[str, Any]
 _BUCKET = Prop("bucket", required=True, immutable=True)
@@ -27,7 +27,7 @@ def _setting(
     request: Callable[[Props], Document],
     told: Callable[[Document], Props | None],
     undo: Callable[[Calls, str, Props], None] | None = None,
-) -> Kind:
+) -> ResourceType:
     """Return the kind of a setting that has a call to put it, one to get it and one to take it away."""
 
     def create(call: Calls, wanted: Props) -> str:
@@ -48,7 +48,7 @@ def _setting(
         else:
             call.find(remove, Bucket=bucket)
 
-    return Kind(
+    return ResourceType(
         f"aws:s3/bucket{name}:Bucket{name}",
         "s3",
         props=(_BUCKET, *props),
@@ -102,7 +102,7 @@ def _encrypted(props: Props) -> Document:
     return {"ServerSideEncryptionConfiguration": {"Rules": rules}}
 
 
-KINDS: Final = (
+RESOURCE_TYPES: Final = (
     _setting(
         "Versioning",
         Prop("versioningConfiguration", "object", required=True, members=(Prop("status", required=True),)),

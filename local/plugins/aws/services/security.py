@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.ec2 import TAGS, found, specifications
 from local.plugins.aws.shapes import tag_map
 from provider.engine.errors import PluginError
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 
 def _create_group(call: Calls, wanted: Props) -> str:
@@ -100,8 +100,8 @@ def _leave(call: Calls, group: str, state: Props) -> None:
     """Do nothing: AWS does not delete a VPC's default group, and the real provider only forgets it."""
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:ec2/securityGroup:SecurityGroup",
         "ec2",
         props=(
@@ -122,7 +122,7 @@ KINDS: Final = (
         identity=("name", "vpcId"),
         note="no inline `ingress` and `egress`: use aws:vpc/securityGroupIngressRule and …EgressRule",
     ),
-    Kind(
+    ResourceType(
         "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup",
         "ec2",
         props=(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from local.plugins.aws.calls import Calls
-from local.plugins.aws.kind import Change, Kind, Prop
+from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.ec2 import TAGS, found, specifications
 from local.plugins.aws.shapes import tag_map
 from provider.engine.values import Props
 
-__all__ = ["KINDS"]
+__all__ = ["RESOURCE_TYPES"]
 
 _ATTRIBUTES = {"enableDnsSupport": "EnableDnsSupport", "enableDnsHostnames": "EnableDnsHostnames"}
 
@@ -118,8 +118,8 @@ def _delete_subnet(call: Calls, subnet: str, _state: Props) -> None:
     call.find("DeleteSubnet", SubnetId=subnet)
 
 
-KINDS: Final = (
-    Kind(
+RESOURCE_TYPES: Final = (
+    ResourceType(
         "aws:ec2/vpc:Vpc",
         "ec2",
         props=(
@@ -147,7 +147,7 @@ KINDS: Final = (
         tagging=TAGS,
         note="instanceTenancy: the real plugin changes dedicated to default in place",
     ),
-    Kind(
+    ResourceType(
         "aws:ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation",
         "ec2",
         props=(Prop("vpcId", required=True, immutable=True), Prop("cidrBlock", immutable=True, computed=True)),
@@ -157,7 +157,7 @@ KINDS: Final = (
         delete=_delete_range,
         identity=("vpcId", "cidrBlock"),
     ),
-    Kind(
+    ResourceType(
         "aws:ec2/subnet:Subnet",
         "ec2",
         props=(

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from local.aws.backend import Backend, EndpointSettings
 from local.aws.server import Endpoint
-from local.aws.world import Settings, World
 from local.plugins.aws.calls import Calls, Clients
 from local.plugins.aws.config import settings_from
 from provider.engine.errors import PluginError
@@ -41,7 +41,7 @@ def test_all_calls_wait_for_an_endpoint_that_is_being_started(call, port):
     started = []
 
     def begin():
-        endpoint = Endpoint(World(Settings()), port=port)
+        endpoint = Endpoint(Backend(EndpointSettings()), port=port)
         endpoint.start()
         started.append(endpoint)
 

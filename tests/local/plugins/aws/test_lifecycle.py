@@ -8,13 +8,13 @@ from local.aws.testing import running_endpoint
 from local.plugins.aws import lifecycle
 from local.plugins.aws.calls import Calls, Clients
 from local.plugins.aws.config import settings_from
-from local.plugins.aws.table import KINDS
+from local.plugins.aws.table import RESOURCE_TYPES
 from provider.engine.task import Task
 
 
 @pytest.fixture
 def call():
-    kind = KINDS["aws:amp/workspace:Workspace"]
+    kind = RESOURCE_TYPES["aws:amp/workspace:Workspace"]
     with running_endpoint(latency_factor=0) as endpoint:
         cancelled = threading.Event()
         clients = Clients(settings_from({}, {"AWS_ENDPOINT_URL": endpoint.url, "AWS_REGION": "us-west-2"}), cancelled)
@@ -23,7 +23,7 @@ def call():
 
 
 def test_tags_of_what_was_made_before_its_arn_was_known_are_brought_up_to_date(call):
-    kind = KINDS["aws:amp/workspace:Workspace"]
+    kind = RESOURCE_TYPES["aws:amp/workspace:Workspace"]
     inputs = {"alias": "acme"}
     made = lifecycle.create(kind, call, inputs, {"team": "ml"})
     updated = lifecycle.update(

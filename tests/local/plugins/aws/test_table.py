@@ -11,13 +11,15 @@ from local.plugins.aws import VERSION
 from local.plugins.aws.check import check, named
 from local.plugins.aws.config import settings_from
 from local.plugins.aws.diff import changes, clashes
-from local.plugins.aws.lifecycle import differences, foreseen
+from local.plugins.aws.lifecycle import differences, preview_outputs
 from local.plugins.aws.reference import main
-from local.plugins.aws.table import KINDS
+from local.plugins.aws.table import RESOURCE_TYPES
 from provider.engine.errors import PluginError
 from provider.engine.values import UNKNOWN
 
-VPC, ROLE, CLUSTER = (KINDS[token] for token in ("aws:ec2/vpc:Vpc", "aws:iam/role:Role", "aws:eks/cluster:Cluster"))
+VPC, ROLE, CLUSTER = (
+    RESOURCE_TYPES[token] for token in ("aws:ec2/vpc:Vpc", "aws:iam/role:Role", "aws:eks/cluster:Cluster")
+)
 ENVIRONMENT = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_REGION": "us-west-2"}
 
 
@@ -29,7 +31,7 @@ def test_the_version_is_that_of_the_installed_package():
     assert version("pulumi_aws") == VERSION
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("kind", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)
 def test_what_cannot_be_updated_is_fixed(kind):
     loose = [prop.name for prop in kind.props if not prop.immutable and not prop.write_only]
     assert kind.update is not None or loose == []
@@ -92,7 +94,7 @@ def test_default_tags_are_part_of_what_is_compared_and_shown():
     same = {"old": {"tags": {"Name": "a"}}, "new": {"tags": {"Name": "a"}}, "state": state}
     assert differences(VPC, **same, common={}) == []
     assert [change.path for change in differences(VPC, **same, common={"team": "ml"})] == ["tagsAll"]
-    shown = foreseen(VPC, {"tags": {"Name": "a"}}, {}, {"team": "ml"}, region="us-west-2")
+    shown = preview_outputs(VPC, {"tags": {"Name": "a"}}, {}, {"team": "ml"}, region="us-west-2")
     assert shown["tagsAll"] == {"Name": "a", "team": "ml"}
     assert shown["arn"] is UNKNOWN
 
@@ -119,5 +121,5 @@ def test_configuration_that_travels_as_text_is_read():
     )
 
 
-def test_the_page_of_stand_ins_is_up_to_date():
-    assert main(["--check", "docs/reference/stand-ins.md"]) == 0
+def test_the_page_of_fake_plugins_is_up_to_date():
+    assert main(["--check", "docs/reference/fake-plugins.md"]) == 0

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from local.aws.testing import running_endpoint
-from local.plugins.aws.table import KINDS
+from local.plugins.aws.table import RESOURCE_TYPES
 from tests.local.plugins.aws.drifts import DRIFTS
 from tests.local.plugins.aws.harness import Project
 from tests.local.plugins.aws.inventory import inventory
@@ -15,7 +15,9 @@ from tests.local.plugins.aws.rows import ROWS, references, stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
-BY_CLASS = {f"{token.split(':')[1].split('/')[0]}.{token.split(':')[2]}": kind for token, kind in KINDS.items()}
+BY_CLASS = {
+    f"{token.split(':')[1].split('/')[0]}.{token.split(':')[2]}": kind for token, kind in RESOURCE_TYPES.items()
+}
 IMPORT_IDS = {
     "route": "{routeTableId}_0.0.0.0/0",
     "use": "{subnetId}/{routeTableId}",
@@ -120,9 +122,13 @@ def test_what_is_imported_by_its_id_needs_no_change(project):
         project.run("import", "--file", "import.json", "--yes", "--protect=false", "--generate-code=false")
         project.spec = {name: row for name, row in stack(_edited).items() if name in imported}
         project.known(known)
-        untold = {name for name in imported if any(_untold(name, key) for key in project.spec[name]["inputs"])}
+        write_only_inputs = {
+            name for name in imported if any(_untold(name, key) for key in project.spec[name]["inputs"])
+        }
         found = {name: op for name, op in project.preview().items() if not name.startswith("hpkit-")}
-        assert found == dict.fromkeys(untold, "update"), "what AWS never tells is said anew, and nothing else"
+        assert found == dict.fromkeys(write_only_inputs, "update"), (
+            "what AWS never tells is said anew, and nothing else"
+        )
     finally:
         project.known({})
         project.run("stack", "rm", "other", "--yes", "--force")

@@ -7,7 +7,7 @@ import pytest
 
 from local.kubernetes.api import Api
 from local.supervisor import control
-from tests.local.effects.conftest import REGION, Aws, Environment
+from tests.local.controllers.conftest import REGION, Aws, Environment
 from tests.local.plugins.kubernetes.harness import in_process
 from tests.running import AT_ONCE, running
 
@@ -20,7 +20,7 @@ def instance(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def api(instance):
-    return Api.of_kubeconfig(instance.kubeconfig, owner="hpkit-local")
+    return Api.of_kubeconfig(instance.kubeconfig, field_manager="hpkit-local")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from local.plugins.kubernetes.access import Settings, connect
+from local.plugins.kubernetes.access import ProviderSettings, connect
 from local.plugins.kubernetes.invokes import invoke
 from local.plugins.kubernetes.token import eks_token
 from provider.engine.errors import PluginError
@@ -60,17 +60,17 @@ def test_no_credentials_are_made_for_an_api_server_elsewhere(tmp_path):
     trace = tmp_path / "ran"
     execution = {"apiVersion": "client.authentication.k8s.io/v1", "command": "touch", "args": [str(trace)]}
     with pytest.raises(PluginError, match="loopback"):
-        connect(Settings(kubeconfig=kubeconfig("https://api.example.com", exec=execution)))
+        connect(ProviderSettings(kubeconfig=kubeconfig("https://api.example.com", exec=execution)))
     assert not trace.exists()
 
 
 def test_the_kubeconfig_may_be_a_path_and_names_the_default_namespace(tmp_path):
     file = tmp_path / "config"
     file.write_text(kubeconfig())
-    access = connect(Settings(kubeconfig=str(file)))
+    access = connect(ProviderSettings(kubeconfig=str(file)))
     assert access.namespace == "team"
     assert access.client.configuration.proxy is None, "loopback is never behind a proxy"
-    assert connect(Settings(kubeconfig=str(file), namespace="mine")).namespace == "mine"
+    assert connect(ProviderSettings(kubeconfig=str(file), namespace="mine")).namespace == "mine"
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_the_kubeconfig_may_be_a_path_and_names_the_default_namespace(tmp_path):
 )
 def test_an_unusable_kubeconfig_says_what_is_wrong(text, says):
     with pytest.raises(PluginError, match=says):
-        connect(Settings(kubeconfig=text))
+        connect(ProviderSettings(kubeconfig=text))
 
 
 def test_the_token_for_eks_is_the_one_that_the_aws_cli_makes():
-    access = connect(Settings(kubeconfig=kubeconfig(exec=AWS)))
+    access = connect(ProviderSettings(kubeconfig=kubeconfig(exec=AWS)))
     bearer = access.client.configuration.auth_settings()["BearerToken"]["value"]
     prefix, _, encoded = bearer.removeprefix("Bearer ").partition(".")
     assert prefix == "k8s-aws-v1"
@@ -124,7 +124,7 @@ def test_any_other_credential_command_is_run():
         "args": ["-c", f"print({json.dumps(json.dumps(credential))})"],
         "interactiveMode": "Never",
     }
-    access = connect(Settings(kubeconfig=kubeconfig(exec=execution)))
+    access = connect(ProviderSettings(kubeconfig=kubeconfig(exec=execution)))
     assert access.client.configuration.auth_settings()["BearerToken"]["value"] == "Bearer t"
 
 

@@ -1,0 +1,174 @@
+"""The add-ons that EKS offers here: versions, needs and configuration schemas.
+
+Versions are those that the documentation names (EKS user guide, "Amazon EKS add-ons"; SageMaker developer
+guide, "Setup for SageMaker HyperPod task governance", "SageMaker HyperPod observability"); the newest
+comes first. A version that is not listed is accepted when it has the form `vX.Y.Z-eksbuild.N` and the
+add-on is `open`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["ADDONS", "AddonInfo", "known_version"]
+
+_FORM = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
+_EMPTY: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
+_ANY: dict[str, Any] = {"type": "object"}
+_LEVEL = {"type": "string", "enum": ["BASIC", "ADVANCED", "DISABLED"]}
+
+
+@dataclass(frozen=True)
+class AddonInfo:
+    """One add-on: `without_nodes` is the status it ends in when the cluster has no running node."""
+
+    name: str
+    versions: tuple[str, ...]
+    namespace: str = "kube-system"
+    without_nodes: str = "DEGRADED"
+    since: str = "1.28"
+    schema: dict[str, Any] = field(default_factory=lambda: _ANY)
+    kind: str = "networking"
+    accounts: tuple[tuple[str, str], ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> str:
+        """The version taken when none is asked for."""
+        return self.versions[0]
+
+
+_METRICS = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        name: {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"level": _LEVEL, "scrapeInterval": {"type": "integer", "minimum": 1}},
+        }
+        for name in (
+            "trainingMetrics",
+            "inferenceMetrics",
+            "taskGovernanceMetrics",
+            "scalingMetrics",
+            "customMetrics",
+            "nodeMetrics",
+            "acceleratedComputeMetrics",
+            "networkMetrics",
+        )
+    },
+}
+_OBSERVABILITY = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "ampWorkspace": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"prometheusEndpoint": {"type": "string"}, "arn": {"type": "string"}},
+        },
+        "amgWorkspace": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"workspaceName": {"type": "string"}, "arn": {"type": "string"}},
+        },
+        "metricsProvider": _METRICS,
+        "logging": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"enabled": {"type": "boolean"}},
+        },
+    },
+}
+
+ADDONS = {
+    info.name: info
+    for info in (
+        AddonInfo(
+            "vpc-cni",
+            ("v1.20.4-eksbuild.1", "v1.19.2-eksbuild.1", "v1.18.3-eksbuild.1"),
+            without_nodes="ACTIVE",
+        ),
+        AddonInfo("kube-proxy", ("v1.33.0-eksbuild.2", "v1.32.0-eksbuild.2"), without_nodes="ACTIVE"),
+        AddonInfo("eks-pod-identity-agent", ("v1.3.5-eksbuild.2", "v1.3.4-eksbuild.1"), without_nodes="ACTIVE"),
+        AddonInfo("coredns", ("v1.12.1-eksbuild.2", "v1.11.4-eksbuild.2")),
+        AddonInfo("metrics-server", ("v0.8.0-eksbuild.1", "v0.7.2-eksbuild.1"), kind="observability"),
+        AddonInfo("cert-manager", ("v1.18.2-eksbuild.2",), namespace="cert-manager", kind="security"),
+        AddonInfo("external-dns", ("v0.18.0-eksbuild.1",), namespace="external-dns"),
+        AddonInfo("aws-fsx-csi-driver", ("v1.6.0-eksbuild.1",), kind="storage"),
+        AddonInfo("aws-ebs-csi-driver", ("v1.47.0-eksbuild.1",), kind="storage"),
+        AddonInfo("aws-efs-csi-driver", ("v2.1.9-eksbuild.1",), kind="storage"),
+        AddonInfo("aws-mountpoint-s3-csi-driver", ("v2.0.0-eksbuild.1", "v1.14.1-eksbuild.1"), kind="storage"),
+        AddonInfo(
+            "amazon-cloudwatch-observability",
+            ("v4.3.0-eksbuild.1", "v2.4.0-eksbuild.1"),
+            namespace="amazon-cloudwatch",
+            kind="observability",
+        ),
+        AddonInfo(
+            "amazon-sagemaker-hyperpod-taskgovernance",
+            (
+                "v1.6.0-eksbuild.1",
+                "v1.6.1-eksbuild.1",
+                "v1.5.0-eksbuild.1",
+                "v1.4.0-eksbuild.1",
+                "v1.3.2-eksbuild.1",
+                "v1.3.1-eksbuild.1",
+                "v1.3.0-eksbuild.1",
+                "v1.2.2-eksbuild.1",
+                "v1.0.0-eksbuild.4",
+            ),
+            namespace="kueue-system",
+            without_nodes="CREATE_FAILED",
+            since="1.30",
+            schema=_EMPTY,
+            kind="ml",
+        ),
+        AddonInfo(
+            "amazon-sagemaker-hyperpod-observability",
+            ("v1.0.4-eksbuild.1", "v1.0.2-eksbuild.1"),
+            namespace="hyperpod-observability",
+            schema=_OBSERVABILITY,
+            kind="observability",
+            accounts=(("hyperpod-observability-operator-otel-collector", "AmazonPrometheusRemoteWriteAccess"),),
+            needs=("eks-pod-identity-agent",),
+        ),
+        AddonInfo(
+            "amazon-sagemaker-hyperpod-training-operator",
+            ("v1.2.1-eksbuild.1", "v1.2.0-eksbuild.1"),
+            namespace="aws-hyperpod",
+            kind="ml",
+            accounts=(
+                (
+                    "hp-training-operator-controller-manager",
+                    "AmazonSageMakerHyperPodTrainingOperatorAccess",
+                ),
+            ),
+            needs=("cert-manager", "eks-pod-identity-agent"),
+        ),
+        AddonInfo(
+            "amazon-sagemaker-hyperpod-inference",
+            ("v2.2.2-eksbuild.1",),
+            namespace="hyperpod-inference-system",
+            kind="ml",
+            needs=("cert-manager", "metrics-server", "aws-mountpoint-s3-csi-driver", "aws-fsx-csi-driver"),
+        ),
+        AddonInfo(
+            "amazon-sagemaker-spaces",
+            ("v0.1.2-eksbuild.1",),
+            namespace="jupyter-k8s-system",
+            kind="ml",
+            needs=("cert-manager",),
+        ),
+    )
+}
+
+
+def known_version(info: AddonInfo, version: str) -> bool:
+    """Task governance has the versions listed; of the others the documentation names only some."""
+    if version in info.versions:
+        return True
+    return info.name != "amazon-sagemaker-hyperpod-taskgovernance" and bool(_FORM.fullmatch(version))

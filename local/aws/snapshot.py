@@ -1,0 +1,54 @@
+"""What controllers read of an endpoint: all that exists in it at one moment, and who its callers are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["Caller", "Snapshot", "View"]
+
+Documents = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What exists, in all regions: by name (EKS clusters, add-ons, clusters), ARN or id.
+
+    `nodes` are NodeDetails by cluster; `entries` have their `policies`; `subnets` have `zone` and `zoneId`. A quota
+    or policy that is Updating appears as it was before.
+    """
+
+    eks: Documents
+    addons: Documents
+    clusters: Documents
+    nodes: dict[str, list[dict[str, Any]]]
+    entries: list[dict[str, Any]]
+    quotas: Documents
+    policies: Documents
+    subnets: Documents
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whom STS GetCallerIdentity names for an access key, and the access entry of that principal, if there is one."""
+
+    user_id: str
+    arn: str
+    account: str
+    principal: str
+    entry: Mapping[str, Any] | None
+
+
+class View(Protocol):
+    """The state of an endpoint, to be read from any thread."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Hold the endpoint's lock, so that what is read within belongs together; callbacks wait meanwhile."""
+
+    def snapshot(self) -> Snapshot:
+        """Return what exists."""
+
+    def caller(self, access_key: str, *, cluster: str) -> Caller:
+        """Return who an access key is, and what an EKS cluster knows of that principal."""

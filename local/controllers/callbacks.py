@@ -1,0 +1,149 @@
+"""The callbacks of the AWS endpoint: each submits what should be, and waits until the API server is so."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local.aws.controllers import ControllerError, Document, EksConnection, NoControllers
+from local.aws.errors import EndpointError
+from local.aws.snapshot import View
+from local.controllers.policy import ADDON
+from local.controllers.reconciler import Reconciler
+from local.controllers.tokens import review
+
+__all__ = ["ClusterControllers", "make"]
+
+
+def make() -> ClusterControllers:
+    """Return the controllers of the API server that KUBECONFIG leads to."""
+    path = os.environ.get("KUBECONFIG", "")
+    if not path:
+        raise EndpointError("--controllers local.controllers:make needs KUBECONFIG; `hpkit local start` sets it")
+    return ClusterControllers(Path(path))
+
+
+class ClusterControllers(NoControllers):
+    """What HyperPod, EKS and task governance do in a cluster when their APIs are called."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+        self._view: View | None = None
+        self._reconciler: Reconciler | None = None
+
+    def started(self, view: View) -> None:
+        """Start to reconcile."""
+        self._view = view
+        self._reconciler = Reconciler(self._kubeconfig, view)
+        self._reconciler.start()
+
+    def stopped(self) -> None:
+        """Stop to reconcile."""
+        if self._reconciler is not None:
+            self._reconciler.stop()
+
+    def asked(self, page: str, body: bytes) -> Document | None:
+        """Answer the API server's TokenReview."""
+        if page != "token-review" or self._view is None:
+            return None
+        try:
+            request = json.loads(body)
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            raise EndpointError("the body is not a TokenReview")
+        return review(self._view, request)
+
+    def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
+        """Refuse a second cluster: there is one API server."""
+        if others:
+            raise ControllerError(
+                f"EKS cluster '{name}' cannot be created: a local cloud has one API server, and EKS cluster "
+                f"'{others[0]}' has it. Start another local cloud for it: hpkit local start --name NAME"
+            )
+
+    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
+        """Return the address of the API server, when it answers."""
+        self._submit(f"eks/{cluster['name']}", cluster)
+        told = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]
+        return EksConnection(str(told["server"]), str(told["certificate-authority-data"]))
+
+    def eks_cluster_deleted(self, cluster: Document) -> None:
+        """Take away all that is in the cluster."""
+        self._submit(f"eks/{cluster['name']}", None)
+
+    def cluster_in_service(self, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Reconcile groups and nodes."""
+        self._wake()
+
+    def cluster_deleted(self, cluster: Document) -> None:
+        """Take the nodes away."""
+        self._submit(f"cluster/{cluster['ClusterName']}", None)
+
+    def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:  # noqa: ARG002 - see Controllers
+        """Reconcile nodes."""
+        self._wake()
+
+    def autoscaling_enabled(self, cluster: Document) -> None:
+        """Bring the kinds of Karpenter."""
+        self._submit(f"autoscaling/{cluster['ClusterName']}", cluster["AutoScaling"])
+
+    def autoscaling_disabled(self, cluster: Document) -> None:
+        """Take the kinds of Karpenter away, and their objects with them."""
+        self._submit(f"autoscaling/{cluster['ClusterName']}", None)
+
+    def addon_active(self, addon: Document) -> None:
+        """Bring what task governance installs; other add-ons have no counterpart here."""
+        if addon["addonName"] == ADDON:
+            self._submit(_addon_key(addon), addon)
+
+    def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
+        """Take away what task governance installed, unless it is to stay."""
+        if addon["addonName"] == ADDON and not preserve:
+            self._submit(_addon_key(addon), None)
+
+    def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:  # noqa: ARG002 - see Controllers
+        """Reconcile bindings."""
+        self._wake()
+
+    def access_entry_deleted(self, entry: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Reconcile bindings."""
+        self._wake()
+
+    def quota_created(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Make the team's namespace and queues."""
+        self._submit(f"quota/{quota['ComputeQuotaId']}", quota)
+
+    quota_updated = quota_created
+
+    def quota_deleted(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Take the team's namespace and queues away, and all that is in them."""
+        self._submit(f"quota/{quota['ComputeQuotaId']}", None)
+
+    def policy_created(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Make priority classes, and share as the policy says."""
+        self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", policy)
+
+    policy_updated = policy_created
+
+    def policy_deleted(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Take the priority classes away."""
+        self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", None)
+
+    def _submit(self, key: str, document: Mapping[str, Any] | None) -> None:
+        if self._reconciler is None:
+            raise ControllerError("the controllers have not been started")
+        self._reconciler.submit(key, document)
+
+    def _wake(self) -> None:
+        if self._reconciler is not None:
+            self._reconciler.wake()
+
+
+def _addon_key(addon: Document) -> str:
+    return f"addon/{addon['clusterName']}|{addon['addonName']}"

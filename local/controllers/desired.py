@@ -1,0 +1,21 @@
+"""All that should be in the API server, from all that is in the AWS endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from local.aws.snapshot import Snapshot
+from local.controllers.access import access
+from local.controllers.karpenter import kinds
+from local.controllers.nodes import nodes
+from local.controllers.objects import Manifests
+from local.controllers.policy import governance
+
+__all__ = ["desired"]
+
+
+def desired(snapshot: Snapshot, namespaces: Collection[str]) -> Manifests:
+    """Return every object that should be; nothing without an EKS cluster. `namespaces` are those there now."""
+    if not snapshot.eks:
+        return Manifests()
+    return kinds(snapshot) + nodes(snapshot) + access(snapshot, namespaces) + governance(snapshot)

@@ -1,0 +1,146 @@
+"""Node objects for the nodes of HyperPod clusters.
+
+Does not: run a kubelet. Nodes are Ready as soon as HyperPod shows them Running, and pods bound to them do not start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from hpkit.catalog import InstanceType, find_instance_type
+from local.aws.snapshot import Snapshot
+from local.controllers.objects import KINDS, Manifest, Manifests
+
+__all__ = ["LAYERS", "node_name", "nodes", "reserved"]
+
+# Labels of EC2's network topology, from the top down; source: SageMaker developer guide, "Using topology-aware
+# scheduling". Placed by hash here: which nodes are near each other is EC2's affair.
+LAYERS = tuple(f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3))
+_WIDTH = 16
+_SINCE = "2026-01-01T00:00:00Z"
+_HEALTH = "sagemaker.amazonaws.com/node-health-status"
+_READY = ("Running", "DeepHealthCheckInProgress")
+# Fractions of one CPU that the kubelet reserves: of the first, second, third and fourth, and every further one; then
+# GiB of memory: share of so many GiB. Source: SageMaker HyperPod CLI, quota_allocation_util.py.
+_CPU = (0.30, 0.15, 0.10, 0.10)
+_FURTHER_CPU, _FIXED_CPU, _FIXED_MEMORY = 0.06, 0.1, 0.5
+_MEMORY = ((4, 0.30), (4, 0.25), (8, 0.20), (112, 0.17), (float("inf"), 0.07))
+
+
+def nodes(snapshot: Snapshot) -> Manifests:
+    """Return the nodes that run, in all clusters."""
+    items = [
+        _node(snapshot.clusters[name], details)
+        for name, found in snapshot.nodes.items()
+        for details in found
+        if details["InstanceStatus"]["Status"] in (*_READY, "SystemUpdating", "Failure")
+    ]
+    return Manifests(tuple(items))
+
+
+def node_name(instance_id: str) -> str:
+    """Return the name under which HyperPod registers an instance."""
+    return f"hyperpod-{instance_id}"
+
+
+def _node(cluster: Mapping[str, Any], details: Mapping[str, Any]) -> Manifest:
+    status = details["InstanceStatus"]["Status"]
+    schedulable = status == "Running"
+    config = details.get("KubernetesConfig", {})
+    taints = [
+        {"key": taint["Key"], "value": taint.get("Value", ""), "effect": taint["Effect"]}
+        for taint in config.get("CurrentTaints", [])
+    ]
+    if not schedulable:
+        taints.append({"key": _HEALTH, "value": "Unschedulable", "effect": "NoSchedule"})
+    zone = details["Placement"]
+    name = node_name(details["InstanceId"])
+    return Manifest(
+        KINDS["Node"],
+        name,
+        {
+            "spec": {
+                "taints": taints,
+                "providerID": f"aws:///{zone['AvailabilityZoneId']}/sagemaker/cluster/{name}",
+            }
+        },
+        labels={**_labels(cluster, details, schedulable=schedulable), **config.get("CurrentLabels", {})},
+        status=_status(details, name, ready=status in _READY),
+    )
+
+
+def _labels(cluster: Mapping[str, Any], details: Mapping[str, Any], *, schedulable: bool) -> dict[str, str]:
+    zone = details["Placement"]["AvailabilityZone"]
+    kind = find_instance_type(details["InstanceType"])
+    labels = {
+        "kubernetes.io/hostname": node_name(details["InstanceId"]),
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "arm64" if kind is not None and kind.architecture == "arm64" else "amd64",
+        "node.kubernetes.io/instance-type": details["InstanceType"],
+        "topology.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": zone[:-1],
+        "topology.k8s.aws/zone-id": details["Placement"]["AvailabilityZoneId"],
+        "sagemaker.amazonaws.com/cluster-name": cluster["ClusterName"],
+        "sagemaker.amazonaws.com/instance-group-name": details["InstanceGroupName"],
+        "sagemaker.amazonaws.com/compute-type": "hyperpod",
+        _HEALTH: "Schedulable" if schedulable else "Unschedulable",
+    }
+    if details["InstanceStatus"]["Status"] == "DeepHealthCheckInProgress":
+        labels["sagemaker.amazonaws.com/deep-health-check-status"] = "InProgress"
+    digest = hashlib.sha256(details["InstanceId"].encode()).digest()
+    path = zone
+    for depth, label in enumerate(LAYERS):
+        path = f"{path}/{digest[depth] % _WIDTH if depth else 0}"
+        labels[label] = f"nn-{hashlib.sha256(path.encode()).hexdigest()[:17]}"
+    return labels
+
+
+def _status(details: Mapping[str, Any], name: str, *, ready: bool) -> dict[str, Any]:
+    capacity, allocatable = _amounts(find_instance_type(details["InstanceType"]), details.get("ThreadsPerCore"))
+    return {
+        "capacity": capacity,
+        "allocatable": allocatable,
+        "addresses": [
+            {"type": "InternalIP", "address": details["PrivatePrimaryIp"]},
+            {"type": "Hostname", "address": name},
+        ],
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "True" if ready else "False",
+                "reason": "KubeletReady" if ready else "HyperPodNodeFailure",
+                "message": details["InstanceStatus"].get("Message", "") or "HyperPod says so; no kubelet runs here",
+                "lastHeartbeatTime": _SINCE,
+                "lastTransitionTime": _SINCE,
+            }
+        ],
+    }
+
+
+def _amounts(kind: InstanceType | None, threads: int | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return capacity and allocatable; what the catalogue does not know is left out."""
+    if kind is None or kind.vcpu is None or kind.memory_gib is None:
+        return {}, {}
+    # With one thread a core, the operating system sees half of the vCPUs.
+    vcpu = kind.vcpu // 2 if threads == 1 else kind.vcpu
+    counted = {"pods": str(kind.max_pods)} if kind.max_pods else {}
+    if kind.accelerators and kind.accelerator_resource:
+        counted[kind.accelerator_resource] = str(kind.accelerators)
+    if kind.efa_interfaces:
+        counted["vpc.amazonaws.com/efa"] = str(kind.efa_interfaces)
+    cpu, memory = reserved(vcpu, kind.memory_gib)
+    capacity = {"cpu": str(vcpu), "memory": f"{kind.memory_gib}Gi", **counted}
+    left = {"cpu": f"{round((vcpu - cpu) * 1000)}m", "memory": f"{round((kind.memory_gib - memory) * 1024)}Mi"}
+    return capacity, {**left, **counted}
+
+
+def reserved(vcpu: int, memory_gib: float) -> tuple[float, float]:
+    """Return the CPUs and GiB that the kubelet keeps for itself."""
+    cpu = _FIXED_CPU + sum(_CPU[:vcpu]) + _FURTHER_CPU * max(0, vcpu - len(_CPU))
+    memory, rest = _FIXED_MEMORY, memory_gib
+    for size, share in _MEMORY:
+        memory += min(rest, size) * share
+        rest -= min(rest, size)
+    return cpu, memory

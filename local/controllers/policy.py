@@ -1,0 +1,137 @@
+"""The task governance add-on and the cluster policy as Kueue objects: topology, admission policy, priority classes.
+
+Does not: install Kueue. It is one of the services of the local cloud and always runs; the add-on brings what uses it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from local.aws.snapshot import Snapshot
+from local.controllers.nodes import LAYERS
+from local.controllers.objects import KINDS, Manifest, Manifests
+from local.controllers.queues import TOPOLOGY, queues
+from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP
+
+__all__ = ["ADDON", "governance", "is_fair"]
+
+ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
+_ADMISSION = "hyperpod-task-governance-admission-policy"
+_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+
+def governance(snapshot: Snapshot) -> Manifests:
+    """Return what add-on, policy and quotas make."""
+    addons = [key for key in snapshot.addons if key.rpartition("|")[2] == ADDON]
+    installed = Manifests()
+    if addons:
+        owners = frozenset(f"addon/{key}" for key in addons)
+        policies = frozenset(f"policy/{key}" for key in snapshot.policies)
+        installed = Manifests(
+            (*_installed(owners), _deployment(owners), _settings(owners | policies, fair=is_fair(snapshot)))
+        )
+    sharing = any(
+        each["SchedulerConfig"].get("IdleResourceSharing") == "Enabled" for each in snapshot.policies.values()
+    )
+    governed = queues(snapshot, fair=is_fair(snapshot), idle=sharing)
+    # Kueue lets go of a topology only when no flavor has it: it outlives the add-on, if need be.
+    needed = addons or any("topologyName" in item.content.get("spec", {}) for item in governed.items)
+    topology = Manifests((_topology(),)) if needed else Manifests()
+    return topology + installed + _classes(snapshot) + governed
+
+
+def is_fair(snapshot: Snapshot) -> bool:
+    """Say whether idle compute goes by weight; without a policy it does, the API's default."""
+    return all(each["SchedulerConfig"].get("FairShare", "Enabled") == "Enabled" for each in snapshot.policies.values())
+
+
+def _classes(snapshot: Snapshot) -> Manifests:
+    items = []
+    for policy_id, policy in snapshot.policies.items():
+        owners = frozenset({f"policy/{policy_id}"})
+        for each in policy["SchedulerConfig"].get("PriorityClasses", []):
+            content = {"value": each["Weight"], "description": f"Priority class {each['Name']} of the cluster policy"}
+            items.append(Manifest(KINDS["WorkloadPriorityClass"], f"{each['Name']}-priority", content, owners=owners))
+    return Manifests(tuple(items))
+
+
+def _topology() -> Manifest:
+    levels = [{"nodeLabel": label} for label in (*LAYERS, "kubernetes.io/hostname")]
+    return Manifest(KINDS["Topology"], TOPOLOGY, {"spec": {"levels": levels}})
+
+
+def _installed(owners: frozenset[str]) -> tuple[Manifest, ...]:
+    return (
+        Manifest(KINDS["ValidatingAdmissionPolicy"], _ADMISSION, {"spec": _admission()}, owners=owners),
+        Manifest(
+            KINDS["ValidatingAdmissionPolicyBinding"],
+            f"{_ADMISSION}-binding",
+            {"spec": {"policyName": _ADMISSION, "validationActions": ["Deny"]}},
+            owners=owners,
+        ),
+    )
+
+
+def _deployment(owners: frozenset[str]) -> Manifest:
+    """Return the Deployment that the add-on brings, for what is done to it, such as `kubectl rollout restart`.
+
+    No kubelet runs here, so it starts nothing: Kueue runs beside the API server, and heeds its settings by itself.
+    """
+    namespace, _, _ = CONFIG_MAP.split("/")[-3:]
+    labels = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
+    pod = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "manager", "image": "kueue"}]},
+    }
+    content = {"spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}}
+    return Manifest(
+        KINDS["Deployment"], "kueue-controller-manager", content, namespace=namespace, labels=labels, owners=owners
+    )
+
+
+def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
+    """Return the configuration that the add-on ships, which `local.kubernetes.kueue_run` heeds.
+
+    Source: SageMaker developer guide, "Set up for HyperPod task governance". It is written again when it changes; until
+    then it may be edited, as on AWS.
+    """
+    config: dict[str, Any] = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "manageJobsWithoutQueueName": False,
+    }
+    if fair:
+        config["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+    data = {CONFIG_KEY: yaml.safe_dump(config, sort_keys=False)}
+    namespace, _, name = CONFIG_MAP.split("/")[-3:]
+    return Manifest(KINDS["ConfigMap"], name, {"data": data}, namespace=namespace, owners=owners)
+
+
+def _admission() -> dict[str, Any]:
+    """Refuse work in a team's namespace that names no queue, and so would take what the queues believe is free."""
+    rules = [
+        ("", "v1", "pods"),
+        ("apps", "v1", "deployments"),
+        ("apps", "v1", "statefulsets"),
+        ("batch", "v1", "jobs"),
+    ]
+    owned = "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.size() > 0"
+    labelled = f"has(object.metadata.labels) && '{_QUEUE_LABEL}' in object.metadata.labels"
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "namespaceSelector": {"matchLabels": {"sagemaker.amazonaws.com/sagemaker-managed-queue": "true"}},
+            "resourceRules": [
+                {"apiGroups": [group], "apiVersions": [version], "resources": [plural], "operations": ["CREATE"]}
+                for group, version, plural in rules
+            ],
+        },
+        "validations": [
+            {
+                "expression": f"({owned}) || ({labelled})",
+                "message": f"work in a namespace of HyperPod task governance needs the label {_QUEUE_LABEL}",
+            }
+        ],
+    }

@@ -1,0 +1,238 @@
+"""The thread that reconciles the API server with the state of the endpoint, again and again.
+
+It compares all that should exist, applies what differs and deletes what is no longer desired. Nothing is remembered
+across restarts but what is in the endpoint and in the API server; what fails because either is away is retried.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from local.aws.controllers import ControllerError, RequeueAfter
+from local.aws.snapshot import View
+from local.controllers.controller_manager import aggregate_roles, collect_workloads, finish_namespaces
+from local.controllers.desired import desired
+from local.controllers.foreign import foreign_kueue
+from local.controllers.karpenter import update_status
+from local.controllers.objects import KINDS, MANAGED, Manifest
+from local.controllers.pending import with_pending
+from local.controllers.wipe import wipe
+from local.kubernetes.api import Api, RefusedError
+from local.kubernetes.client import ApiResource
+from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
+
+__all__ = ["Reconciler"]
+
+_log = logging.getLogger(__name__)
+_FIELD_MANAGER = "sagemaker.amazonaws.com"
+_IDLE_SECONDS = 2.0
+_BUSY_SECONDS = 0.1
+_ASK_SECONDS = 0.05
+_END_SECONDS = 3.0
+_FORGET_SECONDS = 10.0
+# What the API server says when what is asked for can never be.
+_INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
+
+Document = Mapping[str, Any]
+# Metadata of what there is, by kind and path.
+_Present = dict[str, dict[str, dict[str, Any]]]
+
+
+class Reconciler:
+    """One thread for one API server; `submit` is called under the endpoint's lock, all else happens in the thread."""
+
+    def __init__(self, kubeconfig: Path, view: View) -> None:
+        self._kubeconfig = kubeconfig
+        self._view = view
+        self._api: Api | None = None
+        self._pending: dict[str, Document | None] = {}
+        self._asked: dict[str, float] = {}
+        self._outcomes: dict[str, tuple[Document | None, str]] = {}
+        self._applied: dict[str, tuple[str, object]] = {}
+        self._empty = False
+        self._roles: dict[str, str] = {}
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the pass that runs."""
+        self._stopping = True
+        self._wake.set()
+        # An API server that hangs must not keep the endpoint from ending.
+        self._thread.join(timeout=_END_SECONDS)
+
+    def wake(self) -> None:
+        """Reconcile soon."""
+        self._wake.set()
+
+    def submit(self, key: str, document: Document | None) -> None:
+        """Return when the API server is so; until then raise RequeueAfter, and ControllerError if it cannot be."""
+        outcome = self._outcomes.pop(key, None)
+        if outcome is not None and key in self._pending and outcome[0] == document:
+            del self._pending[key]
+            if outcome[1]:
+                raise ControllerError(outcome[1])
+            return
+        if key not in self._pending or self._pending[key] != document:
+            self._pending[key] = document
+            self._wake.set()
+        self._asked[key] = time.monotonic()
+        raise RequeueAfter(_ASK_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            pause = _IDLE_SECONDS
+            try:
+                pause = self._reconcile()
+            except OSError as error:
+                # The API server is away or refuses for now, which it says itself.
+                _log.debug("to be tried again: %s", error)
+            except Exception as error:  # noqa: BLE001 - a defect must not end the thread
+                _log.exception("a turn failed")
+                self._fail(f"{type(error).__name__}: {error}; the log of part aws says where")
+            self._wake.wait(pause)
+            self._wake.clear()
+        if self._api is not None:
+            self._api.close()
+
+    def _reconcile(self) -> float:
+        """Do all there is to do once, and return how long to pause."""
+        with self._view.held():
+            self._forget()
+            pending = dict(self._pending)
+            before = self._view.snapshot()
+        snapshot = with_pending(before, pending)
+        api = self._api = self._api or Api.of_kubeconfig(self._kubeconfig, field_manager=_FIELD_MANAGER)
+        left = self._control(api)
+        if not snapshot.eks and self._empty and not pending:
+            # Without an EKS cluster nothing is to follow; the API server can be used for itself.
+            return _BUSY_SECONDS if left else _IDLE_SECONDS
+        namespaces = {
+            each["metadata"]["name"]
+            for each in api.items("/api/v1/namespaces", bare=True)
+            if "deletionTimestamp" not in each["metadata"]
+        }
+        manifests = desired(snapshot, namespaces)
+        refused = {**manifests.refused, **_foreign(api, pending)}
+        there = {name: _present(api, kind) for name, kind in KINDS.items()}
+        late = self._apply(api, manifests.items, refused, there)
+        left = self._prune(api, {item.path for item in manifests.items}, there) or left
+        if any(key.startswith("eks/") and change is None for key, change in pending.items()):
+            left = wipe(api) or left
+        update_status(api, snapshot)
+        self._empty = not snapshot.eks and not left
+        self._settle(pending, refused, late, left=left)
+        return _BUSY_SECONDS if late or left or self._pending else _IDLE_SECONDS
+
+    def _forget(self) -> None:
+        """Drop pending that nobody asks about any more: what they were for has gone meanwhile."""
+        now = time.monotonic()
+        for key in [key for key in self._pending if now - self._asked[key] > _FORGET_SECONDS]:
+            del self._pending[key]
+
+    def _control(self, api: Api) -> bool:
+        """Do what a controller manager would; say whether a namespace is still on its way out."""
+        roles = {path: metadata["resourceVersion"] for path, metadata in _present(api, KINDS["ClusterRole"]).items()}
+        if roles != self._roles:
+            aggregate_roles(api)
+            self._roles = roles
+        collect_workloads(api)
+        return finish_namespaces(api)
+
+    def _fail(self, why: str) -> None:
+        """Let every change that waits fail, rather than wait for ever."""
+        with self._view.held():
+            self._outcomes.update({key: (change, why) for key, change in self._pending.items()})
+
+    def _settle(
+        self, pending: Mapping[str, Document | None], refused: Mapping[str, str], late: Collection[str], *, left: bool
+    ) -> None:
+        for key, document in pending.items():
+            if key in refused:
+                self._outcomes[key] = (document, refused[key])
+            elif key not in late and not (document is None and left):
+                self._outcomes[key] = (document, "")
+
+    def _apply(self, api: Api, items: Iterable[Manifest], refused: dict[str, str], there: _Present) -> set[str]:
+        """Apply what differs; returns who has to wait, and adds to `refused` whose object cannot be."""
+        late: set[str] = set()
+        for item in items:
+            if item.owners and item.owners <= refused.keys():
+                continue
+            found = there[item.kind.kind].get(item.path, {})
+            if "deletionTimestamp" in found:
+                late |= item.owners or {""}
+                continue
+            try:
+                if not found or self._applied.get(item.path) != (item.digest(), found.get("generation")):
+                    self._applied[item.path] = (item.digest(), _put(api, item))
+            except RefusedError as error:
+                if error.status in _INVALID:
+                    refused.update(dict.fromkeys(item.owners, str(error)))
+                _log.debug("%s: %s", item.path, error)
+                # What nobody waits for and cannot be is tried again, but not in haste.
+                late |= item.owners or (set() if error.status in _INVALID else {""})
+            if item.path == CONFIG_MAP and not _heeded(api):
+                late |= item.owners
+        return late - refused.keys()
+
+    def _prune(self, api: Api, wanted: Collection[str], there: _Present) -> bool:
+        """Delete what was made here and is no longer wanted; say whether something is still there."""
+        found = {path: metadata for name in reversed(there) for path, metadata in there[name].items()}
+        surplus = [
+            path
+            for path, metadata in found.items()
+            if path not in wanted and metadata.get("labels", {}).items() >= MANAGED.items()
+        ]
+        for path in surplus:
+            self._applied.pop(path, None)
+            if "deletionTimestamp" not in found[path]:
+                api.delete(path)
+        return bool(surplus)
+
+
+def _present(api: Api, kind: ApiResource) -> dict[str, dict[str, Any]]:
+    """Return the metadata of all objects of a kind, by path."""
+    found = [each["metadata"] for each in api.items(kind.folder(), bare=True)]
+    return {kind.path(each.get("namespace", ""), each["name"]): each for each in found}
+
+
+def _put(api: Api, item: Manifest) -> object:
+    """Apply an object and its status; return its generation then."""
+    document = item.document()
+    answer = api.apply(item.path, document)
+    if item.kind.kind == "Node" and answer["spec"].get("taints", []) != document["spec"]["taints"]:
+        # Admission marks every new node as not ready, and leaves it to a controller to take that away.
+        answer = api.apply(item.path, document)
+    if item.status is not None:
+        api.apply(f"{item.path}/status", {**document, "status": item.status})
+    if item.kind.kind == "CustomResourceDefinition":
+        spec = answer["spec"]
+        for version in spec["versions"]:
+            # Being established is not enough: objects are refused until this is answered.
+            api.read(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1")
+    return answer["metadata"].get("generation")
+
+
+def _heeded(api: Api) -> bool:
+    """Say whether Kueue runs with the settings that are in the cluster."""
+    found = api.read(CONFIG_MAP)
+    return running(api) == digest(found.get("data", {}).get(CONFIG_KEY, ""))
+
+
+def _foreign(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:
+    """Refuse the task governance add-on beside a Kueue that is not the local cloud's."""
+    asked = [key for key, change in pending.items() if key.startswith("addon/") and change is not None]
+    found = foreign_kueue(api) if asked else ""
+    return dict.fromkeys(asked, found) if found else {}

@@ -1,0 +1,62 @@
+"""What goes with an EKS cluster: everything in the API server that is not the local cloud's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from local.controllers.controller_manager import empty
+from local.kubernetes.api import Api
+
+__all__ = ["wipe"]
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_HOOKS = "/apis/admissionregistration.k8s.io/v1"
+_KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+_FOLDERS = (
+    "/api/v1/namespaces",
+    "/api/v1/nodes",
+    "/api/v1/persistentvolumes",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    f"{_RBAC}/clusterrolebindings",
+    f"{_RBAC}/clusterroles",
+    f"{_HOOKS}/validatingwebhookconfigurations",
+    f"{_HOOKS}/mutatingwebhookconfigurations",
+    f"{_HOOKS}/validatingadmissionpolicies",
+    f"{_HOOKS}/validatingadmissionpolicybindings",
+    f"{_KUEUE}/clusterqueues",
+    f"{_KUEUE}/cohorts",
+    f"{_KUEUE}/resourceflavors",
+    f"{_KUEUE}/workloadpriorityclasses",
+    f"{_KUEUE}/topologies",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+)
+_KEPT_PREFIXES = ("kube-", "kueue-", "system:", "system-")
+_KEPT = ("default",)
+# A Kueue of people's own; the local cloud's has no Deployment.
+_FOREIGN = "/apis/apps/v1/namespaces/kueue-system/deployments"
+
+
+def wipe(api: Api) -> bool:
+    """Delete it, and say whether some of it is still there."""
+    left = False
+    for folder in _FOLDERS:
+        for each in api.items(folder, bare=True):
+            metadata = each["metadata"]
+            if _own(metadata):
+                continue
+            left = True
+            if "deletionTimestamp" not in metadata:
+                api.delete(f"{folder}/{metadata['name']}")
+    for each in api.items(_FOREIGN, bare=True):
+        left = True
+        api.delete(f"{_FOREIGN}/{each['metadata']['name']}")
+    # Namespace default cannot be deleted, and the API server's own Service in it comes back.
+    return empty(api, "default", keep=("kubernetes", "default", "kube-root-ca.crt")) or left
+
+
+def _own(metadata: Mapping[str, Any]) -> bool:
+    name = metadata["name"]
+    born = "kubernetes.io/bootstrapping" in metadata.get("labels", {})
+    return born or name in _KEPT or name.startswith(_KEPT_PREFIXES) or name.endswith(".kueue.x-k8s.io")

@@ -1,0 +1,73 @@
+"""The services of an instance: AWS endpoint, etcd, kube-apiserver, Kueue."""
+
+import sys
+from pathlib import Path
+
+from local.kubernetes.api import Api
+from local.kubernetes.apiserver import apiserver, write_kubeconfig, write_reviews
+from local.kubernetes.etcd import etcd
+from local.kubernetes.kueue import Kueue
+from local.kubernetes.pki import authority, signed
+from local.processes.health import http_status
+from local.processes.service import Service
+from local.supervisor.instance import Instance
+from local.toolchain import tool_path
+
+__all__ = ["LATENCY_FACTOR", "services_of"]
+
+# A hundredth of what AWS takes: states are seen to change, and nobody waits for them.
+LATENCY_FACTOR = "0.01"
+
+
+def services_of(instance: Instance) -> list[Service]:
+    """Return the services, and write certificates and kubeconfig that they need."""
+    ports = instance.claim_ports()
+    pki = instance.folder / "pki"
+    ca = authority(pki, "hpkit-local-ca")
+    server = signed(pki, "server", issuer=ca, names=("127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"))
+    admin = signed(pki, "admin", issuer=ca, organization="system:masters")
+    port = ports["kube-apiserver"]
+    write_kubeconfig(instance.kubeconfig, name=f"hpkit-local-{instance.name}", port=port, authority=ca, client=admin)
+    api = Api.of_kubeconfig(instance.kubeconfig)
+    reviews = pki / "token-review.json"
+    write_reviews(reviews, f"http://127.0.0.1:{ports['aws']}/_hpkit/token-review")
+    kueue = Kueue(
+        tool_path("kueue"),
+        manifests=tool_path("kueue-manifests"),
+        api=api,
+        folder=pki / "kueue",
+        kubeconfig=instance.kubeconfig,
+        log=instance.log("kueue"),
+        ports=ports,
+    )
+    return [
+        _aws(instance, ports["aws"]),
+        etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),
+        apiserver(
+            tool_path("kube-apiserver"),
+            api=api,
+            port=port,
+            etcd_port=ports["etcd"],
+            authority=ca,
+            server=server,
+            reviews=reviews,
+        ),
+        kueue.service(),
+    ]
+
+
+def _aws(instance: Instance, port: int) -> Service:
+    state = instance.folder / "aws.json"
+    return Service(
+        name="aws",
+        command=(
+            *(sys.executable, "-m", "local.aws", "--port", str(port), "--state-file", str(state)),
+            *("--controllers", "local.controllers:make", "--latency-factor", LATENCY_FACTOR),
+            *instance.aws_arguments(),
+        ),
+        # Its controllers find the API server there.
+        environment={"KUBECONFIG": str(instance.kubeconfig)},
+        folder=Path(__file__).resolve().parents[2],
+        # Any answer says that it serves; what it answers is its own affair.
+        healthy=lambda: http_status(port, "/") > 0,
+    )

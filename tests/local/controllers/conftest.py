@@ -1,0 +1,121 @@
+"""An instance of the local cloud for all tests of the controllers, driven by boto3; Kubernetes is only looked at."""
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from local.kubernetes.api import Api
+from tests.local.aws.conftest import GOVERNANCE, Cloud
+from tests.running import AT_ONCE, eventually, running
+
+__all__ = ["GOVERNANCE"]
+
+REGION = "us-west-2"
+
+
+class Aws:
+    """Clients of an instance's AWS endpoint."""
+
+    def __init__(self, instance):
+        self.url = f"http://127.0.0.1:{instance.ports()['aws']}"
+        self.clients = {}
+
+    def client(self, service, *, key="local", token=None):
+        name = (service, key)
+        if name not in self.clients:
+            self.clients[name] = boto3.client(
+                service,
+                region_name=REGION,
+                endpoint_url=self.url,
+                aws_access_key_id=key,
+                aws_secret_access_key=key,
+                aws_session_token=token,
+                config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
+            )
+        return self.clients[name]
+
+
+class Environment(Cloud):
+    """Builders of what each test needs; waits for what the instance does in its own time."""
+
+    def make_eks(self, name, **more):
+        arn = super().make_eks(name, **more)
+        eventually(lambda: self.eks.describe_cluster(name=name)["cluster"]["status"] == "ACTIVE", "EKS is ACTIVE")
+        return arn
+
+    def make_cluster(self, **more):
+        arn = super().make_cluster(**more)
+        eventually(lambda: self.describe()["ClusterStatus"] == "InService", "the cluster is InService")
+        return arn
+
+    def govern(self):
+        self.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
+        eventually(lambda: self.addon()["status"] != "CREATING", "the add-on has arrived")
+        return self.addon()
+
+    def addon(self):
+        return self.eks.describe_addon(clusterName="kube", addonName=GOVERNANCE)["addon"]
+
+    def quota_settled(self, quota, seconds=30):
+        def status():
+            return self.sm.describe_compute_quota(ComputeQuotaId=quota)["Status"]
+
+        eventually(lambda: not status().endswith("ing"), f"quota {quota} has settled", seconds)
+        return self.sm.describe_compute_quota(ComputeQuotaId=quota)
+
+    def policy_settled(self, policy):
+        def status():
+            return self.sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=policy)["Status"]
+
+        eventually(lambda: not status().endswith("ing"), f"policy {policy} has settled")
+        return self.sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
+
+    def delete_quota(self, quota):
+        self.sm.delete_compute_quota(ComputeQuotaId=quota)
+        eventually(lambda: quota not in {each["ComputeQuotaId"] for each in self.quotas()}, f"quota {quota} is gone")
+
+    def policies(self):
+        return self.sm.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"]
+
+    def quotas(self):
+        return self.sm.list_compute_quotas()["ComputeQuotaSummaries"]
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory):
+    with running("controllers", tmp_path_factory.mktemp("cloud"), *AT_ONCE) as instance:
+        yield instance
+
+
+@pytest.fixture(scope="module")
+def aws(instance):
+    return Aws(instance)
+
+
+@pytest.fixture(scope="module")
+def api(instance):
+    return Api.of_kubeconfig(instance.kubeconfig, field_manager="test")
+
+
+@pytest.fixture(scope="module")
+def built(aws):
+    """A network, roles, and EKS cluster `kube`, made once."""
+    return Environment(aws, client=aws.client)
+
+
+@pytest.fixture
+def environment(built):
+    """What is built; EKS cluster `kube` is made again if a test has taken it away."""
+    if "kube" not in built.eks.list_clusters()["clusters"]:
+        built.eks_arn = built.make_eks("kube")
+    return built
+
+
+@pytest.fixture
+def cluster(environment, api):
+    """A HyperPod cluster `train` of 11 ml.c5.2xlarge, made if it is not there, and its ARN."""
+    if not environment.sm.list_clusters()["ClusterSummaries"]:
+        groups = [environment.group("cpu", 11, InstanceType="ml.c5.2xlarge")]
+        environment.make_cluster(InstanceGroups=groups, ClusterRole=environment.karpenter_role)
+        eventually(lambda: len(api.items("/api/v1/nodes")) == 11, "all nodes are registered")
+    return environment.describe()["ClusterArn"]

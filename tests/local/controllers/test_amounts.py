@@ -1,0 +1,58 @@
+"""Arithmetic of quotas and nodes, without any cluster."""
+
+import pytest
+
+from hpkit.catalog import instance_types
+from local.controllers.amounts import UnknownTypeError, amounts, quantity, whole
+from local.controllers.nodes import reserved
+
+KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.memory_gib, each.accelerators)]
+
+
+@pytest.mark.parametrize("kind", [each for each in instance_types() if each.accelerators], ids=lambda each: each.name)
+def test_all_accelerators_of_an_instance_are_worth_the_instance(kind):
+    # The service fills vCPU and memory in.
+    row = {
+        "InstanceType": kind.name,
+        "Accelerators": kind.accelerators,
+        "VCpu": kind.vcpu,
+        "MemoryInGiB": kind.memory_gib,
+    }
+    assert amounts([row]) == amounts([{"InstanceType": kind.name, "Count": 1}])
+
+
+def test_rows_of_one_type_add_up():
+    rows = [{"InstanceType": "ml.c5.2xlarge", "Count": 2}, {"InstanceType": "ml.c5.2xlarge", "VCpu": 0.1}]
+    assert amounts(rows)["ml.c5.2xlarge"]["cpu"] == whole("ml.c5.2xlarge", 2)["cpu"] + 100
+
+
+def test_partitions_are_counted_under_their_own_name():
+    row = {"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 7}}
+    assert amounts([row])["ml.p4d.24xlarge"]["nvidia.com/mig-1g.5gb"] == 7
+
+
+def test_interfaces_are_not_split():
+    row = {"InstanceType": "ml.g5.12xlarge", "Accelerators": 2}
+    assert amounts([row])["ml.g5.12xlarge"]["vpc.amazonaws.com/efa"] == 0
+
+
+@pytest.mark.parametrize("name", ["ml.g7.12xlarge", "m5.large"])
+def test_a_type_without_figures_has_no_amounts(name):
+    with pytest.raises(UnknownTypeError, match=f"instance type {name} are not known"):
+        amounts([{"InstanceType": name, "Count": 1}])
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"), [("cpu", 48000, "48"), ("cpu", 1500, "1500m"), ("memory", 2**30, "1073741824")]
+)
+def test_amounts_are_written_as_the_api_server_writes_them(resource, amount, text):
+    assert quantity(resource, amount) == text
+
+
+def test_the_kubelet_keeps_less_than_an_instance_has():
+    for kind in (each for each in instance_types() if each.name in KNOWN):
+        cpu, memory = reserved(kind.vcpu, kind.memory_gib)
+        assert 0 < cpu < kind.vcpu
+        assert 0 < memory < kind.memory_gib
+    # 0.1 + 0.30 + 0.15 + 2 × 0.10 + 4 × 0.06; 0.5 + 4 × 0.30 + 4 × 0.25 + 8 × 0.20
+    assert reserved(8, 16) == (pytest.approx(0.99), pytest.approx(4.3))

@@ -1,0 +1,150 @@
+"""Nodes, autoscaling and the one API server, by the AWS API alone."""
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local.kubernetes.api import RefusedError
+from tests.running import eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
+POOLS = "/apis/karpenter.sh/v1/nodepools"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def update(environment, groups=None, **more):
+    """Update the cluster, with its own groups unless others are given."""
+    own = [environment.group("cpu", 11, InstanceType="ml.c5.2xlarge"), *(groups or [])]
+    eventually(lambda: environment.describe()["ClusterStatus"] == "InService", "the cluster may be changed")
+    environment.sm.update_cluster(ClusterName="train", InstanceGroups=own, **more)
+    eventually(lambda: environment.describe()["ClusterStatus"] == "InService", "the cluster is InService")
+
+
+def node_class(api, name, groups):
+    version = {"apiVersion": "karpenter.sagemaker.amazonaws.com/v1", "kind": "HyperpodNodeClass"}
+    api.apply(f"{CLASSES}/{name}", {**version, "metadata": {"name": name}, "spec": {"instanceGroups": groups}})
+
+
+def node_pool(api, name, *, node_class="burst", key="node.kubernetes.io/instance-type", values=("ml.g5.8xlarge",)):
+    reference = {"group": "karpenter.sagemaker.amazonaws.com", "kind": "HyperpodNodeClass", "name": node_class}
+    requirements = [{"key": key, "operator": "In", "values": list(values)}]
+    spec = {"template": {"spec": {"nodeClassRef": reference, "requirements": requirements}}}
+    document = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
+    api.apply(f"{POOLS}/{name}", document)
+
+
+def conditions(api, path):
+    found = api.read(path).get("status", {}).get("conditions", [])
+    return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
+
+
+def has(api, path, kind, status):
+    return conditions(api, path).get(kind, ("",))[0] == status
+
+
+@pytest.fixture
+def scaled(environment, cluster, api):
+    """Autoscaling on, with a group `burst` of none; both go with the test."""
+    burst = environment.group(
+        "burst",
+        0,
+        InstanceType="ml.g5.8xlarge",
+        OverrideVpcConfig={"SecurityGroupIds": [environment.sg], "Subnets": environment.subnets[:1]},
+        KubernetesConfig={"Labels": {"pool": "burst"}},
+    )
+    update(environment, [burst], AutoScaling={"Mode": "Enable", "AutoScalerType": "Karpenter"})
+    eventually(lambda: environment.describe()["AutoScaling"]["Status"] == "InService", "autoscaling is on")
+    yield
+    environment.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Disable"})
+    eventually(lambda: "AutoScaling" not in environment.describe(), "autoscaling is off")
+    update(environment, InstanceGroupsToDelete=["burst"])
+
+
+def test_nodes_carry_what_hyperpod_says_and_go_with_their_instances(environment, cluster, api):
+    labels = {"team": "nlp"}
+    taints = [{"Key": "dedicated", "Value": "nlp", "Effect": "NoSchedule"}]
+    group = environment.group("gpu", 2, KubernetesConfig={"Labels": labels, "Taints": taints})
+    update(environment, [group])
+    found = []
+
+    def nodes():
+        selector = "sagemaker.amazonaws.com/instance-group-name=gpu"
+        found[:] = api.items("/api/v1/nodes", labels=selector)
+        return found
+
+    eventually(lambda: len(nodes()) == 2, "two nodes have come")
+    eventually(lambda: nodes()[0].get("status", {}).get("allocatable"), "their status has come")
+    node = found[0]
+    instance = environment.sm.describe_cluster_node(
+        ClusterName="train", NodeId=node["metadata"]["name"].removeprefix("hyperpod-")
+    )["NodeDetails"]
+    assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == instance["InstanceType"]
+    assert node["metadata"]["labels"]["topology.kubernetes.io/zone"] == instance["Placement"]["AvailabilityZone"]
+    assert node["metadata"]["labels"]["team"] == "nlp"
+    assert {f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3)} <= node["metadata"]["labels"].keys()
+    assert [taint["key"] for taint in node["spec"]["taints"]] == ["dedicated"]
+    assert node["status"]["capacity"]["nvidia.com/gpu"] == "4"
+    assert {each["type"]: each["status"] for each in node["status"]["conditions"]} == {"Ready": "True"}
+    update(environment, InstanceGroupsToDelete=["gpu"])
+    eventually(lambda: nodes() == [], "nodes go with their group")
+
+
+def test_a_good_node_class_and_pool_become_ready(scaled, environment, api):
+    node_class(api, "burst", ["burst"])
+    node_pool(api, "good")
+    eventually(lambda: has(api, f"{POOLS}/good", "Ready", "True"), "the pool is Ready")
+    for kind in ("ValidationSucceeded", "NodeClassReady"):
+        assert has(api, f"{POOLS}/good", kind, "True")
+    for kind in ("InstanceGroupReady", "SubnetsReady", "Ready"):
+        assert has(api, f"{CLASSES}/burst", kind, "True")
+    (group,) = api.read(f"{CLASSES}/burst")["status"]["instanceGroups"]
+    subnets = group.pop("subnets")
+    assert [subnet["id"] for subnet in subnets] == environment.subnets[:1]
+    assert group == {
+        "name": "burst",
+        "instanceTypes": ["ml.g5.8xlarge"],
+        "desiredLabels": [{"key": "pool", "value": "burst"}],
+        "capacities": {"OnDemand": {}},
+    }
+
+
+def test_what_hyperpod_does_not_take_is_said_in_conditions(scaled, api):
+    node_class(api, "burst", ["burst"])
+    node_class(api, "wrong", ["burst", "missing"])
+    node_pool(api, "key", key="kubernetes.io/os", values=["linux"])
+    node_pool(api, "arm", key="kubernetes.io/arch", values=["arm64"])
+    node_pool(api, "type", values=["g5.8xlarge"])
+    node_pool(api, "class", node_class="wrong")
+    node_pool(api, "none", node_class="absent")
+    expected = [
+        (f"{CLASSES}/wrong", "InstanceGroupReady", "InstanceGroupNotFound", "missing"),
+        (f"{POOLS}/key", "ValidationSucceeded", "NodePoolValidationFailed", "key kubernetes.io/os is not supported"),
+        (f"{POOLS}/arm", "ValidationSucceeded", "NodePoolValidationFailed", "supported: amd64"),
+        (f"{POOLS}/type", "ValidationSucceeded", "NodePoolValidationFailed", "g5.8xlarge"),
+        (f"{POOLS}/class", "NodeClassReady", "NodeClassNotReady", "wrong is not Ready"),
+        (f"{POOLS}/none", "NodeClassReady", "NodeClassNotFound", "absent not found"),
+    ]
+    for path, kind, reason, text in expected:
+        eventually(lambda: has(api, path, "Ready", "False"), f"{path} is not Ready")  # noqa: B023 - called at once
+        status, why, message = conditions(api, path)[kind]
+        assert (status, why) == ("False", reason)
+        assert text in message
+    node_class(api, "wrong", ["burst"])
+    eventually(lambda: has(api, f"{POOLS}/class", "Ready", "True"), "what is fixed becomes Ready")
+
+
+def test_a_node_class_of_more_than_ten_groups_is_refused(scaled, api):
+    node_class(api, "ten", [f"group-{number}" for number in range(10)])
+    with pytest.raises(RefusedError, match="at most 10 items"):
+        node_class(api, "eleven", [f"group-{number}" for number in range(11)])
+
+
+def test_the_kinds_of_karpenter_go_with_autoscaling(environment, cluster, api):
+    assert not [each for each in api.items(CRDS, bare=True) if "karpenter" in each["metadata"]["name"]]
+
+
+def test_a_second_eks_cluster_is_refused_and_told_where_to_go(environment):
+    with pytest.raises(ClientError, match="hpkit local start --name") as caught:
+        environment.make_eks("second")
+    assert caught.value.response["Error"]["Code"] == "ResourceLimitExceededException"

@@ -1,0 +1,315 @@
+"""Quotas and policy, made through the AWS API alone, govern the real Kueue."""
+
+import os
+import signal
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
+from tests.local.controllers.conftest import GOVERNANCE
+from tests.running import eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+ROW = {"InstanceType": "ml.c5.2xlarge"}
+PEOPLES = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "peoples"},
+    "value": 7,
+}
+BORROW_ALL = {"Strategy": "LendAndBorrow", "BorrowLimit": 100}
+
+
+def config(count, sharing=BORROW_ALL, **more):
+    return {"ComputeQuotaResources": [{**ROW, "Count": count}], "ResourceSharingConfig": sharing, **more}
+
+
+def queue(api, team):
+    return api.read(f"{KUEUE}/clusterqueues/hyperpod-ns-{team}-clusterqueue")
+
+
+def resources(api, team, flavor="ml.c5.2xlarge"):
+    (group,) = queue(api, team)["spec"]["resourceGroups"]
+    (found,) = [each for each in group["flavors"] if each["name"] == flavor]
+    return {each["name"]: each for each in found["resources"]}
+
+
+def submit(api, team, name, instances, priority="training-priority"):
+    """Submit a task as large as so many ml.c5.2xlarge."""
+    requests = {"cpu": str(8 * instances), "memory": f"{16 * instances}Gi"}
+    container = {"name": "main", "image": "none", "resources": {"requests": requests}}
+    labels = {
+        "kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue",
+        "kueue.x-k8s.io/priority-class": priority,
+    }
+    document = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+    api.create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", document)
+
+
+def condition(api, team, job, kind):
+    for workload in api.items(f"{KUEUE}/namespaces/hyperpod-ns-{team}/workloads"):
+        if workload["metadata"]["ownerReferences"][0]["name"] == job:
+            found = {each["type"]: each for each in workload.get("status", {}).get("conditions", [])}
+            return found.get(kind, {})
+    return {}
+
+
+def admitted(api, team, job):
+    return condition(api, team, job, "Admitted").get("status") == "True"
+
+
+def borrowed(api, team):
+    (flavor,) = queue(api, team)["status"]["flavorsReservation"]
+    return {each["name"]: each.get("borrowed", "0") for each in flavor["resources"]}["cpu"]
+
+
+@pytest.fixture
+def governed(environment, cluster):
+    """A cluster with task governance and a policy; quotas and policy go with the test."""
+    if GOVERNANCE not in environment.eks.list_addons(clusterName="kube")["addons"]:
+        assert environment.govern()["status"] == "ACTIVE"
+    classes = [{"Name": "training", "Weight": 80}, {"Name": "experiment", "Weight": 40}]
+    policy = environment.policy(cluster, SchedulerConfig={"PriorityClasses": classes, "FairShare": "Enabled"})
+    assert environment.policy_settled(policy)["Status"] == "Created"
+    yield cluster, policy
+    for each in environment.quotas():
+        environment.delete_quota(each["ComputeQuotaId"])
+    environment.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
+    eventually(lambda: not environment.policies(), "the policy is gone")
+
+
+def make(environment, cluster, team, count, *, weight=1, **more):
+    target = {"TeamName": team, "FairShareWeight": weight}
+    quota = environment.quota(cluster, team, ComputeQuotaConfig=config(count, **more), ComputeQuotaTarget=target)
+    found = environment.quota_settled(quota)
+    assert found["Status"] == "Created", found.get("FailureReason")
+    return quota
+
+
+def test_b_borrows_three_instances_of_a_and_gives_them_back_when_a_asks(environment, governed, api):
+    cluster, _ = governed
+    make(environment, cluster, "a", 6)
+    make(environment, cluster, "b", 5)
+    for team, name, instances in (("a", "a-2", 2), ("b", "b-4", 4)):
+        submit(api, team, name, instances)
+        eventually(lambda: admitted(api, team, name), f"{name} is admitted")  # noqa: B023 - called at once
+    time.sleep(1.1)  # To Kueue, times are whole seconds: of two admitted in one, either may be the newer.
+    submit(api, "b", "b-more", 4)
+    eventually(lambda: admitted(api, "b", "b-more"), "b may have idle instances of a")
+    eventually(lambda: borrowed(api, "b") == "24", "b has borrowed 3 instances, 24 vCPUs")
+
+    submit(api, "a", "a-more", 4)
+    eventually(lambda: admitted(api, "a", "a-more"), "a gets back what is its own")
+    assert condition(api, "b", "b-more", "Evicted")["reason"] == "Preempted"
+    assert condition(api, "b", "b-more", "Preempted")["reason"] == "InCohortReclamation"
+    assert admitted(api, "b", "b-4"), "b keeps what is within its own quota"
+    eventually(lambda: borrowed(api, "b") == "0", "b has borrowed nothing")
+
+
+def test_each_way_of_sharing_is_a_limit_of_the_queue(environment, governed, api):
+    cluster, _ = governed
+    quota = make(environment, cluster, "nlp", 4, sharing={"Strategy": "LendAndBorrow", "BorrowLimit": 50})
+    shown = resources(api, "nlp")
+    assert shown["cpu"] == {"name": "cpu", "nominalQuota": "32", "borrowingLimit": "16"}
+    assert shown["memory"]["nominalQuota"] == str(4 * 16 * 2**30)
+    expected = {
+        "Lend": {"name": "cpu", "nominalQuota": "32", "borrowingLimit": "0"},
+        "DontLend": {"name": "cpu", "nominalQuota": "32", "borrowingLimit": "0", "lendingLimit": "0"},
+        "LendAndBorrow": {"name": "cpu", "nominalQuota": "32", "borrowingLimit": "8"},
+    }
+    absolute = {"AbsoluteBorrowLimits": [{**ROW, "Count": 1}]}
+    for version, (strategy, row) in enumerate(expected.items(), start=1):
+        sharing = {"Strategy": strategy, **(absolute if strategy == "LendAndBorrow" else {})}
+        environment.sm.update_compute_quota(
+            ComputeQuotaId=quota,
+            TargetVersion=version,
+            ComputeQuotaConfig=config(4, sharing, PreemptTeamTasks="Never"),
+        )
+        assert environment.quota_settled(quota)["Status"] == "Updated"
+        assert resources(api, "nlp")["cpu"] == row
+    spec = queue(api, "nlp")["spec"]
+    assert (spec["preemption"]["withinClusterQueue"], spec["fairSharing"]) == ("Never", {"weight": "1"})
+    labels = api.read("/api/v1/namespaces/hyperpod-ns-nlp")["metadata"]["labels"]
+    assert labels["sagemaker.amazonaws.com/sagemaker-managed-queue"] == "true"
+
+
+def test_accelerators_and_fractions_are_counted_in_kubernetes_resources(environment, governed, api):
+    cluster, _ = governed
+    rows = [{"InstanceType": "ml.g5.12xlarge", "Accelerators": 2}, {"InstanceType": "ml.p5.48xlarge", "Count": 2}]
+    quota = environment.quota(cluster, "vision", rows=rows)
+    assert environment.quota_settled(quota)["Status"] == "Created"
+    part, full = resources(api, "vision", "ml.g5.12xlarge"), resources(api, "vision", "ml.p5.48xlarge")
+    assert (part["cpu"]["nominalQuota"], part["nvidia.com/gpu"]["nominalQuota"]) == ("24", "2")
+    assert (full["nvidia.com/gpu"]["nominalQuota"], full["vpc.amazonaws.com/efa"]["nominalQuota"]) == ("16", "64")
+    flavor = api.read(f"{KUEUE}/resourceflavors/ml.p5.48xlarge")["spec"]
+    assert flavor == {
+        "nodeLabels": {"node.kubernetes.io/instance-type": "ml.p5.48xlarge"},
+        "topologyName": "hyperpod-default",
+    }
+
+
+def test_idle_resources_are_lent_by_a_queue_of_their_own(environment, governed, api):
+    cluster, policy = governed
+    make(environment, cluster, "a", 6)
+    environment.sm.update_cluster_scheduler_config(
+        ClusterSchedulerConfigId=policy,
+        TargetVersion=1,
+        SchedulerConfig={"PriorityClasses": [{"Name": "training", "Weight": 90}], "IdleResourceSharing": "Enabled"},
+    )
+    assert environment.policy_settled(policy)["Status"] == "Updated"
+    classes = {each["metadata"]["name"]: each["value"] for each in api.items(f"{KUEUE}/workloadpriorityclasses")}
+    assert classes == {"training-priority": 90}
+    (group,) = api.read(f"{KUEUE}/clusterqueues/hyperpod-ns-idle-resource-sharing-cq-1")["spec"]["resourceGroups"]
+    assert group["flavors"][0]["resources"][0]["nominalQuota"] == "40", "11 instances of 8 vCPUs, 6 of them reserved"
+
+
+def test_fair_share_is_a_switch_of_the_running_kueue(environment, governed, api):
+    cluster, policy = governed
+    classes = [{"Name": "training", "Weight": 80}, {"Name": "experiment", "Weight": 40}]
+
+    def share(version, state):
+        environment.sm.update_cluster_scheduler_config(
+            ClusterSchedulerConfigId=policy,
+            TargetVersion=version,
+            SchedulerConfig={"PriorityClasses": classes, "FairShare": state},
+        )
+        assert environment.policy_settled(policy)["Status"] == "Updated"
+
+    make(environment, cluster, "x", 2)
+    make(environment, cluster, "y", 2)
+    share(1, "Disabled")
+    assert "fairSharing" not in queue(api, "x")["spec"]
+    submit(api, "x", "low", 2, "experiment-priority")
+    eventually(lambda: admitted(api, "x", "low"), "the first is admitted")
+    submit(api, "x", "high", 4)
+    eventually(lambda: condition(api, "x", "high", "QuotaReserved").get("status") == "False", "the second was tried")
+    assert admitted(api, "x", "low"), "without fair sharing, what is larger than its team's quota evicts nothing"
+
+    share(2, "Enabled")
+    eventually(lambda: admitted(api, "x", "high"), "with it, the team's own lower priority makes room to borrow")
+    assert condition(api, "x", "low", "Preempted")["reason"] == "InClusterQueue"
+
+
+def test_kueue_runs_with_edited_settings_and_leaves_them_as_they_were_written(governed, api):
+    shipped = api.read(CONFIG_MAP)["data"][CONFIG_KEY]
+    edited = f"{shipped}\nwaitForPodsReady: {{timeout: 7m}}\n"
+    try:
+        written = api.merge(CONFIG_MAP, {"data": {CONFIG_KEY: edited}})
+        eventually(lambda: running(api) == digest(edited), "Kueue runs with them")
+        assert api.read(CONFIG_MAP) == written, "who reads them meanwhile sees no change but the one that was made"
+    finally:
+        api.merge(CONFIG_MAP, {"data": {CONFIG_KEY: shipped}})
+    eventually(lambda: running(api) == digest(shipped), "and with those that the add-on brings")
+
+
+@pytest.mark.parametrize("part", ["kube-apiserver", "aws"])
+def test_a_quota_asked_for_while_a_part_is_killed_is_there_when_it_is_back(instance, environment, governed, api, part):
+    cluster, _ = governed
+    api.apply("/apis/scheduling.k8s.io/v1/priorityclasses/peoples", PEOPLES)
+
+    def kill():
+        before = instance.state().parts[part]
+        os.kill(before.pid, signal.SIGKILL)
+        eventually(lambda: instance.state().parts[part].restarts > before.restarts, "the death is seen")
+
+    target = {"TeamName": "late", "FairShareWeight": 1}
+    if part == "kube-apiserver":
+        kill()
+    quota = environment.quota(cluster, "late", ComputeQuotaConfig=config(2), ComputeQuotaTarget=target)
+    if part == "aws":
+        kill()
+        eventually(lambda: instance.state().ready, "the endpoint is back")
+    else:
+        assert environment.sm.describe_compute_quota(ComputeQuotaId=quota)["Status"] == "Creating"
+    found = environment.quota_settled(quota, seconds=60)
+    assert found["Status"] == "Created", found.get("FailureReason")
+    assert resources(api, "late")["cpu"]["nominalQuota"] == "16"
+    eventually(lambda: instance.state().ready, "all parts are back")
+    assert api.read("/apis/scheduling.k8s.io/v1/priorityclasses/peoples")["value"] == 7, "what people made is untouched"
+    api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/peoples")
+
+
+def test_work_without_a_queue_is_refused_in_a_teams_namespace(environment, governed, api):
+    make(environment, governed[0], "a", 1)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stray"}}
+    pod["spec"] = {"containers": [{"name": "main", "image": "none"}]}
+
+    def refused():
+        try:
+            api.create("/api/v1/namespaces/hyperpod-ns-a/pods?dryRun=All", pod)
+        except OSError as error:
+            return "needs the label kueue.x-k8s.io/queue-name" in str(error)
+        return False
+
+    eventually(refused, "the admission policy is in force")
+
+
+def test_a_deleted_quota_and_policy_leave_nothing_even_with_work_in_the_queue(environment, governed, api):
+    cluster, _ = governed
+    quota = make(environment, cluster, "a", 6)
+    submit(api, "a", "runs", 4)
+    submit(api, "a", "waits", 4)
+    eventually(lambda: admitted(api, "a", "runs"), "the first is admitted")
+    environment.delete_quota(quota)
+    assert api.items(f"{KUEUE}/workloads") == []
+    for plural in ("clusterqueues", "localqueues", "resourceflavors"):
+        assert api.items(f"{KUEUE}/{plural}") == []
+    assert "hyperpod-ns-a" not in {each["metadata"]["name"] for each in api.items("/api/v1/namespaces")}
+
+
+def test_a_deleted_job_gives_its_quota_back(environment, governed, api):
+    make(environment, governed[0], "a", 4, sharing={"Strategy": "DontLend"})
+    for name in ("first", "second"):
+        submit(api, "a", name, 4)
+    eventually(lambda: admitted(api, "a", "first"), "the first is admitted")
+    api.delete("/apis/batch/v1/namespaces/hyperpod-ns-a/jobs/first")
+    eventually(lambda: admitted(api, "a", "second"), "the second takes its place")
+
+
+def test_a_quota_for_an_instance_type_without_figures_fails_with_the_reason(environment, governed):
+    quota = environment.quota(governed[0], "a", rows=[{"InstanceType": "ml.g7.12xlarge", "Count": 1}])
+    found = environment.quota_settled(quota)
+    assert found["Status"] == "CreateFailed"
+    assert "of instance type ml.g7.12xlarge are not known" in found["FailureReason"]
+
+
+def test_governance_before_the_add_on_is_refused(environment, cluster):
+    if GOVERNANCE in environment.eks.list_addons(clusterName="kube")["addons"]:
+        environment.eks.delete_addon(clusterName="kube", addonName=GOVERNANCE)
+        eventually(lambda: not environment.eks.list_addons(clusterName="kube")["addons"], "the add-on is gone")
+    with pytest.raises(ClientError, match="has no active add-on"):
+        environment.quota(cluster, "a")
+
+
+def test_a_foreign_kueue_fails_the_add_on_until_it_is_gone(environment, cluster, api):
+    labels = {"app.kubernetes.io/name": "kueue"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "manager", "image": "none"}]}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "kueue-controller-manager", "labels": labels},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    path = "/apis/apps/v1/namespaces/kueue-system/deployments"
+    if GOVERNANCE in environment.eks.list_addons(clusterName="kube")["addons"]:
+        environment.eks.delete_addon(clusterName="kube", addonName=GOVERNANCE)
+        eventually(lambda: not environment.eks.list_addons(clusterName="kube")["addons"], "the add-on is gone")
+    api.create(path, deployment)
+    try:
+        found = environment.govern()
+        assert found["status"] == "CREATE_FAILED"
+        assert "Deployment kueue-system/kueue-controller-manager" in found["health"]["issues"][0]["message"]
+    finally:
+        api.delete(f"{path}/kueue-controller-manager")
+    environment.eks.delete_addon(clusterName="kube", addonName=GOVERNANCE)
+    eventually(lambda: not environment.eks.list_addons(clusterName="kube")["addons"], "the failed add-on is gone")
+    assert environment.govern()["status"] == "ACTIVE"
