@@ -14,8 +14,8 @@ from hpkit.preflight.calls import (
     applied_quotas,
     default_quotas,
 )
-from hpkit.preflight.model import Answers
-from hpkit.preflight.quotas import quota_rows
+from hpkit.preflight.model import Responses
+from hpkit.preflight.quotas import check_quotas
 from hpkit.project import load
 
 ROOT = Path(__file__).parent.parent.parent
@@ -43,5 +43,5 @@ def test_every_example_has_its_figures():
 
 @pytest.mark.parametrize("stack", EXPECTED)
 def test_an_example_needs_what_it_always_needed(stack):
-    rows = quota_rows(PLANS[stack], Answers(EMPTY_ACCOUNT))
+    rows = check_quotas(PLANS[stack], Responses(EMPTY_ACCOUNT))
     assert {row.what: row.needed for row in rows} == EXPECTED[stack]

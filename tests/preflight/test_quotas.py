@@ -13,11 +13,11 @@ from hpkit.preflight.calls import (
     cluster,
     default_quotas,
 )
-from hpkit.preflight.model import Answers, Failure
-from hpkit.preflight.quotas import quota_rows
+from hpkit.preflight.model import FailedCall, Responses
+from hpkit.preflight.quotas import check_quotas
 from tests.builders import group, organization, typed
 
-DENIED = Failure("servicequotas:ListServiceQuotas", "AccessDeniedException", "not allowed")
+DENIED = FailedCall("servicequotas:ListServiceQuotas", "AccessDeniedException", "not allowed")
 AMPLE = {
     "ml.g5.12xlarge for cluster usage": 8,
     "Maximum number instances allowed per SageMaker HyperPod cluster": 20,
@@ -40,7 +40,7 @@ def listed(values, *, adjustable=True):
     }
 
 
-def answers(sagemaker=AMPLE, *, adjustable=True, clusters=(), **more):
+def responses(sagemaker=AMPLE, *, adjustable=True, clusters=(), **more):
     found = {
         applied_quotas("sagemaker").key: listed(sagemaker, adjustable=adjustable),
         default_quotas("sagemaker").key: listed({}),
@@ -56,11 +56,11 @@ def answers(sagemaker=AMPLE, *, adjustable=True, clusters=(), **more):
         **{cluster(arn).key: described for arn, described in clusters},
         **more,
     }
-    return Answers(found)
+    return Responses(found)
 
 
 def rows_of(plan, given):
-    return {row.what: row for row in quota_rows(plan, given)}
+    return {row.what: row for row in check_quotas(plan, given)}
 
 
 def running(instance_type, count, **more):
@@ -68,7 +68,7 @@ def running(instance_type, count, **more):
 
 
 def test_quotas_that_are_large_enough_are_ok_and_say_what_is_used():
-    rows = rows_of(plan_of(), answers())
+    rows = rows_of(plan_of(), responses())
     assert {row.status for row in rows.values()} == {"ok"}
     assert rows["VPCs per Region"].found == "5, 1 used"
     assert rows["Network interfaces per Region"].found == "5000, 2 used"
@@ -76,7 +76,7 @@ def test_quotas_that_are_large_enough_are_ok_and_say_what_is_used():
 
 
 def test_a_quota_too_small_names_figures_and_the_request_that_raises_it():
-    rows = rows_of(plan_of(), answers({**AMPLE, "ml.g5.12xlarge for cluster usage": 3}))
+    rows = rows_of(plan_of(), responses({**AMPLE, "ml.g5.12xlarge for cluster usage": 3}))
     row = rows["ml.g5.12xlarge for cluster usage"]
     assert (row.status, row.found, row.needed) == ("missing", "3", "4")
     assert row.command == (
@@ -87,7 +87,7 @@ def test_a_quota_too_small_names_figures_and_the_request_that_raises_it():
 
 
 def test_what_cannot_be_raised_is_not_to_be_asked_for():
-    given = answers({**AMPLE, "ml.g5.12xlarge for cluster usage": 0}, adjustable=False)
+    given = responses({**AMPLE, "ml.g5.12xlarge for cluster usage": 0}, adjustable=False)
     row = rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"]
     assert row.status == "missing"
     assert row.command == ""
@@ -96,11 +96,11 @@ def test_what_cannot_be_raised_is_not_to_be_asked_for():
 def test_names_are_compared_without_regard_to_case_and_blanks():
     quotas = {"ML.G5.12xlarge  for cluster usage": 8, **AMPLE}
     del quotas["ml.g5.12xlarge for cluster usage"]
-    assert rows_of(plan_of(), answers(quotas))["ml.g5.12xlarge for cluster usage"].status == "ok"
+    assert rows_of(plan_of(), responses(quotas))["ml.g5.12xlarge for cluster usage"].status == "ok"
 
 
 def test_what_other_clusters_hold_counts_against_type_and_total():
-    given = answers(clusters=[("other", running("ml.g5.12xlarge", 5))])
+    given = responses(clusters=[("other", running("ml.g5.12xlarge", 5))])
     rows = rows_of(plan_of(), given)
     assert rows["ml.g5.12xlarge for cluster usage"].status == "missing", "5 used and 4 wanted are more than 8"
     assert rows["ml.g5.12xlarge for cluster usage"].found == "8, 5 used"
@@ -109,13 +109,13 @@ def test_what_other_clusters_hold_counts_against_type_and_total():
 
 
 def test_the_instances_that_the_plans_own_cluster_holds_are_those_it_needs():
-    given = answers(clusters=[("acme", running("ml.g5.12xlarge", 5))])
+    given = responses(clusters=[("acme", running("ml.g5.12xlarge", 5))])
     assert rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"].found == "8"
 
 
 def test_a_flexible_group_of_another_cluster_counts_type_by_type():
     details = [{"InstanceType": "ml.g5.12xlarge", "CurrentCount": 2}, {"InstanceType": "ml.p5.48xlarge"}]
-    given = answers(clusters=[("other", {"InstanceGroups": [{"InstanceTypeDetails": details}]})])
+    given = responses(clusters=[("other", {"InstanceGroups": [{"InstanceTypeDetails": details}]})])
     assert rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"].found == "8, 2 used"
 
 
@@ -124,7 +124,7 @@ def test_spot_has_quotas_of_its_own():
     spot = "ml.g5.12xlarge for cluster spot instance usage"
     total = "Total number of Spot instances allowed across SageMaker HyperPod clusters"
     used = [("other", running("ml.g5.12xlarge", 3, CapacityRequirements={"Spot": {}}))]
-    rows = rows_of(plan, answers({**AMPLE, spot: 6, total: 40}, clusters=used))
+    rows = rows_of(plan, responses({**AMPLE, spot: 6, total: 40}, clusters=used))
     assert (rows[spot].status, rows[spot].found) == ("missing", "6, 3 used")
     assert rows[total].found == "40, 3 used"
     assert "ml.g5.12xlarge for cluster usage" not in rows
@@ -137,14 +137,14 @@ def grown(limits):
 
 
 def test_what_karpenter_may_add_is_a_line_of_its_own():
-    rows = rows_of(grown({"nodes": "6"}), answers())
+    rows = rows_of(grown({"nodes": "6"}), responses())
     assert rows["ml.g5.12xlarge for cluster usage"].status == "ok"
     row = rows["ml.g5.12xlarge for cluster usage (with Karpenter)"]
     assert (row.status, row.found, row.needed) == ("missing", "8", "10")
 
 
 def test_growth_without_bound_is_not_known_to_fit():
-    row = rows_of(grown({}), answers())["ml.g5.12xlarge for cluster usage (with Karpenter)"]
+    row = rows_of(grown({}), responses())["ml.g5.12xlarge for cluster usage (with Karpenter)"]
     assert (row.status, row.needed) == ("unknown", "no limit")
     assert "NodePool" in row.fix
 
@@ -154,17 +154,17 @@ def test_the_types_of_a_flexible_group_have_room_together():
     del flexible["instanceType"]
     plan = plan_of(group("gpu", "ml.g5.12xlarge", 4), flexible)
     quotas = {**AMPLE, "ml.g5.24xlarge for cluster usage": 2}
-    row = rows_of(plan, answers(quotas))["quotas of all types of any, together"]
+    row = rows_of(plan, responses(quotas))["quotas of all types of any, together"]
     assert (row.status, row.found) == ("ok", "6 (ml.g5.12xlarge 4, ml.g5.24xlarge 2)")
-    row = rows_of(plan, answers(AMPLE))["quotas of all types of any, together"]
+    row = rows_of(plan, responses(AMPLE))["quotas of all types of any, together"]
     assert (row.status, row.found) == ("missing", "4 (ml.g5.12xlarge 4, ml.g5.24xlarge 0)")
 
 
 def test_the_volume_quota_is_looked_at_only_for_groups_with_a_volume():
     name = "Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance"
-    assert name not in rows_of(plan_of(), answers())
+    assert name not in rows_of(plan_of(), responses())
     plan = plan_of(group("gpu", "ml.g5.12xlarge", 1, ebsVolumeGiB=2000))
-    assert rows_of(plan, answers({**AMPLE, name: 1024}))[name].status == "missing"
+    assert rows_of(plan, responses({**AMPLE, name: 1024}))[name].status == "missing"
 
 
 def test_the_network_of_the_stack_is_not_needed_twice():
@@ -174,14 +174,14 @@ def test_the_network_of_the_stack_is_not_needed_twice():
             {"Key": "hpkit:environment", "Value": "dev"},
         ]
     }
-    full = answers(**{VPCS.key: {"Vpcs": [own, {}, {}, {}, {}]}})
+    full = responses(**{VPCS.key: {"Vpcs": [own, {}, {}, {}, {}]}})
     assert rows_of(plan_of(), full)["VPCs per Region"].status == "ok"
-    strangers = answers(**{VPCS.key: {"Vpcs": [{}, {}, {}, {}, {}]}})
+    strangers = responses(**{VPCS.key: {"Vpcs": [{}, {}, {}, {}, {}]}})
     assert rows_of(plan_of(), strangers)["VPCs per Region"].status == "missing"
 
 
 @pytest.mark.parametrize("what", ["applied", "defaults", "clusters", "describe"])
-def test_an_answer_that_fails_leaves_the_quota_unknown_with_the_reason(what):
+def test_a_call_that_fails_leaves_the_quota_unknown_with_the_reason(what):
     keys = {
         "applied": applied_quotas("sagemaker").key,
         "defaults": default_quotas("sagemaker").key,
@@ -189,7 +189,7 @@ def test_an_answer_that_fails_leaves_the_quota_unknown_with_the_reason(what):
         "describe": cluster("other").key,
     }
     values = {**AMPLE} if what != "defaults" else {}
-    given = answers(values, clusters=[("other", running("ml.g5.12xlarge", 1))]).joined({keys[what]: DENIED})
+    given = responses(values, clusters=[("other", running("ml.g5.12xlarge", 1))]).merged({keys[what]: DENIED})
     row = rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"]
     assert row.status == "unknown"
     assert "AccessDeniedException: not allowed" in row.why
@@ -197,17 +197,17 @@ def test_an_answer_that_fails_leaves_the_quota_unknown_with_the_reason(what):
 
 
 def test_a_quota_too_small_by_itself_is_missing_whatever_others_use():
-    given = answers({**AMPLE, "ml.g5.12xlarge for cluster usage": 3}).joined({CLUSTERS.key: DENIED})
+    given = responses({**AMPLE, "ml.g5.12xlarge for cluster usage": 3}).merged({CLUSTERS.key: DENIED})
     assert rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"].status == "missing"
 
 
 def test_a_quota_that_nobody_lists_is_unknown():
-    row = rows_of(plan_of(), answers({}))["ml.g5.12xlarge for cluster usage"]
+    row = rows_of(plan_of(), responses({}))["ml.g5.12xlarge for cluster usage"]
     assert row.status == "unknown"
     assert "no quota of this name" in row.why
 
 
 def test_a_cluster_that_was_deleted_meanwhile_uses_nothing():
-    gone = Failure("sagemaker:DescribeCluster", "ResourceNotFound", "Cluster not found")
-    given = answers(clusters=[("other", gone)])
+    gone = FailedCall("sagemaker:DescribeCluster", "ResourceNotFound", "Cluster not found")
+    given = responses(clusters=[("other", gone)])
     assert rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"].status == "ok"

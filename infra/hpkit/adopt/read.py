@@ -16,9 +16,9 @@ from boto3 import Session
 from hpkit.adopt.live import Live, LiveAddon, LiveEntry
 from hpkit.errors import ToolError
 from hpkit.plan.access import GROUP_PREFIX
-from hpkit.preflight.ask import ask
-from hpkit.preflight.kubernetes import KUBERNETES_ERRORS, api_client
-from hpkit.preflight.model import Answers, Call, Failure
+from hpkit.preflight.aws_client import call_all
+from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
+from hpkit.preflight.model import ApiCall, FailedCall, Responses
 
 __all__ = ["CLUSTER_ARN", "CLUSTER_NAME", "read"]
 
@@ -35,14 +35,14 @@ def read(session: Session, name_or_arn: str, *, say: Say) -> Live:
     Raises ToolError when the cluster, its EKS cluster or its subnets cannot be described: nothing follows from that.
     """
     asked = _Asked(session)
-    cluster = _required(asked, Call("sagemaker", "DescribeCluster", {"ClusterName": name_or_arn}))
+    cluster = _required(asked, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": name_or_arn}))
     orchestrator = cluster.get("Orchestrator", {}).get("Eks")
     if orchestrator is None:
         raise ToolError(f"{cluster['ClusterName']} is not orchestrated by EKS, which is all that hpkit provisions")
     name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
-    eks = _required(asked, Call("eks", "DescribeCluster", {"name": name}))["cluster"]
+    eks = _required(asked, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
     subnets = sorted({subnet for config in _networks(cluster) for subnet in config["Subnets"]})
-    found = _required(asked, Call("ec2", "DescribeSubnets", {"SubnetIds": subnets}))["Subnets"]
+    found = _required(asked, ApiCall("ec2", "DescribeSubnets", {"SubnetIds": subnets}))["Subnets"]
     say(f"reading quotas, policy, add-ons and access of {cluster['ClusterName']}")
     quotas, policies = _governance(asked, str(cluster["ClusterArn"]))
     addons, entries, identities = _eks(asked, name)
@@ -74,30 +74,30 @@ class _Asked:
         self._session = session
         self.unknown: list[str] = []
 
-    def all(self, calls: Sequence[Call]) -> list[Any]:
+    def all(self, calls: Sequence[ApiCall]) -> list[Any]:
         """Return the results in order; None for one that was not answered."""
-        answers = Answers(ask(self._session, calls, say=lambda *_: None)) if calls else Answers({})
-        return [self._result(answers.of(call)) for call in calls]
+        responses = Responses(call_all(self._session, calls, on_progress=lambda *_: None)) if calls else Responses({})
+        return [self._result(responses.of(call)) for call in calls]
 
-    def one(self, call: Call) -> Any:
+    def one(self, call: ApiCall) -> Any:
         """Return the result; None if it was not answered."""
         return self.all([call])[0]
 
     def _result(self, answer: Any) -> Any:
-        if not isinstance(answer, Failure):
+        if not isinstance(answer, FailedCall):
             return answer
         if not answer.is_absence:  # it went while others were read: then it is not live
             self.unknown.append(_sentence(answer))
         return None
 
 
-def _sentence(failure: Failure) -> str:
+def _sentence(failure: FailedCall) -> str:
     return f"{failure.action}: {failure.code}: {failure.message}. {failure.fix}"
 
 
-def _required(asked: _Asked, call: Call) -> Any:
-    answer = Answers(ask(asked._session, [call], say=lambda *_: None)).of(call)  # noqa: SLF001 - one module, two parts
-    if isinstance(answer, Failure):
+def _required(asked: _Asked, call: ApiCall) -> Any:
+    answer = Responses(call_all(asked._session, [call], on_progress=lambda *_: None)).of(call)  # noqa: SLF001 - one module, two parts
+    if isinstance(answer, FailedCall):
         raise ToolError(_sentence(answer))
     return answer
 
@@ -120,11 +120,11 @@ def _governance(asked: _Asked, arn: str) -> tuple[list[Any], list[Any]]:
             "DescribeClusterSchedulerConfig",
         ),
     )
-    lists = asked.all([Call("sagemaker", listing, {"ClusterArn": arn}) for listing, *_ in kinds])
+    lists = asked.all([ApiCall("sagemaker", listing, {"ClusterArn": arn}) for listing, *_ in kinds])
     found: list[list[Any]] = []
     for (_, key, ident, describe), listed in zip(kinds, lists, strict=True):
         alive = [each for each in (listed or {}).get(key, ()) if each["Status"] not in ("Deleting", "Deleted")]
-        described = asked.all([Call("sagemaker", describe, {ident: each[ident]}) for each in alive])
+        described = asked.all([ApiCall("sagemaker", describe, {ident: each[ident]}) for each in alive])
         found.append([each for each in described if each is not None])
     return found[0], found[1]
 
@@ -133,23 +133,23 @@ def _eks(asked: _Asked, name: str) -> tuple[dict[str, LiveAddon], list[LiveEntry
     of = {"clusterName": name}
     listed = asked.all(
         [
-            Call("eks", "ListAddons", of),
-            Call("eks", "ListAccessEntries", of),
-            Call("eks", "ListPodIdentityAssociations", of),
+            ApiCall("eks", "ListAddons", of),
+            ApiCall("eks", "ListAccessEntries", of),
+            ApiCall("eks", "ListPodIdentityAssociations", of),
         ]
     )
     names, principals, associations = (
         list((answer or {}).get(key, ()))
         for answer, key in zip(listed, ("addons", "accessEntries", "associations"), strict=True)
     )
-    addons = asked.all([Call("eks", "DescribeAddon", {**of, "addonName": each}) for each in names])
-    entries = asked.all([Call("eks", "DescribeAccessEntry", {**of, "principalArn": each}) for each in principals])
+    addons = asked.all([ApiCall("eks", "DescribeAddon", {**of, "addonName": each}) for each in names])
+    entries = asked.all([ApiCall("eks", "DescribeAccessEntry", {**of, "principalArn": each}) for each in principals])
     policies = asked.all(
-        [Call("eks", "ListAssociatedAccessPolicies", {**of, "principalArn": each}) for each in principals]
+        [ApiCall("eks", "ListAssociatedAccessPolicies", {**of, "principalArn": each}) for each in principals]
     )
     identities = asked.all(
         [
-            Call("eks", "DescribePodIdentityAssociation", {**of, "associationId": each["associationId"]})
+            ApiCall("eks", "DescribePodIdentityAssociation", {**of, "associationId": each["associationId"]})
             for each in associations
         ]
     )

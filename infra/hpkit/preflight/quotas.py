@@ -13,11 +13,11 @@ from hpkit.preflight.calls import (
     applied_quotas,
     default_quotas,
 )
-from hpkit.preflight.model import Answers, Call, Failure, Row, missing, ok, unanswered, unknown
+from hpkit.preflight.model import ApiCall, CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
 from hpkit.preflight.needs import FlexibleNeed, instance_needs, interface_need, total_need, volume_need
 from hpkit.preflight.usage import has_own_cluster, instances_in_use, owns_network
 
-__all__ = ["quota_rows"]
+__all__ = ["check_quotas"]
 
 _AREA: Final = "quotas"
 _PER_CLUSTER: Final = "Maximum number instances allowed per SageMaker HyperPod cluster"
@@ -44,7 +44,7 @@ class _Demand:
     service: str
     name: str
     need: int | None
-    used: int | Failure = 0
+    used: int | FailedCall = 0
     note: str = ""
     at_least: bool = False
 
@@ -59,22 +59,22 @@ class _Demand:
         return f"at least {self.need}" if self.at_least else str(self.need)
 
 
-def quota_rows(plan: Plan, answers: Answers) -> Iterator[Row]:
+def check_quotas(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Yield a row for each quota that the plan touches."""
-    for demand in _demands(plan, answers):
-        yield _row(plan, answers, demand)
+    for demand in _demands(plan, responses):
+        yield _row(plan, responses, demand)
     for need in instance_needs(plan)[1]:
-        yield _flexible_row(plan, answers, need)
+        yield _flexible_row(plan, responses, need)
 
 
-def _demands(plan: Plan, answers: Answers) -> Iterator[_Demand]:
-    used = instances_in_use(plan, answers)
+def _demands(plan: Plan, responses: Responses) -> Iterator[_Demand]:
+    used = instances_in_use(plan, responses)
     for each in instance_needs(plan)[0]:
-        taken = used if isinstance(used, Failure) else used.get((each.instance_type, each.spot), 0)
+        taken = used if isinstance(used, FailedCall) else used.get((each.instance_type, each.spot), 0)
         name = _usage_name(each.instance_type, spot=each.spot)
         yield from _with_growth("sagemaker", name, (each.guaranteed, each.maximum), taken)
-    everything = used if isinstance(used, Failure) else sum(used.values())
-    spots = used if isinstance(used, Failure) else sum(count for (_, spot), count in used.items() if spot)
+    everything = used if isinstance(used, FailedCall) else sum(used.values())
+    spots = used if isinstance(used, FailedCall) else sum(count for (_, spot), count in used.items() if spot)
     yield from _with_growth("sagemaker", _PER_CLUSTER, total_need(plan), 0)
     yield from _with_growth("sagemaker", _ALL_CLUSTERS, total_need(plan), everything)
     if total_need(plan, spot_only=True) != (0, 0):
@@ -82,10 +82,10 @@ def _demands(plan: Plan, answers: Answers) -> Iterator[_Demand]:
     volume = volume_need(plan)
     if volume is not None:
         yield _Demand("sagemaker", _VOLUME, volume)
-    yield from _network_demands(plan, answers)
+    yield from _network_demands(plan, responses)
 
 
-def _with_growth(service: str, name: str, need: tuple[int, int | None], used: int | Failure) -> Iterator[_Demand]:
+def _with_growth(service: str, name: str, need: tuple[int, int | None], used: int | FailedCall) -> Iterator[_Demand]:
     """Yield what must be there at once and, where Karpenter may add to it, what it can come to."""
     guaranteed, maximum = need
     if guaranteed or maximum == guaranteed:
@@ -94,43 +94,43 @@ def _with_growth(service: str, name: str, need: tuple[int, int | None], used: in
         yield _Demand(service, name, maximum, used, "with Karpenter")
 
 
-def _network_demands(plan: Plan, answers: Answers) -> Iterator[_Demand]:
-    own = owns_network(plan, answers)
+def _network_demands(plan: Plan, responses: Responses) -> Iterator[_Demand]:
+    own = owns_network(plan, responses)
     if plan.network.vpc_id is None:
         new = 0 if own else 1
-        yield _Demand("vpc", "VPCs per Region", new, _count(answers, VPCS, "Vpcs"))
+        yield _Demand("vpc", "VPCs per Region", new, _count(responses, VPCS, "Vpcs"))
         if plan.network.nat_gateways:
-            gateways = _count(answers, GATEWAYS, "InternetGateways")
+            gateways = _count(responses, GATEWAYS, "InternetGateways")
             yield _Demand("vpc", "Internet gateways per Region", new, gateways)
-            addresses = _count(answers, ADDRESSES, "Addresses")
+            addresses = _count(responses, ADDRESSES, "Addresses")
             yield _Demand("ec2", "EC2-VPC Elastic IPs", new * plan.network.nat_gateways, addresses)
     interfaces, whole = interface_need(plan)
-    taken = _count(answers, INTERFACES, "NetworkInterfaces")
+    taken = _count(responses, INTERFACES, "NetworkInterfaces")
     # A stack that is there counts among the used ones.
-    new = 0 if own or has_own_cluster(plan, answers) else interfaces
+    new = 0 if own or has_own_cluster(plan, responses) else interfaces
     yield _Demand("vpc", "Network interfaces per Region", new, taken, at_least=not whole)
 
 
-def _count(answers: Answers, call: Call, member: str) -> int | Failure:
-    answer = answers.of(call)
-    return answer if isinstance(answer, Failure) else len(answer[member])
+def _count(responses: Responses, call: ApiCall, member: str) -> int | FailedCall:
+    response = responses.of(call)
+    return response if isinstance(response, FailedCall) else len(response[member])
 
 
 def _usage_name(instance_type: str, *, spot: bool) -> str:
     return f"{instance_type} for cluster {'spot instance ' if spot else ''}usage"
 
 
-def _find(answers: Answers, service: str, name: str) -> _Quota | Failure | None:
+def _find(responses: Responses, service: str, name: str) -> _Quota | FailedCall | None:
     """Return the quota of a name, the account's own value before AWS's default; None where neither lists it.
 
     Without the account's own list a default proves nothing: the account may have been given more, or less.
     """
-    applied = answers.of(applied_quotas(service))
-    if isinstance(applied, Failure):
+    applied = responses.of(applied_quotas(service))
+    if isinstance(applied, FailedCall):
         return applied
-    defaults = answers.of(default_quotas(service))
+    defaults = responses.of(default_quotas(service))
     found = _named(applied, name)
-    if found is None and isinstance(defaults, Failure):
+    if found is None and isinstance(defaults, FailedCall):
         return defaults
     found = found or _named(defaults, name)
     if found is None:
@@ -144,30 +144,30 @@ def _named(listed: Any, name: str) -> dict[str, Any] | None:
     return next(matches, None)
 
 
-def _row(plan: Plan, answers: Answers, demand: _Demand) -> Row:
-    quota = _find(answers, demand.service, demand.name)
-    if isinstance(quota, Failure):
-        return unanswered(_AREA, demand.what, quota, needed=demand.needed)
+def _row(plan: Plan, responses: Responses, demand: _Demand) -> CheckResult:
+    quota = _find(responses, demand.service, demand.name)
+    if isinstance(quota, FailedCall):
+        return call_failed(_AREA, demand.what, quota, needed=demand.needed)
     if quota is None:
         why = f"Service Quotas lists no quota of this name for {demand.service} in {plan.spec.region}"
         fix = "Look for it in the Service Quotas console; AWS may have renamed it, or not offer the type there"
         return unknown(_AREA, demand.what, why=why, fix=fix, needed=demand.needed)
     used = demand.used
-    found = str(quota.value) if isinstance(used, Failure) or not used else f"{quota.value}, {used} used"
+    found = str(quota.value) if isinstance(used, FailedCall) or not used else f"{quota.value}, {used} used"
     if demand.need is None:
         why = "A NodePool has no limit that bounds this"
         fix = "Give the NodePool limits; Karpenter otherwise adds nodes until the quota refuses"
         return unknown(_AREA, demand.what, why=why, fix=fix, found=found, needed=demand.needed)
-    known = 0 if isinstance(used, Failure) else used
+    known = 0 if isinstance(used, FailedCall) else used
     if known + demand.need > quota.value:
         return _too_small(plan, quota, demand, found=found, total=known + demand.need)
-    if isinstance(used, Failure):
+    if isinstance(used, FailedCall):
         why = f"How much of it is used is not known: {used.action}: {used.code}: {used.message}"
         return unknown(_AREA, demand.what, why=why, fix=used.fix, found=found, needed=demand.needed)
     return ok(_AREA, demand.what, found=found, needed=demand.needed)
 
 
-def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total: int) -> Row:
+def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total: int) -> CheckResult:
     if not quota.adjustable:
         fix, command = f"This quota cannot be raised by request: ask AWS support for {total}, or plan less", ""
     else:
@@ -180,18 +180,18 @@ def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total:
     return missing(_AREA, demand.what, found=found, needed=demand.needed, fix=fix, command=command)
 
 
-def _flexible_row(plan: Plan, answers: Answers, need: FlexibleNeed) -> Row:
+def _flexible_row(plan: Plan, responses: Responses, need: FlexibleNeed) -> CheckResult:
     """Say whether the types of a flexible group have room for its count together, beside the groups of one type."""
     what = f"quotas of all types of {need.group}, together"
-    used = instances_in_use(plan, answers)
-    if isinstance(used, Failure):
-        return unanswered(_AREA, what, used, needed=str(need.count))
+    used = instances_in_use(plan, responses)
+    if isinstance(used, FailedCall):
+        return call_failed(_AREA, what, used, needed=str(need.count))
     room, parts = 0, []
     taken = {(each.instance_type, each.spot): each.guaranteed for each in instance_needs(plan)[0]}
     for name in need.instance_types:
-        quota = _find(answers, "sagemaker", _usage_name(name, spot=need.spot))
-        if isinstance(quota, Failure):
-            return unanswered(_AREA, what, quota, needed=str(need.count))
+        quota = _find(responses, "sagemaker", _usage_name(name, spot=need.spot))
+        if isinstance(quota, FailedCall):
+            return call_failed(_AREA, what, quota, needed=str(need.count))
         left = (quota.value if quota else 0) - used.get((name, need.spot), 0) - taken.get((name, need.spot), 0)
         room += max(left, 0)
         parts.append(f"{name} {max(left, 0)}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CLUSTERS, VPCS, cluster, tags
-from hpkit.preflight.model import Answers, Failure
+from hpkit.preflight.model import FailedCall, Responses
 
 __all__ = ["has_own_cluster", "instances_in_use", "other_clusters", "owned", "owns_cluster", "owns_network"]
 
@@ -17,38 +17,38 @@ def owned(plan: Plan, found: Mapping[str, str]) -> bool:
     return all(found.get(key) == plan.tags[key] for key in _OWNERS)
 
 
-def owns_cluster(plan: Plan, answers: Answers, arn: str) -> bool:
+def owns_cluster(plan: Plan, responses: Responses, arn: str) -> bool:
     """Return whether a HyperPod cluster carries this stack's tags; what cannot be read is not taken for its own."""
-    answer = answers.of(tags(arn))
-    return not isinstance(answer, Failure) and owned(plan, _tags(answer))
+    response = responses.of(tags(arn))
+    return not isinstance(response, FailedCall) and owned(plan, _tags(response))
 
 
-def has_own_cluster(plan: Plan, answers: Answers) -> bool:
+def has_own_cluster(plan: Plan, responses: Responses) -> bool:
     """Return whether this stack's own HyperPod cluster is there, which holds part of what the plan needs."""
-    listed = answers.of(CLUSTERS)
-    if isinstance(listed, Failure):
+    listed = responses.of(CLUSTERS)
+    if isinstance(listed, FailedCall):
         return False
     same = [each["ClusterArn"] for each in listed["ClusterSummaries"] if each["ClusterName"] == plan.spec.cluster.name]
-    return any(owns_cluster(plan, answers, arn) for arn in same)
+    return any(owns_cluster(plan, responses, arn) for arn in same)
 
 
-def owns_network(plan: Plan, answers: Answers) -> bool:
+def owns_network(plan: Plan, responses: Responses) -> bool:
     """Return whether a VPC with this stack's tags is there, so that it counts among the used ones."""
-    answer = answers.of(VPCS)
-    return not isinstance(answer, Failure) and any(owned(plan, _tags(vpc)) for vpc in answer["Vpcs"])
+    response = responses.of(VPCS)
+    return not isinstance(response, FailedCall) and any(owned(plan, _tags(vpc)) for vpc in response["Vpcs"])
 
 
-def other_clusters(plan: Plan, answers: Answers) -> list[dict[str, Any]] | Failure:
+def other_clusters(plan: Plan, responses: Responses) -> list[dict[str, Any]] | FailedCall:
     """Return every HyperPod cluster of the region but the one with the plan's name."""
-    listed = answers.of(CLUSTERS)
-    if isinstance(listed, Failure):
+    listed = responses.of(CLUSTERS)
+    if isinstance(listed, FailedCall):
         return listed
     found = []
     for summary in listed["ClusterSummaries"]:
         if summary["ClusterName"] == plan.spec.cluster.name:
             continue
-        described = answers.of(cluster(summary["ClusterArn"]))
-        if isinstance(described, Failure):
+        described = responses.of(cluster(summary["ClusterArn"]))
+        if isinstance(described, FailedCall):
             # Deleted between the two calls: nothing is used any more.
             if described.is_absence:
                 continue
@@ -57,10 +57,10 @@ def other_clusters(plan: Plan, answers: Answers) -> list[dict[str, Any]] | Failu
     return found
 
 
-def instances_in_use(plan: Plan, answers: Answers) -> dict[tuple[str, bool], int] | Failure:
+def instances_in_use(plan: Plan, responses: Responses) -> dict[tuple[str, bool], int] | FailedCall:
     """Return (instance type, Spot) → instances that other HyperPod clusters hold or are about to."""
-    clusters = other_clusters(plan, answers)
-    if isinstance(clusters, Failure):
+    clusters = other_clusters(plan, responses)
+    if isinstance(clusters, FailedCall):
         return clusters
     used: dict[tuple[str, bool], int] = {}
     for found in clusters:

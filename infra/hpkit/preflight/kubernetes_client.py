@@ -1,4 +1,4 @@
-"""Asks the Kubernetes API of an existing EKS cluster whether a Kueue is there.
+"""Calls the Kubernetes API of an existing EKS cluster, with a token of the caller's AWS credentials.
 
 Does not: write, nor use a kubeconfig. Endpoint and certificate are those of DescribeCluster, the token is the caller's.
 """
@@ -17,9 +17,9 @@ from botocore.exceptions import BotoCoreError
 from botocore.signers import RequestSigner
 from urllib3.exceptions import HTTPError
 
-from hpkit.preflight.model import Failure
+from hpkit.preflight.model import FailedCall
 
-__all__ = ["KUBERNETES_ERRORS", "api_client", "ask_kueue"]
+__all__ = ["KUBERNETES_ERRORS", "api_client", "find_kueue"]
 
 _GROUP: Final = "kueue.x-k8s.io"
 _NAMESPACE: Final = "kueue-system"
@@ -38,7 +38,7 @@ KUBERNETES_ERRORS: Final = (
 )
 
 
-def ask_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | Failure:
+def find_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | FailedCall:
     """Return the API groups and deployments that tell of a Kueue, or why they could not be seen.
 
     Without a Kueue's API group the deployments decide, since one of the add-on's name would be in its way.
@@ -47,9 +47,9 @@ def ask_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[st
         with api_client(session, cluster) as client:
             return _signs(client)
     except kubernetes.client.ApiException as error:
-        return Failure("kubernetes:get", f"{error.status} {error.reason}", "the API server refuses this identity")
+        return FailedCall("kubernetes:get", f"{error.status} {error.reason}", "the API server refuses this identity")
     except KUBERNETES_ERRORS as error:
-        return Failure("kubernetes:get", type(error).__name__, f"the Kubernetes API cannot be reached: {error}")
+        return FailedCall("kubernetes:get", type(error).__name__, f"the Kubernetes API cannot be reached: {error}")
 
 
 @contextmanager
