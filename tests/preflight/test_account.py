@@ -4,6 +4,7 @@ from hpkit.plan.derive import derive
 from hpkit.preflight.account import check_roles
 from hpkit.preflight.calls import CALLER, first_calls, role
 from hpkit.preflight.model import FailedCall, Responses
+from hpkit.recording import record
 from tests.builders import group, organization, typed
 
 ROLE = "arn:aws:iam::123456789012:role/{}"
@@ -25,7 +26,7 @@ def plan_of():
 def test_they_are_asked_for_and_said_with_what_they_are_for():
     plan = plan_of()
     names = ("karpenter", "network", "nodes", "volumes")
-    assert {role(name).key for name in names} <= {call.key for call in first_calls(plan)}
+    assert {role(name).key for name in names} <= {call.key for call in first_calls(record(plan))}
     found = {role(name).key: {"Role": {"Arn": ROLE.format(name)}} for name in names if name != "nodes"}
     absent = FailedCall("iam:GetRole", "NoSuchEntity", "no such role")
     caller = {"Account": "123456789012", "Arn": ROLE.format("x")}

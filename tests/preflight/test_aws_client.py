@@ -13,7 +13,7 @@ KEYS = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "reg
 
 
 class Prepared(boto3.Session):
-    """A session whose clients return prepared responses; requests and responses are validated against the API's model."""
+    """A session of clients with prepared responses; those and the requests are validated against the API's model."""
 
     def __init__(self):
         super().__init__(**KEYS)

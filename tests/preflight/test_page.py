@@ -10,6 +10,7 @@ from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CLUSTERS, eks_cluster, first_calls, further_calls
 from hpkit.preflight.model import Responses
 from hpkit.project import load
+from hpkit.recording import record
 from tests.builders import organization, typed
 
 ROOT = Path(__file__).parent.parent.parent
@@ -35,7 +36,7 @@ def all_calls(environment):
     plan = derive(typed(organization(environment=environment)), "dev")
     summary = {"ClusterArn": "arn", "ClusterName": plan.spec.cluster.name}
     responses = Responses({CLUSTERS.key: {"ClusterSummaries": [summary]}, eks_cluster(plan).key: {"cluster": {}}})
-    return [*first_calls(plan), *further_calls(plan, responses)]
+    return [*first_calls(record(plan)), *further_calls(plan, responses)]
 
 
 def test_the_policy_allows_every_call_that_preflight_makes_and_no_other():

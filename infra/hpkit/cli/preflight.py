@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hpkit.cli.formats import colored, folded, width
-from hpkit.cli.inputs import plans_of, resolve
+from hpkit.cli.inputs import plans_of, recording_of, resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from hpkit.config import Organization
     from hpkit.preflight.model import CheckResult, Responses
+    from hpkit.recording import Recording
 
 __all__ = ["command"]
 
@@ -40,8 +41,8 @@ def command(stack: str, form: str, profile: str | None) -> None:
     # Without an organization there would be no plan.
     organization = cast("Organization", loaded.parsed.organization)
     session = _session(profile, plan.spec.region)
-    responses = _fetch(session, plan)
-    results = evaluate(organization, plan, responses)
+    recording = recording_of(plan)
+    results = evaluate(organization, recording, _fetch(session, recording))
     counts = count_by_status(results)
     if form == "json":
         checks = [each.as_dict() for each in results]
@@ -71,13 +72,14 @@ def _session(profile: str | None, region: str) -> "Session":
     return session
 
 
-def _fetch(session: "Session", plan: Plan) -> "Responses":
+def _fetch(session: "Session", recording: "Recording") -> "Responses":
     from hpkit.preflight.aws_client import call_all
     from hpkit.preflight.calls import KUBERNETES, eks_cluster, first_calls, further_calls
     from hpkit.preflight.model import FailedCall, Responses
 
+    plan = recording.plan
     progress = _progress(plan)
-    responses = Responses(call_all(session, first_calls(plan), on_progress=progress))
+    responses = Responses(call_all(session, first_calls(recording), on_progress=progress))
     further = further_calls(plan, responses)
     if further:
         responses = responses.merged(call_all(session, further, on_progress=progress))

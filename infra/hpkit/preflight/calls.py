@@ -1,21 +1,40 @@
-"""Which AWS API calls the checks of a plan need: first the independent ones, then those that need a response.
+"""Which AWS API calls the checks of a stack need: first the independent ones, then those that need a response.
 
 All of them only read.
 """
 
-from typing import Any, Final
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import addons
 from hpkit.plan.given import given_roles
 from hpkit.plan.model import Plan
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
+from hpkit.preflight.needs import count_registered
+
+if TYPE_CHECKING:
+    from hpkit.recording import Recording
 
 __all__ = [
-    "ADDRESSES", "CALLER", "CLUSTERS", "GATEWAYS", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS", "SERVICE_ROLE",
-    "VPCS", "ZONES", "addon_versions", "applied_quotas", "cluster", "default_quotas", "eks_addon", "eks_cluster",
-    "eks_name", "first_calls", "further_calls", "needed_addons", "offerings", "role", "role_arns",
-    "security_groups", "subnets", "tags",
+    "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "GATEWAYS", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS",
+    "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "addon_versions", "applied_quotas", "cluster", "default_quotas",
+    "eks_addon", "eks_cluster", "eks_name", "first_calls", "further_calls", "needed_addons", "offerings", "role",
+    "role_arns", "security_groups", "subnets", "tags",
 ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CountedType:
+    """A type of resource that a quota limits in number: the quota, and the call that lists those of the account."""
+
+    type_token: str
+    service: str
+    quota: str
+    listing: ApiCall
+    member: str
+
 
 CALLER: Final = ApiCall("sts", "GetCallerIdentity")
 ZONES: Final = ApiCall("ec2", "DescribeAvailabilityZones", {"AllAvailabilityZones": True})
@@ -23,6 +42,14 @@ VPCS: Final = ApiCall("ec2", "DescribeVpcs")
 GATEWAYS: Final = ApiCall("ec2", "DescribeInternetGateways")
 ADDRESSES: Final = ApiCall("ec2", "DescribeAddresses")
 INTERFACES: Final = ApiCall("ec2", "DescribeNetworkInterfaces")
+# The resources of which a quota limits the number.
+COUNTED: Final = (
+    CountedType("aws:ec2/vpc:Vpc", "vpc", "VPCs per Region", VPCS, "Vpcs"),
+    CountedType(
+        "aws:ec2/internetGateway:InternetGateway", "vpc", "Internet gateways per Region", GATEWAYS, "InternetGateways"
+    ),
+    CountedType("aws:ec2/eip:Eip", "ec2", "EC2-VPC Elastic IPs", ADDRESSES, "Addresses"),
+)
 KUBERNETES_VERSIONS: Final = ApiCall("eks", "DescribeClusterVersions")
 CLUSTERS: Final = ApiCall("sagemaker", "ListClusters")
 # Not a call of AWS: whether the Kubernetes API of an existing EKS cluster shows a Kueue.
@@ -107,17 +134,15 @@ def role_arns(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted({*named, *given_roles(plan)}))
 
 
-def first_calls(plan: Plan) -> tuple[ApiCall, ...]:
+def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
     """Return the calls that need no other response."""
+    plan = recording.plan
+    counted = [each for each in COUNTED if count_registered(recording, each.type_token)]
     calls = [CALLER, ZONES, offerings(plan), INTERFACES, KUBERNETES_VERSIONS, addon_versions(plan), CLUSTERS]
-    services = ["sagemaker", "vpc"]
-    if plan.network.vpc_id is None:
-        calls += [VPCS, GATEWAYS]
-        if plan.network.nat_gateways:
-            services.append("ec2")
-            calls.append(ADDRESSES)
-    else:
+    calls += [each.listing for each in counted]
+    if plan.network.vpc_id is not None:
         calls += [subnets(plan), security_groups(plan)]
+    services = dict.fromkeys(["sagemaker", "vpc", *(each.service for each in counted)])
     calls += [each(service) for service in services for each in (applied_quotas, default_quotas)]
     calls += [eks_cluster(plan), role(SERVICE_ROLE)]
     calls += [role(arn.rpartition("/")[2]) for arn in role_arns(plan)]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from packaging.version import Version
+
 from hpkit.catalog import kubernetes_versions
 from hpkit.checks.registry import listing
 from hpkit.plan.model import AddonPlan, Plan
@@ -16,7 +18,7 @@ from hpkit.preflight.calls import (
     needed_addons,
 )
 from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
-from hpkit.preflight.usage import owned
+from hpkit.preflight.usage import UNMARKED, ownership
 
 __all__ = ["check_eks"]
 
@@ -95,8 +97,12 @@ def _name_free(plan: Plan, responses: Responses) -> CheckResult:
         if response.is_absence:
             return ok(_AREA, what, found="free", needed="free")
         return call_failed(_AREA, what, response, needed="free")
-    if owned(plan, response["cluster"].get("tags", {})):
+    whose = ownership(plan, responses, response["cluster"].get("tags", {}))
+    if whose == "own":
         return ok(_AREA, what, found="this stack's own", needed="free")
+    if whose == "unmarked":
+        fix = "Nothing is to be done if the stack's state holds it; else name it in eks.existing"
+        return unknown(_AREA, what, why=UNMARKED, fix=fix, found="there", needed="free")
     fix = f"Use it (eks.existing: {{name: {name}}}), or give organization or environment another name"
     return missing(_AREA, what, found="taken", needed="free", fix=fix)
 
@@ -141,17 +147,13 @@ def _version_fits(plan: Plan, what: str, version: str) -> CheckResult:
     what, wanted = f"{what}, version", plan.spec.eks.version
     least = kubernetes_versions()[0]
     needed = f"{wanted}, at least {least}"
-    if _minor(version) < _minor(least):
+    if Version(version) < Version(least):
         fix = f"Update it one minor version at a time to {least} or newer"
         return missing(_AREA, what, found=version, needed=needed, fix=fix)
     if version != wanted:
         fix = f'Write eks.version: "{version}"; an existing cluster is not updated by the kit'
         return missing(_AREA, what, found=version, needed=needed, fix=fix)
     return ok(_AREA, what, found=version, needed=needed)
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
 def _same_vpc(plan: Plan, what: str, vpc: str) -> CheckResult:
@@ -186,15 +188,20 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
             yield call_failed(_AREA, what, response, needed="not there")
         return
     found = response["addon"]
-    if owned(plan, found.get("tags", {})):
+    version = f"there, {found['addonVersion']}"
+    whose = ownership(plan, responses, found.get("tags", {}))
+    if whose == "own":
         yield ok(_AREA, what, found="this stack's own", needed="not there")
+        return
+    if whose == "unmarked":
+        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit adopt run --stack {plan.stack}`"
+        yield unknown(_AREA, what, why=UNMARKED, fix=fix, found=version, needed="not there")
         return
     fix = "Hand it over: --preserve takes away EKS's record alone, its pods run on, and the kit installs over them"
     command = (
         f"aws eks delete-addon --cluster-name {eks_name(plan)} --addon-name {addon.name} --preserve"
         f" --region {plan.spec.region}"
     )
-    version = f"there, {found['addonVersion']}"
     yield missing(_AREA, what, found=version, needed="not there", fix=fix, command=command)
 
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CLUSTERS, eks_name
-from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok
-from hpkit.preflight.usage import other_clusters, owns_cluster
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.usage import UNMARKED, cluster_ownership, other_clusters
 
 __all__ = ["check_hyperpod"]
 
@@ -30,8 +30,12 @@ def _name_free(plan: Plan, responses: Responses) -> CheckResult:
     if found is None:
         return ok(_AREA, what, found="free", needed="free")
     arn = found["ClusterArn"]
-    if owns_cluster(plan, responses, arn):
+    whose = cluster_ownership(plan, responses, arn)
+    if whose == "own":
         return ok(_AREA, what, found=f"this stack's own, {found['ClusterStatus']}", needed="free")
+    if whose == "unmarked":
+        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit adopt run --stack {plan.stack}`"
+        return unknown(_AREA, what, why=UNMARKED, fix=fix, found=f"there, {found['ClusterStatus']}", needed="free")
     fix = "Adopt the cluster that is there, or choose another cluster.name"
     command = f"hpkit adopt --cluster {arn}"
     return missing(_AREA, what, found=f"taken, {found['ClusterStatus']}", needed="free", fix=fix, command=command)

@@ -1,6 +1,7 @@
 """Availability zones and what EC2 offers in them, and whether existing subnets have enough free addresses."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from hpkit.checks.cluster import addresses_needed
@@ -9,7 +10,7 @@ from hpkit.config.organization import Organization
 from hpkit.plan.model import GroupPlan, Plan, ZonePlan
 from hpkit.preflight.calls import ZONES, offerings, security_groups, subnets
 from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
-from hpkit.preflight.usage import has_own_cluster
+from hpkit.preflight.usage import count_instances, live_cluster, running_groups
 
 __all__ = ["check_network", "check_zones"]
 
@@ -32,13 +33,26 @@ def check_network(organization: Organization, plan: Plan, responses: Responses) 
     existing = plan.spec.network.existing
     if existing is None:
         return
-    context = Context(organization, plan.environment, plan)
+    context = Context(organization, plan.environment, _without_running(plan, responses))
     yield from (_subnet(context, responses, zone) for zone in plan.network.zones)
     if plan.spec.eks.existing is None:
         yield _control_plane_zones(plan)
     response = responses.of(security_groups(plan))
     for group in dict.fromkeys(existing.security_group_ids):
         yield _security_group(response, group, existing.vpc_id)
+
+
+def _without_running(plan: Plan, responses: Responses) -> Plan:
+    """Return the plan without the nodes that run already: they have their addresses."""
+    running = running_groups(plan, responses)
+    own = [] if isinstance(running, FailedCall) else [group for group in running if group.own]
+    groups = []
+    for group in plan.groups:
+        same = count_instances(each for each in own if each.name == group.spec.name)
+        present = sum(count for (name, _), count in same.items() if name in group.spec.types)
+        left = max(group.spec.instance_count - present, 0)
+        groups.append(replace(group, spec=group.spec.model_copy(update={"instance_count": left})))
+    return replace(plan, groups=tuple(groups))
 
 
 def _zone(plan: Plan, responses: Responses, name: str) -> CheckResult:
@@ -91,7 +105,8 @@ def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResu
     name = zone.availability_zone
     need, parts, of_unknown = addresses_needed(context, name)
     what = f"subnet {zone.subnet_id}"
-    needed = f"{need} addresses free in {name}"
+    live = live_cluster(plan, responses) is not None
+    needed = f"{need} addresses free in {name}" + (" for new nodes" if live else "")
     response = responses.of(subnets(plan))
     if isinstance(response, FailedCall):
         return call_failed(_NETWORK, what, response, needed=needed)
@@ -104,7 +119,8 @@ def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResu
         fix = f"Name a subnet of {vpc} in {name}; HyperPod and EKS share one VPC"
         return missing(_NETWORK, what, found=where, needed=f"in {vpc}, {name}", fix=fix)
     free = found["AvailableIpAddressCount"]
-    if free < need and has_own_cluster(plan, responses):
+    if free < need and live:
+        # Nodes that leave give theirs back, and what Karpenter added is part of the need.
         why = "This stack's own nodes hold some of its addresses already, and how many is not counted"
         fix = "Compare with the network interfaces of the subnet before you add nodes"
         return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=needed)
