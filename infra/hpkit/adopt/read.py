@@ -6,26 +6,24 @@ What is refused or not answered is no absence: it is kept as unknown, with the c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import kubernetes.client
 import yaml
 from boto3 import Session
+from kubernetes.client import ApiException
 
 from hpkit.adopt.live import Live, LiveAddon, LiveEntry
 from hpkit.errors import ToolError
 from hpkit.plan.access import GROUP_PREFIX
 from hpkit.preflight.aws_client import call_all
-from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
+from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, dynamic_client
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
 
 __all__ = ["CLUSTER_ARN", "CLUSTER_NAME", "read"]
 
 CLUSTER_ARN: Final = re.compile(r"arn:aws[a-z-]*:sagemaker:([a-z0-9-]+):\d{12}:cluster/[a-z0-9]{12}\Z")
 CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9]){0,62}\Z")
-_RBAC: Final = "rbac.authorization.k8s.io"
-_TIMEOUT: Final = (5, 30)
 Say = Callable[[str], None]
 
 
@@ -187,10 +185,10 @@ class _Kubernetes:
     def read(self, session: Session, eks: Any) -> None:
         """Fill in what is there, or why it could not be seen."""
         try:
-            with api_client(session, eks) as client:
+            with dynamic_client(session, eks) as client:
                 self._read(client)
         except KUBERNETES_ERRORS as error:
-            said = f"{error.status} {error.reason}" if isinstance(error, kubernetes.client.ApiException) else str(error)
+            said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
             self.unknown.append(
                 f"the Kubernetes API of {eks['name']} does not answer this identity ({said}). "
                 "Run it from where the API is reachable, as a role that has an access entry with a view policy"
@@ -198,25 +196,18 @@ class _Kubernetes:
 
     def _read(self, client: Any) -> None:
         if self.autoscales:
-            custom = kubernetes.client.CustomObjectsApi(client)
-            self.node_classes = _items(custom, "karpenter.sagemaker.amazonaws.com", "hyperpodnodeclasses")
-            self.node_pools = _items(custom, "karpenter.sh", "nodepools")
-        rbac = kubernetes.client.RbacAuthorizationV1Api(client)
-        listed = (
-            ("ClusterRole", rbac.list_cluster_role),
-            ("ClusterRoleBinding", rbac.list_cluster_role_binding),
-            ("Role", rbac.list_role_for_all_namespaces),
-            ("RoleBinding", rbac.list_role_binding_for_all_namespaces),
-        )
-        for kind, listing in listed:
-            found: Any = listing(_request_timeout=_TIMEOUT)
-            self.objects += [f"{kind} {_name(each.metadata)}" for each in found.items]
+            self.node_classes = _objects(client, "karpenter.sagemaker.amazonaws.com/v1", "HyperpodNodeClass")
+            self.node_pools = _objects(client, "karpenter.sh/v1", "NodePool")
+        for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"):
+            found = _objects(client, "rbac.authorization.k8s.io/v1", kind)
+            self.objects += [f"{kind} {_name(each['metadata'])}" for each in found]
 
 
-def _name(metadata: Any) -> str:
-    return "/".join(filter(None, (metadata.namespace, metadata.name)))
+def _name(metadata: Mapping[str, Any]) -> str:
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
-def _items(custom: Any, group: str, plural: str) -> list[Any]:
-    found: list[Any] = custom.list_cluster_custom_object(group, "v1", plural, _request_timeout=_TIMEOUT)["items"]
+def _objects(client: Any, api_version: str, kind: str) -> list[Any]:
+    """Return all objects of a kind, in all namespaces."""
+    found: list[Any] = client.resources.get(api_version=api_version, kind=kind).get().to_dict()["items"]
     return found
