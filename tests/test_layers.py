@@ -45,8 +45,9 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     ),
     "teardown": ({"hpkit.errors"}, set()),
     "preflight": (
-        (PURE - {"hpkit.change"}) | {"hpkit.preflight"},
-        {"boto3", "botocore", "kubernetes", "urllib3"},
+        # Of recording the types alone: a recording is handed in.
+        (PURE - {"hpkit.change"}) | {"hpkit.preflight", "hpkit.recording"},
+        {"boto3", "botocore", "kubernetes", "packaging", "urllib3"},
     ),
 }
 LOCAL = ROOT / "local"
@@ -61,8 +62,8 @@ LOCAL_ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "supervisor": ({"kubernetes", "plugins", "processes", "toolchain"}, {"hpkit.errors", "hpkit.teardown"}),
     "cloud": ({"plugins", "supervisor", "toolchain"}, set()),
 }
-# The modules of preflight that reach out; the others derive and judge.
-ASKING = {"ask.py", "kubernetes.py"}
+# The modules of preflight that reach out; all others compute.
+CLIENTS = {"aws_client.py", "kubernetes_client.py"}
 # Modules of the pure layers that no pure layer may touch: clock, network, processes.
 IMPURE = {"time", "datetime", "socket", "urllib", "http", "subprocess", "random", "os", "pathlib", "io"}
 
@@ -145,7 +146,13 @@ def test_the_command_line_imports_clouds_only_inside_commands():
 def test_preflight_reaches_out_from_two_modules_alone():
     for file in modules_of("preflight"):
         clouds = {name.partition(".")[0] for name in imports_of(file)} & (CLOUD | IMPURE | {"urllib3"})
-        assert not clouds or file.name in ASKING, f"{file.relative_to(ROOT)} imports {clouds}"
+        assert not clouds or file.name in CLIENTS, f"{file.relative_to(ROOT)} imports {clouds}"
+
+
+def test_preflight_runs_no_program_itself():
+    for file in modules_of("preflight"):
+        at_runtime = {name for name in imports_of(file, top_level_only=True) if belongs(name, {"hpkit.recording"})}
+        assert not at_runtime, f"{file.relative_to(ROOT)} imports {at_runtime} at run time"
 
 
 def test_nothing_but_the_command_line_imports_it():

@@ -211,6 +211,33 @@ def test_a_subnet_that_the_stacks_own_nodes_fill_is_not_too_small(account, proje
     assert not missing(rows)
 
 
+def test_a_subnet_need_not_have_addresses_for_nodes_that_run_already(account, project):
+    cloud = Cloud(account)
+    make_cluster(cloud, "acme", InstanceGroups=[cloud.group(count=4, InstanceType="ml.p5.48xlarge")])
+    groups = [group("gpu", "ml.p5.48xlarge", 4)]
+    rows = checked(project, network=existing(cloud), cluster={"name": "acme", "instanceGroups": groups})
+    row = rows[f"subnet {cloud.subnets[0]}"]
+    assert (row["status"], row["needed"]) == ("ok", "0 addresses free in us-west-2a for new nodes")
+
+
+def test_an_adopted_platform_needs_nothing_that_it_has(account, project):
+    cloud = Cloud(account)
+    make_cluster(cloud, "acme")
+    cloud.eks.create_addon(clusterName="kube", addonName="kube-proxy")
+    version = cloud.eks.describe_addon(clusterName="kube", addonName="kube-proxy")["addon"]["addonVersion"]
+    cluster = {"name": "acme", "instanceGroups": [group("gpu", "ml.g5.12xlarge", 2)]}
+    rows = checked(project, manageTags=False, addons={"kube-proxy": version}, cluster=cluster, **on_eks(cloud))
+    assert not missing(rows)
+    assert rows["ml.g5.12xlarge for cluster usage"]["needed"] == "2, there already"
+    assert rows["Network interfaces per Region"]["needed"] == "2, there already"
+    for what in ("name acme for the HyperPod cluster", "add-on kube-proxy to be installed on kube"):
+        assert rows[what]["status"] == "unknown"
+        assert "manageTags: false" in rows[what]["why"]
+        assert "hpkit adopt run --stack acme-dev" in rows[what]["fix"]
+    tagging = checked(project, addons={"kube-proxy": version}, cluster=cluster, **on_eks(cloud))
+    assert "name acme for the HyperPod cluster" in missing(tagging), "a stack with tags would find them there"
+
+
 def test_an_existing_network_that_is_not_as_the_file_says(account, project):
     cloud = Cloud(account)
     swapped = {"us-west-2a": cloud.subnets[1], "us-west-2b": "subnet-0123456789abcdef0"}

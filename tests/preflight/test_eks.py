@@ -1,4 +1,4 @@
-"""What EKS offers, and what is inside an existing cluster, judged from answers."""
+"""What EKS offers, and what is inside an existing cluster, evaluated from responses."""
 
 import pytest
 
@@ -12,13 +12,13 @@ from hpkit.preflight.calls import (
     eks_cluster,
     further_calls,
 )
-from hpkit.preflight.eks import eks_rows
-from hpkit.preflight.model import Answers, Failure
+from hpkit.preflight.eks import check_eks
+from hpkit.preflight.model import FailedCall, Responses
 from tests.builders import organization, typed
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
-ABSENT = Failure("eks:DescribeAddon", "ResourceNotFoundException", "No addon")
-DENIED = Failure("eks:DescribeAddon", "AccessDeniedException", "not allowed")
+ABSENT = FailedCall("eks:DescribeAddon", "ResourceNotFoundException", "No addon")
+DENIED = FailedCall("eks:DescribeAddon", "AccessDeniedException", "not allowed")
 
 
 def plan_of(**environment):
@@ -29,7 +29,7 @@ EXISTING = plan_of(eks={"version": "1.33", "existing": {"name": "kube"}})
 
 
 def rows_of(plan, given):
-    return {row.what: row for row in eks_rows(plan, Answers(given))}
+    return {row.what: row for row in check_eks(plan, Responses(given))}
 
 
 def offered(**statuses):
@@ -47,7 +47,7 @@ def offered(**statuses):
         ({KUBERNETES_VERSIONS.key: DENIED}, "unknown"),
     ],
 )
-def test_a_kubernetes_version_is_judged_by_its_support(given, status):
+def test_a_kubernetes_version_needs_support(given, status):
     assert rows_of(plan_of(), given)["Kubernetes 1.33"].status == status
 
 
@@ -72,15 +72,15 @@ def test_an_add_on_without_a_pin_shows_the_default_that_eks_takes():
 
 
 @pytest.mark.parametrize(
-    ("answer", "status"),
+    ("response", "status"),
     [({"addon": {"addonVersion": "v1.18.2-eksbuild.2"}}, "ok"), (ABSENT, "unknown"), (DENIED, "unknown")],
 )
-def test_an_existing_cluster_is_asked_for_what_an_add_on_needs(answer, status):
+def test_an_existing_cluster_is_asked_for_what_an_add_on_needs(response, status):
     operator = {"amazon-sagemaker-hyperpod-training-operator": {}}
     plan = plan_of(eks={"version": "1.33", "existing": {"name": "kube"}}, addons=operator)
     found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.33"}}
-    given = {eks_cluster(plan).key: found, eks_addon(plan, "cert-manager").key: answer}
-    asked = {call.key for call in further_calls(plan, Answers({CLUSTERS.key: {"ClusterSummaries": []}, **given}))}
+    given = {eks_cluster(plan).key: found, eks_addon(plan, "cert-manager").key: response}
+    asked = {call.key for call in further_calls(plan, Responses({CLUSTERS.key: {"ClusterSummaries": []}, **given}))}
     assert eks_addon(plan, "cert-manager").key in asked
     what = "cert-manager on kube, which amazon-sagemaker-hyperpod-training-operator needs"
     assert rows_of(plan, given)[what].status == status
@@ -109,7 +109,7 @@ def test_a_kueue_that_no_add_on_brought_is_in_the_way(inside, found):
 
 
 def test_a_cluster_that_cannot_be_looked_into_is_unknown():
-    assert kueue(ABSENT, Failure("kubernetes:get", "401 Unauthorized", "refused")).status == "unknown"
+    assert kueue(ABSENT, FailedCall("kubernetes:get", "401 Unauthorized", "refused")).status == "unknown"
     assert kueue(DENIED, {"apiGroups": [], "deployments": []}).status == "unknown"
 
 

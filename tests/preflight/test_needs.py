@@ -1,22 +1,26 @@
-"""What a plan needs in numbers."""
+"""What a stack needs in numbers, counted in a recording of its program."""
 
+import pulumi_aws as aws
 import pytest
 
+from hpkit.components.network import Network
 from hpkit.plan.derive import derive
 from hpkit.preflight.needs import (
     FlexibleNeed,
     InstanceNeed,
+    count_registered,
     instance_needs,
     interface_need,
     total_need,
     volume_need,
 )
+from hpkit.recording import record
 from tests.builders import group, organization, typed
 
 
-def plan_of(*groups, **environment):
+def recording_of(*groups, **environment):
     data = organization(groups=list(groups), environment=environment)
-    return derive(typed(data), "dev")
+    return record(derive(typed(data), "dev"))
 
 
 def burst(name, count=0, **more):
@@ -32,59 +36,63 @@ def autoscaling(*pools, groups=("a", "b")):
 
 
 def test_groups_of_one_type_add_up_and_spot_stands_apart():
-    plan = plan_of(
+    recording = recording_of(
         group("a", "ml.g5.12xlarge", 3),
         group("b", "ml.g5.12xlarge", 2),
         group("c", "ml.g5.12xlarge", 4, capacityType="Spot"),
     )
-    needs, flexible = instance_needs(plan)
+    needs, flexible = instance_needs(recording)
     assert needs == (
         InstanceNeed("ml.g5.12xlarge", spot=False, guaranteed=5, maximum=5),
         InstanceNeed("ml.g5.12xlarge", spot=True, guaranteed=4, maximum=4),
     )
     assert flexible == ()
-    assert total_need(plan) == (9, 9)
-    assert total_need(plan, spot_only=True) == (4, 4)
+    assert total_need(recording) == (9, 9)
+    assert total_need(recording, spot_only=True) == (4, 4)
 
 
 def test_karpenter_adds_what_the_limits_of_its_pool_allow_over_all_its_groups_together():
-    plan = plan_of(burst("base", 2), burst("a"), burst("b"), autoscaling=autoscaling(pool(**{"nvidia.com/gpu": "16"})))
-    assert instance_needs(plan)[0] == (InstanceNeed("ml.g5.8xlarge", spot=False, guaranteed=2, maximum=18),)
-    assert total_need(plan) == (2, 18)
+    recording = recording_of(
+        burst("base", 2), burst("a"), burst("b"), autoscaling=autoscaling(pool(**{"nvidia.com/gpu": "16"}))
+    )
+    assert instance_needs(recording)[0] == (InstanceNeed("ml.g5.8xlarge", spot=False, guaranteed=2, maximum=18),)
+    assert total_need(recording) == (2, 18)
 
 
 def test_a_pool_without_limits_has_no_maximum():
-    plan = plan_of(burst("base", 2), burst("a"), burst("b"), autoscaling=autoscaling(pool()))
-    assert instance_needs(plan)[0][0].maximum is None
-    assert total_need(plan) == (2, None)
+    recording = recording_of(burst("base", 2), burst("a"), burst("b"), autoscaling=autoscaling(pool()))
+    assert instance_needs(recording)[0][0].maximum is None
+    assert total_need(recording) == (2, None)
 
 
 def test_a_spot_and_an_on_demand_group_of_one_pool_may_each_take_all_of_it():
-    plan = plan_of(
+    recording = recording_of(
         group("system", "ml.m5.4xlarge", 1),
         burst("a"),
         burst("b", capacityType="Spot"),
         autoscaling=autoscaling(pool(nodes="6")),
     )
-    by_kind = {(each.instance_type, each.spot): each.maximum for each in instance_needs(plan)[0]}
+    by_kind = {(each.instance_type, each.spot): each.maximum for each in instance_needs(recording)[0]}
     assert by_kind["ml.g5.8xlarge", False] == 6
     assert by_kind["ml.g5.8xlarge", True] == 6
-    assert total_need(plan) == (1, 7), "together they still add six"
-    assert total_need(plan, spot_only=True) == (0, 6)
+    assert total_need(recording) == (1, 7), "together they still add six"
+    assert total_need(recording, spot_only=True) == (0, 6)
 
 
 def test_a_flexible_group_asks_its_types_together():
     flexible = group("any", "", 4, instanceTypes=["ml.g5.12xlarge", "ml.g5.24xlarge"])
     del flexible["instanceType"]
-    needs, together = instance_needs(plan_of(group("system", "ml.m5.4xlarge", 1), flexible))
+    needs, together = instance_needs(recording_of(group("system", "ml.m5.4xlarge", 1), flexible))
     assert [each.instance_type for each in needs] == ["ml.m5.4xlarge"]
     assert together == (FlexibleNeed("any", ("ml.g5.12xlarge", "ml.g5.24xlarge"), spot=False, count=4),)
 
 
 def test_the_largest_volume_counts():
-    assert volume_need(plan_of(group("a", "ml.m5.4xlarge", 1))) is None
-    plan = plan_of(group("a", "ml.m5.4xlarge", 1, ebsVolumeGiB=500), group("b", "ml.m5.4xlarge", 1, ebsVolumeGiB=200))
-    assert volume_need(plan) == 500
+    assert volume_need(recording_of(group("a", "ml.m5.4xlarge", 1))) is None
+    recording = recording_of(
+        group("a", "ml.m5.4xlarge", 1, ebsVolumeGiB=500), group("b", "ml.m5.4xlarge", 1, ebsVolumeGiB=200)
+    )
+    assert volume_need(recording) == 500
 
 
 @pytest.mark.parametrize(
@@ -95,24 +103,48 @@ def test_the_largest_volume_counts():
     ],
 )
 def test_interfaces_are_those_of_nodes_gateway_and_control_plane(environment, expected):
-    total, whole = interface_need(plan_of(group("gpu", "ml.g5.12xlarge", 4), **environment))
-    assert total == expected
-    assert whole
+    need = interface_need(recording_of(group("gpu", "ml.g5.12xlarge", 4), **environment))
+    assert need.total == expected
+    assert need.complete
 
 
 def test_each_efa_interface_of_a_node_counts():
-    total, _ = interface_need(plan_of(group("gpu", "ml.p5.48xlarge", 2)))
-    assert total == 2 * 32 + 1 + 4
+    assert interface_need(recording_of(group("gpu", "ml.p5.48xlarge", 2))).total == 2 * 32 + 1 + 4
 
 
-def test_a_gateway_endpoint_takes_no_interface_and_others_take_one_a_zone():
-    network = {
-        "vpcCidr": "10.192.0.0/16",
-        "zones": [
-            {"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"},
-            {"availabilityZone": "us-west-2b", "nodeCidr": "10.2.0.0/16"},
-        ],
-        "endpoints": ["s3", "sts", "logs"],
-    }
-    total, _ = interface_need(plan_of(group("gpu", "ml.g5.12xlarge", 1), network=network))
-    assert total == 1 + 1 + 2 * 2 + 4
+ZONES = [
+    {"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"},
+    {"availabilityZone": "us-west-2b", "nodeCidr": "10.2.0.0/16"},
+]
+
+
+def test_a_gateway_endpoint_takes_no_interface_and_others_take_one_per_zone():
+    network = {"vpcCidr": "10.192.0.0/16", "zones": ZONES, "endpoints": ["s3", "sts", "logs"]}
+    need = interface_need(recording_of(group("gpu", "ml.g5.12xlarge", 1), network=network))
+    assert (need.nodes, need.network, need.control_planes) == (1, 1 + 2 * 2, 4)
+
+
+def test_what_a_component_adds_is_needed_without_an_edit_of_preflight(monkeypatch):
+    build = Network._build
+
+    def build_more(self, *args):
+        build(self, *args)
+        subnets = list(self.node_subnet_ids.values())
+        address = aws.ec2.Eip("second", domain="vpc", opts=self.child())
+        aws.ec2.NatGateway("second", subnet_id=subnets[0], allocation_id=address.id, opts=self.child())
+        aws.ec2.VpcEndpoint(
+            "second",
+            vpc_id=self.vpc_id,
+            service_name="com.amazonaws.us-west-2.sqs",
+            vpc_endpoint_type="Interface",
+            subnet_ids=subnets,
+            opts=self.child(),
+        )
+
+    network = {"vpcCidr": "10.192.0.0/16", "zones": ZONES}
+    before = recording_of(group("gpu", "ml.g5.12xlarge", 1), network=network)
+    monkeypatch.setattr(Network, "_build", build_more)
+    after = recording_of(group("gpu", "ml.g5.12xlarge", 1), network=network)
+    eip = "aws:ec2/eip:Eip"
+    assert count_registered(after, eip) == count_registered(before, eip) + 1
+    assert interface_need(after).network == interface_need(before).network + 1 + 2

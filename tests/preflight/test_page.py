@@ -8,8 +8,9 @@ from pathlib import Path
 from hpkit.catalog.prices import find_price, hourly_price, monthly_price
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CLUSTERS, eks_cluster, first_calls, further_calls
-from hpkit.preflight.model import Answers
+from hpkit.preflight.model import Responses
 from hpkit.project import load
+from hpkit.recording import record
 from tests.builders import organization, typed
 
 ROOT = Path(__file__).parent.parent.parent
@@ -34,8 +35,8 @@ def all_calls(environment):
     """Return every call that a plan can lead to, its own cluster being there already."""
     plan = derive(typed(organization(environment=environment)), "dev")
     summary = {"ClusterArn": "arn", "ClusterName": plan.spec.cluster.name}
-    answers = Answers({CLUSTERS.key: {"ClusterSummaries": [summary]}, eks_cluster(plan).key: {"cluster": {}}})
-    return [*first_calls(plan), *further_calls(plan, answers)]
+    responses = Responses({CLUSTERS.key: {"ClusterSummaries": [summary]}, eks_cluster(plan).key: {"cluster": {}}})
+    return [*first_calls(record(plan)), *further_calls(plan, responses)]
 
 
 def test_the_policy_allows_every_call_that_preflight_makes_and_no_other():

@@ -12,12 +12,14 @@ from hpkit.preflight.calls import (
     applied_quotas,
     cluster,
     default_quotas,
+    eks_cluster,
 )
-from hpkit.preflight.model import Answers, Failure
-from hpkit.preflight.quotas import quota_rows
+from hpkit.preflight.model import FailedCall, Responses
+from hpkit.preflight.quotas import check_quotas
+from hpkit.recording import record
 from tests.builders import group, organization, typed
 
-DENIED = Failure("servicequotas:ListServiceQuotas", "AccessDeniedException", "not allowed")
+DENIED = FailedCall("servicequotas:ListServiceQuotas", "AccessDeniedException", "not allowed")
 AMPLE = {
     "ml.g5.12xlarge for cluster usage": 8,
     "Maximum number instances allowed per SageMaker HyperPod cluster": 20,
@@ -26,9 +28,9 @@ AMPLE = {
 NETWORK = {"VPCs per Region": 5, "Internet gateways per Region": 5, "Network interfaces per Region": 5000}
 
 
-def plan_of(*groups, **environment):
+def recording_of(*groups, **environment):
     wanted = list(groups) or [group("gpu", "ml.g5.12xlarge", 4)]
-    return derive(typed(organization(groups=wanted, environment=environment)), "dev")
+    return record(derive(typed(organization(groups=wanted, environment=environment)), "dev"))
 
 
 def listed(values, *, adjustable=True):
@@ -40,7 +42,7 @@ def listed(values, *, adjustable=True):
     }
 
 
-def answers(sagemaker=AMPLE, *, adjustable=True, clusters=(), **more):
+def responses(sagemaker=AMPLE, *, adjustable=True, clusters=(), **more):
     found = {
         applied_quotas("sagemaker").key: listed(sagemaker, adjustable=adjustable),
         default_quotas("sagemaker").key: listed({}),
@@ -56,19 +58,20 @@ def answers(sagemaker=AMPLE, *, adjustable=True, clusters=(), **more):
         **{cluster(arn).key: described for arn, described in clusters},
         **more,
     }
-    return Answers(found)
+    return Responses(found)
 
 
-def rows_of(plan, given):
-    return {row.what: row for row in quota_rows(plan, given)}
+def rows_of(recording, given):
+    return {row.what: row for row in check_quotas(recording, given)}
 
 
-def running(instance_type, count, **more):
-    return {"InstanceGroups": [{"InstanceType": instance_type, "CurrentCount": count, "TargetCount": count, **more}]}
+def running(instance_type, count, name="gpu", **more):
+    group = {"InstanceType": instance_type, "CurrentCount": count, "TargetCount": count, **more}
+    return {"InstanceGroups": [{"InstanceGroupName": name, **group}]}
 
 
 def test_quotas_that_are_large_enough_are_ok_and_say_what_is_used():
-    rows = rows_of(plan_of(), answers())
+    rows = rows_of(recording_of(), responses())
     assert {row.status for row in rows.values()} == {"ok"}
     assert rows["VPCs per Region"].found == "5, 1 used"
     assert rows["Network interfaces per Region"].found == "5000, 2 used"
@@ -76,7 +79,7 @@ def test_quotas_that_are_large_enough_are_ok_and_say_what_is_used():
 
 
 def test_a_quota_too_small_names_figures_and_the_request_that_raises_it():
-    rows = rows_of(plan_of(), answers({**AMPLE, "ml.g5.12xlarge for cluster usage": 3}))
+    rows = rows_of(recording_of(), responses({**AMPLE, "ml.g5.12xlarge for cluster usage": 3}))
     row = rows["ml.g5.12xlarge for cluster usage"]
     assert (row.status, row.found, row.needed) == ("missing", "3", "4")
     assert row.command == (
@@ -87,8 +90,8 @@ def test_a_quota_too_small_names_figures_and_the_request_that_raises_it():
 
 
 def test_what_cannot_be_raised_is_not_to_be_asked_for():
-    given = answers({**AMPLE, "ml.g5.12xlarge for cluster usage": 0}, adjustable=False)
-    row = rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"]
+    given = responses({**AMPLE, "ml.g5.12xlarge for cluster usage": 0}, adjustable=False)
+    row = rows_of(recording_of(), given)["ml.g5.12xlarge for cluster usage"]
     assert row.status == "missing"
     assert row.command == ""
 
@@ -96,35 +99,55 @@ def test_what_cannot_be_raised_is_not_to_be_asked_for():
 def test_names_are_compared_without_regard_to_case_and_blanks():
     quotas = {"ML.G5.12xlarge  for cluster usage": 8, **AMPLE}
     del quotas["ml.g5.12xlarge for cluster usage"]
-    assert rows_of(plan_of(), answers(quotas))["ml.g5.12xlarge for cluster usage"].status == "ok"
+    assert rows_of(recording_of(), responses(quotas))["ml.g5.12xlarge for cluster usage"].status == "ok"
 
 
 def test_what_other_clusters_hold_counts_against_type_and_total():
-    given = answers(clusters=[("other", running("ml.g5.12xlarge", 5))])
-    rows = rows_of(plan_of(), given)
+    given = responses(clusters=[("other", running("ml.g5.12xlarge", 5))])
+    rows = rows_of(recording_of(), given)
     assert rows["ml.g5.12xlarge for cluster usage"].status == "missing", "5 used and 4 wanted are more than 8"
     assert rows["ml.g5.12xlarge for cluster usage"].found == "8, 5 used"
     assert rows["Total number of instances allowed across SageMaker HyperPod clusters"].found == "30, 5 used"
     assert rows["Maximum number instances allowed per SageMaker HyperPod cluster"].found == "20"
 
 
-def test_the_instances_that_the_plans_own_cluster_holds_are_those_it_needs():
-    given = answers(clusters=[("acme", running("ml.g5.12xlarge", 5))])
-    assert rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"].found == "8"
+def test_what_the_stacks_own_cluster_holds_is_not_needed_once_more():
+    given = responses(clusters=[("acme", running("ml.g5.12xlarge", 4))])
+    rows = rows_of(recording_of(), given)
+    for name, value in AMPLE.items():
+        assert (rows[name].status, rows[name].needed) == ("ok", "4, there already")
+        assert rows[name].found == f"{value}, 4 used"
+
+
+def test_a_quota_below_what_runs_is_no_obstacle_as_long_as_nothing_is_added():
+    quotas = {**AMPLE, "ml.g5.12xlarge for cluster usage": 0}
+    given = responses(quotas, clusters=[("acme", running("ml.g5.12xlarge", 4))])
+    row = rows_of(recording_of(), given)["ml.g5.12xlarge for cluster usage"]
+    assert (row.status, row.found) == ("ok", "0, 4 used")
+
+
+@pytest.mark.parametrize(("value", "status"), [(8, "ok"), (7, "missing")])
+def test_of_a_cluster_that_grows_only_the_new_instances_are_needed(value, status):
+    clusters = [("acme", running("ml.g5.12xlarge", 4)), ("other", running("ml.g5.12xlarge", 2))]
+    given = responses({**AMPLE, "ml.g5.12xlarge for cluster usage": value}, clusters=clusters)
+    row = rows_of(recording_of(group("gpu", "ml.g5.12xlarge", 6)), given)["ml.g5.12xlarge for cluster usage"]
+    assert (row.status, row.found, row.needed) == (status, f"{value}, 6 used", "6, 2 of them new")
+    assert ("--desired-value 8" in row.command) == (status == "missing")
 
 
 def test_a_flexible_group_of_another_cluster_counts_type_by_type():
     details = [{"InstanceType": "ml.g5.12xlarge", "CurrentCount": 2}, {"InstanceType": "ml.p5.48xlarge"}]
-    given = answers(clusters=[("other", {"InstanceGroups": [{"InstanceTypeDetails": details}]})])
-    assert rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"].found == "8, 2 used"
+    groups = [{"InstanceGroupName": "any", "InstanceTypeDetails": details}]
+    given = responses(clusters=[("other", {"InstanceGroups": groups})])
+    assert rows_of(recording_of(), given)["ml.g5.12xlarge for cluster usage"].found == "8, 2 used"
 
 
 def test_spot_has_quotas_of_its_own():
-    plan = plan_of(group("gpu", "ml.g5.12xlarge", 4, capacityType="Spot"))
+    recording = recording_of(group("gpu", "ml.g5.12xlarge", 4, capacityType="Spot"))
     spot = "ml.g5.12xlarge for cluster spot instance usage"
     total = "Total number of Spot instances allowed across SageMaker HyperPod clusters"
     used = [("other", running("ml.g5.12xlarge", 3, CapacityRequirements={"Spot": {}}))]
-    rows = rows_of(plan, answers({**AMPLE, spot: 6, total: 40}, clusters=used))
+    rows = rows_of(recording, responses({**AMPLE, spot: 6, total: 40}, clusters=used))
     assert (rows[spot].status, rows[spot].found) == ("missing", "6, 3 used")
     assert rows[total].found == "40, 3 used"
     assert "ml.g5.12xlarge for cluster usage" not in rows
@@ -133,18 +156,26 @@ def test_spot_has_quotas_of_its_own():
 def grown(limits):
     pool = {"name": "serving", "nodeClass": "burst", "limits": limits}
     autoscaling = {"nodeClasses": [{"name": "burst", "instanceGroups": ["a"]}], "nodePools": [pool]}
-    return plan_of(group("gpu", "ml.g5.12xlarge", 4), group("a", "ml.g5.12xlarge", 0), autoscaling=autoscaling)
+    return recording_of(group("gpu", "ml.g5.12xlarge", 4), group("a", "ml.g5.12xlarge", 0), autoscaling=autoscaling)
 
 
 def test_what_karpenter_may_add_is_a_line_of_its_own():
-    rows = rows_of(grown({"nodes": "6"}), answers())
+    rows = rows_of(grown({"nodes": "6"}), responses())
     assert rows["ml.g5.12xlarge for cluster usage"].status == "ok"
     row = rows["ml.g5.12xlarge for cluster usage (with Karpenter)"]
     assert (row.status, row.found, row.needed) == ("missing", "8", "10")
 
 
+def test_nodes_that_karpenter_added_are_part_of_its_maximum_and_not_of_the_fixed_groups():
+    groups = running("ml.g5.12xlarge", 4)["InstanceGroups"] + running("ml.g5.12xlarge", 3, "a")["InstanceGroups"]
+    rows = rows_of(grown({"nodes": "6"}), responses(clusters=[("acme", {"InstanceGroups": groups})]))
+    assert rows["ml.g5.12xlarge for cluster usage"].needed == "4, there already"
+    row = rows["ml.g5.12xlarge for cluster usage (with Karpenter)"]
+    assert (row.status, row.found, row.needed) == ("missing", "8, 7 used", "10, 3 of them new")
+
+
 def test_growth_without_bound_is_not_known_to_fit():
-    row = rows_of(grown({}), answers())["ml.g5.12xlarge for cluster usage (with Karpenter)"]
+    row = rows_of(grown({}), responses())["ml.g5.12xlarge for cluster usage (with Karpenter)"]
     assert (row.status, row.needed) == ("unknown", "no limit")
     assert "NodePool" in row.fix
 
@@ -152,36 +183,82 @@ def test_growth_without_bound_is_not_known_to_fit():
 def test_the_types_of_a_flexible_group_have_room_together():
     flexible = group("any", "", 6, instanceTypes=["ml.g5.12xlarge", "ml.g5.24xlarge"])
     del flexible["instanceType"]
-    plan = plan_of(group("gpu", "ml.g5.12xlarge", 4), flexible)
+    recording = recording_of(group("gpu", "ml.g5.12xlarge", 4), flexible)
     quotas = {**AMPLE, "ml.g5.24xlarge for cluster usage": 2}
-    row = rows_of(plan, answers(quotas))["quotas of all types of any, together"]
+    row = rows_of(recording, responses(quotas))["quotas of all types of any, together"]
     assert (row.status, row.found) == ("ok", "6 (ml.g5.12xlarge 4, ml.g5.24xlarge 2)")
-    row = rows_of(plan, answers(AMPLE))["quotas of all types of any, together"]
+    row = rows_of(recording, responses(AMPLE))["quotas of all types of any, together"]
     assert (row.status, row.found) == ("missing", "4 (ml.g5.12xlarge 4, ml.g5.24xlarge 0)")
+
+
+def test_the_instances_of_a_flexible_group_that_run_are_not_needed_once_more():
+    flexible = group("any", "", 6, instanceTypes=["ml.g5.12xlarge", "ml.g5.24xlarge"])
+    del flexible["instanceType"]
+    recording = recording_of(group("gpu", "ml.g5.12xlarge", 4), flexible)
+    details = [{"InstanceType": "ml.g5.12xlarge", "CurrentCount": 4}, {"InstanceType": "ml.g5.24xlarge"}]
+    groups = running("ml.g5.12xlarge", 4)["InstanceGroups"]
+    groups.append({"InstanceGroupName": "any", "InstanceTypeDetails": details})
+    quotas = {**AMPLE, "ml.g5.24xlarge for cluster usage": 1}
+    rows = rows_of(recording, responses(quotas, clusters=[("acme", {"InstanceGroups": groups})]))
+    row = rows["quotas of all types of any, together"]
+    assert (row.status, row.found) == ("missing", "1 (ml.g5.12xlarge 0, ml.g5.24xlarge 1)")
+    assert (row.needed, row.fix[:14]) == ("6, 2 of them new", "Ask for 1 more")
+    assert rows["ml.g5.12xlarge for cluster usage"].needed == "4, there already"
 
 
 def test_the_volume_quota_is_looked_at_only_for_groups_with_a_volume():
     name = "Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance"
-    assert name not in rows_of(plan_of(), answers())
-    plan = plan_of(group("gpu", "ml.g5.12xlarge", 1, ebsVolumeGiB=2000))
-    assert rows_of(plan, answers({**AMPLE, name: 1024}))[name].status == "missing"
+    assert name not in rows_of(recording_of(), responses())
+    recording = recording_of(group("gpu", "ml.g5.12xlarge", 1, ebsVolumeGiB=2000))
+    assert rows_of(recording, responses({**AMPLE, name: 1024}))[name].status == "missing"
 
 
-def test_the_network_of_the_stack_is_not_needed_twice():
-    own = {
-        "Tags": [
-            {"Key": "hpkit:organization", "Value": "acme"},
-            {"Key": "hpkit:environment", "Value": "dev"},
-        ]
-    }
-    full = answers(**{VPCS.key: {"Vpcs": [own, {}, {}, {}, {}]}})
-    assert rows_of(plan_of(), full)["VPCs per Region"].status == "ok"
-    strangers = answers(**{VPCS.key: {"Vpcs": [{}, {}, {}, {}, {}]}})
-    assert rows_of(plan_of(), strangers)["VPCs per Region"].status == "missing"
+OWN = [{"Key": "hpkit:organization", "Value": "acme"}, {"Key": "hpkit:environment", "Value": "dev"}]
+
+
+def test_the_network_of_the_stack_is_not_needed_once_more():
+    own = {"Tags": OWN}
+    full = responses(
+        **{
+            VPCS.key: {"Vpcs": [own, {}, {}, {}, {}]},
+            GATEWAYS.key: {"InternetGateways": [{}, {}, {}, {}, own]},
+            ADDRESSES.key: {"Addresses": [own]},
+        }
+    )
+    rows = rows_of(recording_of(), full)
+    for name in ("VPCs per Region", "Internet gateways per Region", "EC2-VPC Elastic IPs"):
+        assert (rows[name].status, rows[name].needed) == ("ok", "1, there already")
+    assert rows["Network interfaces per Region"].needed == "9, 8 of them new", "the NAT gateway is there"
+    others = responses(**{VPCS.key: {"Vpcs": [{}, {}, {}, {}, {}]}})
+    assert rows_of(recording_of(), others)["VPCs per Region"].status == "missing"
+
+
+def test_a_stack_that_is_up_needs_no_more_interfaces():
+    recording = recording_of()
+    given = responses(
+        clusters=[("acme", running("ml.g5.12xlarge", 4))],
+        **{
+            VPCS.key: {"Vpcs": [{"Tags": OWN}]},
+            eks_cluster(recording.plan).key: {"cluster": {"tags": {each["Key"]: each["Value"] for each in OWN}}},
+        },
+    )
+    assert rows_of(recording, given)["Network interfaces per Region"].needed == "9, there already"
+
+
+def test_a_stack_without_tags_owns_what_its_live_cluster_is_built_on():
+    recording = recording_of(manageTags=False)
+    eks = {"Orchestrator": {"Eks": {"ClusterArn": "arn:aws:eks:us-west-2:123456789012:cluster/acme-dev"}}}
+    given = responses(
+        clusters=[("acme", {**running("ml.g5.12xlarge", 4), **eks})],
+        **{ADDRESSES.key: {"Addresses": [{}]}, eks_cluster(recording.plan).key: {"cluster": {}}},
+    )
+    rows = rows_of(recording, given)
+    names = ("VPCs per Region", "Internet gateways per Region", "EC2-VPC Elastic IPs", "Network interfaces per Region")
+    assert {name: rows[name].needed.partition(", ")[2] for name in names} == dict.fromkeys(names, "there already")
 
 
 @pytest.mark.parametrize("what", ["applied", "defaults", "clusters", "describe"])
-def test_an_answer_that_fails_leaves_the_quota_unknown_with_the_reason(what):
+def test_a_call_that_fails_leaves_the_quota_unknown_with_the_reason(what):
     keys = {
         "applied": applied_quotas("sagemaker").key,
         "defaults": default_quotas("sagemaker").key,
@@ -189,25 +266,25 @@ def test_an_answer_that_fails_leaves_the_quota_unknown_with_the_reason(what):
         "describe": cluster("other").key,
     }
     values = {**AMPLE} if what != "defaults" else {}
-    given = answers(values, clusters=[("other", running("ml.g5.12xlarge", 1))]).joined({keys[what]: DENIED})
-    row = rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"]
+    given = responses(values, clusters=[("other", running("ml.g5.12xlarge", 1))]).merged({keys[what]: DENIED})
+    row = rows_of(recording_of(), given)["ml.g5.12xlarge for cluster usage"]
     assert row.status == "unknown"
     assert "AccessDeniedException: not allowed" in row.why
     assert row.fix == "Allow servicequotas:ListServiceQuotas to whoever runs this"
 
 
 def test_a_quota_too_small_by_itself_is_missing_whatever_others_use():
-    given = answers({**AMPLE, "ml.g5.12xlarge for cluster usage": 3}).joined({CLUSTERS.key: DENIED})
-    assert rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"].status == "missing"
+    given = responses({**AMPLE, "ml.g5.12xlarge for cluster usage": 3}).merged({CLUSTERS.key: DENIED})
+    assert rows_of(recording_of(), given)["ml.g5.12xlarge for cluster usage"].status == "missing"
 
 
 def test_a_quota_that_nobody_lists_is_unknown():
-    row = rows_of(plan_of(), answers({}))["ml.g5.12xlarge for cluster usage"]
+    row = rows_of(recording_of(), responses({}))["ml.g5.12xlarge for cluster usage"]
     assert row.status == "unknown"
     assert "no quota of this name" in row.why
 
 
 def test_a_cluster_that_was_deleted_meanwhile_uses_nothing():
-    gone = Failure("sagemaker:DescribeCluster", "ResourceNotFound", "Cluster not found")
-    given = answers(clusters=[("other", gone)])
-    assert rows_of(plan_of(), given)["ml.g5.12xlarge for cluster usage"].status == "ok"
+    gone = FailedCall("sagemaker:DescribeCluster", "ResourceNotFound", "Cluster not found")
+    given = responses(clusters=[("other", gone)])
+    assert rows_of(recording_of(), given)["ml.g5.12xlarge for cluster usage"].status == "ok"

@@ -6,26 +6,24 @@ What is refused or not answered is no absence: it is kept as unknown, with the c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import kubernetes.client
 import yaml
 from boto3 import Session
+from kubernetes.client import ApiException
 
 from hpkit.adopt.live import Live, LiveAddon, LiveEntry
 from hpkit.errors import ToolError
 from hpkit.plan.names import GROUP_PREFIX
-from hpkit.preflight.ask import ask
-from hpkit.preflight.kubernetes import KUBERNETES_ERRORS, api_client
-from hpkit.preflight.model import Answers, Call, Failure
+from hpkit.preflight.aws_client import call_all
+from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, dynamic_client
+from hpkit.preflight.model import ApiCall, FailedCall, Responses
 
 __all__ = ["CLUSTER_ARN", "CLUSTER_NAME", "read"]
 
 CLUSTER_ARN: Final = re.compile(r"arn:aws[a-z-]*:sagemaker:([a-z0-9-]+):\d{12}:cluster/[a-z0-9]{12}\Z")
 CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9]){0,62}\Z")
-_RBAC: Final = "rbac.authorization.k8s.io"
-_TIMEOUT: Final = (5, 30)
 Say = Callable[[str], None]
 
 
@@ -35,14 +33,14 @@ def read(session: Session, name_or_arn: str, *, say: Say) -> Live:
     Raises ToolError when the cluster, its EKS cluster or its subnets cannot be described: nothing follows from that.
     """
     asked = _Asked(session)
-    cluster = _required(asked, Call("sagemaker", "DescribeCluster", {"ClusterName": name_or_arn}))
+    cluster = _required(asked, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": name_or_arn}))
     orchestrator = cluster.get("Orchestrator", {}).get("Eks")
     if orchestrator is None:
         raise ToolError(f"{cluster['ClusterName']} is not orchestrated by EKS, which is all that hpkit provisions")
     name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
-    eks = _required(asked, Call("eks", "DescribeCluster", {"name": name}))["cluster"]
+    eks = _required(asked, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
     subnets = sorted({subnet for config in _networks(cluster) for subnet in config["Subnets"]})
-    found = _required(asked, Call("ec2", "DescribeSubnets", {"SubnetIds": subnets}))["Subnets"]
+    found = _required(asked, ApiCall("ec2", "DescribeSubnets", {"SubnetIds": subnets}))["Subnets"]
     say(f"reading quotas, policy, add-ons and access of {cluster['ClusterName']}")
     quotas, policies = _governance(asked, str(cluster["ClusterArn"]))
     addons, entries, identities = _eks(asked, name)
@@ -74,30 +72,30 @@ class _Asked:
         self._session = session
         self.unknown: list[str] = []
 
-    def all(self, calls: Sequence[Call]) -> list[Any]:
+    def all(self, calls: Sequence[ApiCall]) -> list[Any]:
         """Return the results in order; None for one that was not answered."""
-        answers = Answers(ask(self._session, calls, say=lambda *_: None)) if calls else Answers({})
-        return [self._result(answers.of(call)) for call in calls]
+        responses = Responses(call_all(self._session, calls, on_progress=lambda *_: None)) if calls else Responses({})
+        return [self._result(responses.of(call)) for call in calls]
 
-    def one(self, call: Call) -> Any:
+    def one(self, call: ApiCall) -> Any:
         """Return the result; None if it was not answered."""
         return self.all([call])[0]
 
     def _result(self, answer: Any) -> Any:
-        if not isinstance(answer, Failure):
+        if not isinstance(answer, FailedCall):
             return answer
         if not answer.is_absence:  # it went while others were read: then it is not live
             self.unknown.append(_sentence(answer))
         return None
 
 
-def _sentence(failure: Failure) -> str:
+def _sentence(failure: FailedCall) -> str:
     return f"{failure.action}: {failure.code}: {failure.message}. {failure.fix}"
 
 
-def _required(asked: _Asked, call: Call) -> Any:
-    answer = Answers(ask(asked._session, [call], say=lambda *_: None)).of(call)  # noqa: SLF001 - one module, two parts
-    if isinstance(answer, Failure):
+def _required(asked: _Asked, call: ApiCall) -> Any:
+    answer = Responses(call_all(asked._session, [call], on_progress=lambda *_: None)).of(call)  # noqa: SLF001 - one module, two parts
+    if isinstance(answer, FailedCall):
         raise ToolError(_sentence(answer))
     return answer
 
@@ -120,11 +118,11 @@ def _governance(asked: _Asked, arn: str) -> tuple[list[Any], list[Any]]:
             "DescribeClusterSchedulerConfig",
         ),
     )
-    lists = asked.all([Call("sagemaker", listing, {"ClusterArn": arn}) for listing, *_ in kinds])
+    lists = asked.all([ApiCall("sagemaker", listing, {"ClusterArn": arn}) for listing, *_ in kinds])
     found: list[list[Any]] = []
     for (_, key, ident, describe), listed in zip(kinds, lists, strict=True):
         alive = [each for each in (listed or {}).get(key, ()) if each["Status"] not in ("Deleting", "Deleted")]
-        described = asked.all([Call("sagemaker", describe, {ident: each[ident]}) for each in alive])
+        described = asked.all([ApiCall("sagemaker", describe, {ident: each[ident]}) for each in alive])
         found.append([each for each in described if each is not None])
     return found[0], found[1]
 
@@ -133,23 +131,23 @@ def _eks(asked: _Asked, name: str) -> tuple[dict[str, LiveAddon], list[LiveEntry
     of = {"clusterName": name}
     listed = asked.all(
         [
-            Call("eks", "ListAddons", of),
-            Call("eks", "ListAccessEntries", of),
-            Call("eks", "ListPodIdentityAssociations", of),
+            ApiCall("eks", "ListAddons", of),
+            ApiCall("eks", "ListAccessEntries", of),
+            ApiCall("eks", "ListPodIdentityAssociations", of),
         ]
     )
     names, principals, associations = (
         list((answer or {}).get(key, ()))
         for answer, key in zip(listed, ("addons", "accessEntries", "associations"), strict=True)
     )
-    addons = asked.all([Call("eks", "DescribeAddon", {**of, "addonName": each}) for each in names])
-    entries = asked.all([Call("eks", "DescribeAccessEntry", {**of, "principalArn": each}) for each in principals])
+    addons = asked.all([ApiCall("eks", "DescribeAddon", {**of, "addonName": each}) for each in names])
+    entries = asked.all([ApiCall("eks", "DescribeAccessEntry", {**of, "principalArn": each}) for each in principals])
     policies = asked.all(
-        [Call("eks", "ListAssociatedAccessPolicies", {**of, "principalArn": each}) for each in principals]
+        [ApiCall("eks", "ListAssociatedAccessPolicies", {**of, "principalArn": each}) for each in principals]
     )
     identities = asked.all(
         [
-            Call("eks", "DescribePodIdentityAssociation", {**of, "associationId": each["associationId"]})
+            ApiCall("eks", "DescribePodIdentityAssociation", {**of, "associationId": each["associationId"]})
             for each in associations
         ]
     )
@@ -187,10 +185,10 @@ class _Kubernetes:
     def read(self, session: Session, eks: Any) -> None:
         """Fill in what is there, or why it could not be seen."""
         try:
-            with api_client(session, eks) as client:
+            with dynamic_client(session, eks) as client:
                 self._read(client)
         except KUBERNETES_ERRORS as error:
-            said = f"{error.status} {error.reason}" if isinstance(error, kubernetes.client.ApiException) else str(error)
+            said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
             self.unknown.append(
                 f"the Kubernetes API of {eks['name']} does not answer this identity ({said}). "
                 "Run it from where the API is reachable, as a role that has an access entry with a view policy"
@@ -198,25 +196,18 @@ class _Kubernetes:
 
     def _read(self, client: Any) -> None:
         if self.autoscales:
-            custom = kubernetes.client.CustomObjectsApi(client)
-            self.node_classes = _items(custom, "karpenter.sagemaker.amazonaws.com", "hyperpodnodeclasses")
-            self.node_pools = _items(custom, "karpenter.sh", "nodepools")
-        rbac = kubernetes.client.RbacAuthorizationV1Api(client)
-        listed = (
-            ("ClusterRole", rbac.list_cluster_role),
-            ("ClusterRoleBinding", rbac.list_cluster_role_binding),
-            ("Role", rbac.list_role_for_all_namespaces),
-            ("RoleBinding", rbac.list_role_binding_for_all_namespaces),
-        )
-        for kind, listing in listed:
-            found: Any = listing(_request_timeout=_TIMEOUT)
-            self.objects += [f"{kind} {_name(each.metadata)}" for each in found.items]
+            self.node_classes = _objects(client, "karpenter.sagemaker.amazonaws.com/v1", "HyperpodNodeClass")
+            self.node_pools = _objects(client, "karpenter.sh/v1", "NodePool")
+        for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"):
+            found = _objects(client, "rbac.authorization.k8s.io/v1", kind)
+            self.objects += [f"{kind} {_name(each['metadata'])}" for each in found]
 
 
-def _name(metadata: Any) -> str:
-    return "/".join(filter(None, (metadata.namespace, metadata.name)))
+def _name(metadata: Mapping[str, Any]) -> str:
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
-def _items(custom: Any, group: str, plural: str) -> list[Any]:
-    found: list[Any] = custom.list_cluster_custom_object(group, "v1", plural, _request_timeout=_TIMEOUT)["items"]
+def _objects(client: Any, api_version: str, kind: str) -> list[Any]:
+    """Return all objects of a kind, in all namespaces."""
+    found: list[Any] = client.resources.get(api_version=api_version, kind=kind).get().to_dict()["items"]
     return found

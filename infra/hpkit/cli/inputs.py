@@ -2,16 +2,20 @@
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from hpkit.checks import summarize
 from hpkit.cli.formats import WRITERS
-from hpkit.errors import SelectionError
+from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
 
-__all__ = ["plans_of", "resolve"]
+if TYPE_CHECKING:
+    from hpkit.recording import Recording
+
+__all__ = ["plans_of", "recording_of", "resolve"]
 
 
 def resolve(files: tuple[str, ...], stacks: tuple[str, ...]) -> list[Loaded]:
@@ -38,3 +42,14 @@ def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
     if errors:
         click.echo(f"{errors} errors stand against this; `hpkit validate` shows them", err=True)
     return [plan for each in loaded for plan in each.plans.values()]
+
+
+def recording_of(plan: Plan) -> "Recording":
+    """Return what the program registers for a plan; raises ToolError where it ends in an error."""
+    from hpkit.recording import UNKNOWN_ACCOUNT, Answers, record
+
+    try:
+        return record(plan, Answers(account=UNKNOWN_ACCOUNT))
+    except Exception as error:
+        message = f"the program of {plan.stack} ends with: {error} (`hpkit validate` shows what stands against it)"
+        raise ToolError(message) from error

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.formats import width
-from hpkit.cli.inputs import plans_of, resolve
-from hpkit.errors import ToolError
+from hpkit.cli.inputs import plans_of, recording_of, resolve
 from hpkit.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -36,13 +35,9 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
 
 
 def _tree(plan: Plan) -> "Node":
-    from hpkit.recording import UNKNOWN_ACCOUNT, Answers, record, tree_of
+    from hpkit.recording import tree_of
 
-    try:
-        return tree_of(record(plan, Answers(account=UNKNOWN_ACCOUNT)))
-    except Exception as error:
-        message = f"the program of {plan.stack} ends with: {error} (`hpkit validate` shows what stands against it)"
-        raise ToolError(message) from error
+    return tree_of(recording_of(plan))
 
 
 def _with_count(tree: "Node") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hpkit.cli.formats import colored, folded, width
-from hpkit.cli.inputs import plans_of, resolve
+from hpkit.cli.inputs import plans_of, recording_of, resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.config import Organization
-    from hpkit.preflight.model import Answers, Row
+    from hpkit.preflight.model import CheckResult, Responses
+    from hpkit.recording import Recording
 
 __all__ = ["command"]
 
@@ -33,23 +34,23 @@ def command(stack: str, form: str, profile: str | None) -> None:
     Asks for quotas, zones, subnets, add-on versions, roles and clusters, and writes nothing to the account. What could
     not be found out is unknown, with the reason, and no error.
     """
-    from hpkit.preflight.judge import judge, tally
+    from hpkit.preflight.evaluate import count_by_status, evaluate
 
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
     # Without an organization there would be no plan.
     organization = cast("Organization", loaded.parsed.organization)
     session = _session(profile, plan.spec.region)
-    answers = _ask_all(session, plan)
-    rows = judge(organization, plan, answers)
-    counts = tally(rows)
+    recording = recording_of(plan)
+    results = evaluate(organization, recording, _fetch(session, recording))
+    counts = count_by_status(results)
     if form == "json":
-        checks = [row.as_dict() for row in rows]
+        checks = [each.as_dict() for each in results]
         click.echo(json.dumps({"stack": plan.stack, "checks": checks, "summary": counts}, indent=2, ensure_ascii=False))
     else:
-        click.echo(_table(plan, rows, counts))
+        click.echo(_table(plan, results, counts))
     if counts["unknown"]:
-        click.echo(f"warning: {counts['unknown']} of {len(rows)} could not be found out", err=True)
+        click.echo(f"warning: {counts['unknown']} of {len(results)} could not be found out", err=True)
     if counts["missing"]:
         sys.exit(1)
 
@@ -71,39 +72,40 @@ def _session(profile: str | None, region: str) -> "Session":
     return session
 
 
-def _ask_all(session: "Session", plan: Plan) -> "Answers":
-    from hpkit.preflight.ask import ask
+def _fetch(session: "Session", recording: "Recording") -> "Responses":
+    from hpkit.preflight.aws_client import call_all
     from hpkit.preflight.calls import KUBERNETES, eks_cluster, first_calls, further_calls
-    from hpkit.preflight.model import Answers, Failure
+    from hpkit.preflight.model import FailedCall, Responses
 
-    say = _progress(plan)
-    answers = Answers(ask(session, first_calls(plan), say=say))
-    further = further_calls(plan, answers)
+    plan = recording.plan
+    progress = _progress(plan)
+    responses = Responses(call_all(session, first_calls(recording), on_progress=progress))
+    further = further_calls(plan, responses)
     if further:
-        answers = answers.joined(ask(session, further, say=say))
-    found = answers.of(eks_cluster(plan))
-    if plan.spec.eks.existing is not None and plan.policy is not None and not isinstance(found, Failure):
-        from hpkit.preflight.kubernetes import ask_kueue
+        responses = responses.merged(call_all(session, further, on_progress=progress))
+    found = responses.of(eks_cluster(plan))
+    if plan.spec.eks.existing is not None and plan.policy is not None and not isinstance(found, FailedCall):
+        from hpkit.preflight.kubernetes_client import find_kueue
 
-        answers = answers.joined({KUBERNETES.key: ask_kueue(session, found["cluster"])})
+        responses = responses.merged({KUBERNETES.key: find_kueue(session, found["cluster"])})
     if sys.stderr.isatty():
         click.echo("", err=True)
-    return answers
+    return responses
 
 
 def _progress(plan: Plan) -> Callable[[int, int], None]:
     """Return a counter on standard error: one line that grows on a terminal, its beginning and end elsewhere."""
     terminal = sys.stderr.isatty()
 
-    def say(done: int, total: int) -> None:
+    def show(done: int, total: int) -> None:
         if terminal or done in (1, total):
             line = f"asking {plan.spec.region}: {done} of {total} answered"
             click.echo(f"\r{line}" if terminal else line, err=True, nl=not terminal)
 
-    return say
+    return show
 
 
-def _table(plan: Plan, rows: "tuple[Row, ...]", counts: dict[str, int]) -> str:
+def _table(plan: Plan, results: "tuple[CheckResult, ...]", counts: dict[str, int]) -> str:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -113,26 +115,26 @@ def _table(plan: Plan, rows: "tuple[Row, ...]", counts: dict[str, int]) -> str:
     table.add_column("", no_wrap=True)
     for name, share in (("what", 5), ("found", 3), ("needed", 3)):
         table.add_column(name, ratio=share, overflow="fold")
-    for row in rows:
-        table.add_row(Text(row.status, _COLORS[row.status]), row.what, row.found, row.needed)
+    for each in results:
+        table.add_row(Text(each.status, _COLORS[each.status]), each.what, each.found, each.needed)
     console = Console(width=width(), highlight=False, markup=False)
     with console.capture() as captured:
         console.print(table)
     lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
-    lines += _remedies(rows)
+    lines += _remedies(results)
     lines += ["", f"{counts['ok']} ok, {counts['missing']} missing, {counts['unknown']} unknown"]
     return "\n".join(lines)
 
 
-def _remedies(rows: "tuple[Row, ...]") -> list[str]:
-    """Say once what several rows have in common: one refused call may leave many of them unknown."""
-    alike: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        if row.status != "ok":
-            alike.setdefault((row.status, row.why, row.fix), []).append(row)
+def _remedies(results: "tuple[CheckResult, ...]") -> list[str]:
+    """Return reasons and remedies, once for all results that share them: a refused call may leave many unknown."""
+    alike: dict[tuple[str, str, str], list[CheckResult]] = {}
+    for each in results:
+        if each.status != "ok":
+            alike.setdefault((each.status, each.why, each.fix), []).append(each)
     lines = []
     for (status, why, fix), same in alike.items():
-        lines += ["", *(f"{colored(status, fg=_COLORS[status], bold=True)} {row.what}" for row in same)]
+        lines += ["", *(f"{colored(status, fg=_COLORS[status], bold=True)} {each.what}" for each in same)]
         lines += [folded(text if text.endswith((".", "…")) else f"{text}.", "    ") for text in (why, fix) if text]
-        lines += [f"    {row.command}" for row in same if row.command]
+        lines += [f"    {each.command}" for each in same if each.command]
     return lines

@@ -1,4 +1,4 @@
-"""Who asks, in which region, and whether the roles that the file names are there."""
+"""The caller's identity, the region, and whether the roles that the file names exist."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,44 +7,44 @@ from hpkit.catalog import find_region, regions
 from hpkit.plan.existing import given_roles
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CALLER, SERVICE_ROLE, role, role_arns
-from hpkit.preflight.model import Answers, Failure, Row, missing, ok, unanswered, unknown
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
 
-__all__ = ["account_rows", "role_rows"]
+__all__ = ["check_account", "check_roles"]
 
 _AREA: Final = "account"
 _ROLES: Final = "roles"
 
 
-def account_rows(plan: Plan, answers: Answers) -> Iterator[Row]:
-    """Yield who asks and what the region has."""
-    caller = answers.of(CALLER)
-    if isinstance(caller, Failure):
-        yield unanswered(_AREA, "identity", caller)
+def check_account(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check the caller's identity and what the region offers."""
+    caller = responses.of(CALLER)
+    if isinstance(caller, FailedCall):
+        yield call_failed(_AREA, "identity", caller)
     else:
         yield ok(_AREA, "identity", found=f"{caller['Arn']} in account {caller['Account']}")
-        yield _place_of_caller(plan, caller["Arn"])
-    yield from _region_rows(plan)
+        yield _access_of_caller(plan, caller["Arn"])
+    yield from _check_region(plan)
 
 
-def role_rows(plan: Plan, answers: Answers) -> Iterator[Row]:
-    """Yield the roles that the file names, and the service's own."""
-    caller = answers.of(CALLER)
-    account = None if isinstance(caller, Failure) else caller["Account"]
+def check_roles(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check the roles that the file names, and the service-linked role."""
+    caller = responses.of(CALLER)
+    account = None if isinstance(caller, FailedCall) else caller["Account"]
     for arn in role_arns(plan):
-        yield _role(plan, answers, arn, account=account)
-    found = answers.of(role(SERVICE_ROLE))
-    if not isinstance(found, Failure):
+        yield _role(plan, responses, arn, account=account)
+    found = responses.of(role(SERVICE_ROLE))
+    if not isinstance(found, FailedCall):
         yield ok(_ROLES, SERVICE_ROLE, found="there")
     elif found.is_absence:
         why = "It is not there yet; the service makes it with the first cluster, if whoever deploys may have it made"
         fix = "Allow iam:CreateServiceLinkedRole for hyperpod.sagemaker.amazonaws.com to whoever deploys"
         yield unknown(_ROLES, SERVICE_ROLE, why=why, fix=fix, found="not there", needed="made by the service")
     else:
-        yield unanswered(_ROLES, SERVICE_ROLE, found)
+        yield call_failed(_ROLES, SERVICE_ROLE, found)
 
 
-def _place_of_caller(plan: Plan, arn: str) -> Row:
-    """Say whether whoever asks is a role of the environment."""
+def _access_of_caller(plan: Plan, arn: str) -> CheckResult:
+    """Check whether the caller is an administrator or a team member of the environment."""
     what, caller = "place of the identity", _role_of(arn)
     if caller in {_role_of(each) for each in plan.spec.eks.administrators}:
         return ok(_AREA, what, found="administrator", needed="administrator")
@@ -58,16 +58,16 @@ def _place_of_caller(plan: Plan, arn: str) -> Row:
 
 
 def _role_of(arn: str) -> tuple[str, str]:
-    """Return account and role of a role's ARN, or of a session's, which leaves out the role's path.
+    """Return account and name of the role of an ARN, be it the role's or that of a session, which lacks its path.
 
-    Of a user, whom no file names, the resource stands for the role.
+    For a user, whom no file names, it is the whole resource part of the ARN.
     """
     account, resource = arn.split(":", 5)[4:]
     parts = resource.split("/")
     return account, parts[1] if parts[0] == "assumed-role" else parts[-1] if parts[0] == "role" else resource
 
 
-def _region_rows(plan: Plan) -> Iterator[Row]:
+def _check_region(plan: Plan) -> Iterator[CheckResult]:
     name = plan.spec.region
     region = find_region(name)
     what = "HyperPod on EKS in the region"
@@ -88,21 +88,23 @@ def _region_rows(plan: Plan) -> Iterator[Row]:
         yield missing(_AREA, what, found="not on AWS's list", needed=name, fix=fix)
 
 
-def _role(plan: Plan, answers: Answers, arn: str, *, account: str | None) -> Row:
+def _role(plan: Plan, responses: Responses, arn: str, *, account: str | None) -> CheckResult:
     name = arn.rpartition("/")[2]
     what = f"role {arn}"
-    home = arn.split(":")[4]
-    if account is not None and home != account:
-        why = f"It belongs to account {home}, and this is {account}; another account's roles cannot be looked up"
+    role_account = arn.split(":")[4]
+    if account is not None and role_account != account:
+        why = (
+            f"It belongs to account {role_account}, and this is {account}; another account's roles cannot be looked up"
+        )
         fix = "Check that this is the account you mean (--profile), and the ARN's account number"
         return unknown(_ROLES, what, why=why, fix=fix, needed=_purpose(plan, arn))
-    answer = answers.of(role(name))
-    if isinstance(answer, Failure) and not answer.is_absence:
-        return unanswered(_ROLES, what, answer, needed=_purpose(plan, arn))
-    if isinstance(answer, Failure):
+    response = responses.of(role(name))
+    if isinstance(response, FailedCall) and not response.is_absence:
+        return call_failed(_ROLES, what, response, needed=_purpose(plan, arn))
+    if isinstance(response, FailedCall):
         fix = "Create it, or name another one: neither EKS nor HyperPod accepts a role that is not there"
         return missing(_ROLES, what, found="not there", needed=_purpose(plan, arn), fix=fix)
-    found = answer["Role"]["Arn"]
+    found = response["Role"]["Arn"]
     if found != arn:
         fix = f"Write the ARN with its path: {found}"
         return missing(_ROLES, what, found=found, needed=_purpose(plan, arn), fix=fix)

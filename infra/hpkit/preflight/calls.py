@@ -1,147 +1,178 @@
-"""Which calls a plan asks for: first those that stand by themselves, then those that need an answer to be asked.
+"""Which AWS API calls the checks of a stack need: first the independent ones, then those that need a response.
 
 All of them only read.
 """
 
-from typing import Any, Final
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import addons
 from hpkit.plan.existing import given_roles
 from hpkit.plan.model import Plan
-from hpkit.preflight.model import Answers, Call, Failure
+from hpkit.preflight.model import ApiCall, FailedCall, Responses
+from hpkit.preflight.needs import count_registered
+
+if TYPE_CHECKING:
+    from hpkit.recording import Recording
 
 __all__ = [
-    "ADDRESSES", "CALLER", "CLUSTERS", "GATEWAYS", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS", "SERVICE_ROLE",
-    "VPCS", "ZONES", "addon_versions", "applied_quotas", "cluster", "default_quotas", "eks_addon", "eks_cluster",
-    "eks_name", "first_calls", "further_calls", "needed_addons", "offerings", "role", "role_arns",
-    "security_groups", "subnets", "tags",
+    "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "GATEWAYS", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS",
+    "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "addon_versions", "applied_quotas", "cluster", "default_quotas",
+    "eks_addon", "eks_cluster", "eks_name", "first_calls", "further_calls", "needed_addons", "offerings", "role",
+    "role_arns", "security_groups", "subnets", "tags",
 ]  # fmt: skip
 
-CALLER: Final = Call("sts", "GetCallerIdentity")
-ZONES: Final = Call("ec2", "DescribeAvailabilityZones", {"AllAvailabilityZones": True})
-VPCS: Final = Call("ec2", "DescribeVpcs")
-GATEWAYS: Final = Call("ec2", "DescribeInternetGateways")
-ADDRESSES: Final = Call("ec2", "DescribeAddresses")
-INTERFACES: Final = Call("ec2", "DescribeNetworkInterfaces")
-KUBERNETES_VERSIONS: Final = Call("eks", "DescribeClusterVersions")
-CLUSTERS: Final = Call("sagemaker", "ListClusters")
-# Not of AWS: what the Kubernetes API of an existing EKS cluster says of Kueue.
-KUBERNETES: Final = Call("kubernetes", "Kueue")
+
+@dataclass(frozen=True, slots=True)
+class CountedType:
+    """A type of resource that a quota limits in number: the quota, and the call that lists those of the account."""
+
+    type_token: str
+    service: str
+    quota: str
+    listing: ApiCall
+    member: str
+
+
+CALLER: Final = ApiCall("sts", "GetCallerIdentity")
+ZONES: Final = ApiCall("ec2", "DescribeAvailabilityZones", {"AllAvailabilityZones": True})
+VPCS: Final = ApiCall("ec2", "DescribeVpcs")
+GATEWAYS: Final = ApiCall("ec2", "DescribeInternetGateways")
+ADDRESSES: Final = ApiCall("ec2", "DescribeAddresses")
+INTERFACES: Final = ApiCall("ec2", "DescribeNetworkInterfaces")
+# The resources of which a quota limits the number.
+COUNTED: Final = (
+    CountedType("aws:ec2/vpc:Vpc", "vpc", "VPCs per Region", VPCS, "Vpcs"),
+    CountedType(
+        "aws:ec2/internetGateway:InternetGateway", "vpc", "Internet gateways per Region", GATEWAYS, "InternetGateways"
+    ),
+    CountedType("aws:ec2/eip:Eip", "ec2", "EC2-VPC Elastic IPs", ADDRESSES, "Addresses"),
+)
+KUBERNETES_VERSIONS: Final = ApiCall("eks", "DescribeClusterVersions")
+CLUSTERS: Final = ApiCall("sagemaker", "ListClusters")
+# Not a call of AWS: whether the Kubernetes API of an existing EKS cluster shows a Kueue.
+KUBERNETES: Final = ApiCall("kubernetes", "Kueue")
 SERVICE_ROLE: Final = "AWSServiceRoleForSageMakerHyperPod"
 # The largest page of Service Quotas: SageMaker has thousands of quotas, and the calls are throttled.
 _PAGE: Final = 100
 
 
-def applied_quotas(service: str) -> Call:
-    """Return the call for the quotas that hold for the account."""
-    return Call("service-quotas", "ListServiceQuotas", {"ServiceCode": service, "MaxResults": _PAGE})
+def applied_quotas(service: str) -> ApiCall:
+    """Return the call for the quotas that apply to the account."""
+    return ApiCall("service-quotas", "ListServiceQuotas", {"ServiceCode": service, "MaxResults": _PAGE})
 
 
-def default_quotas(service: str) -> Call:
-    """Return the call for AWS's defaults, which hold where the account's own list names no value."""
-    return Call("service-quotas", "ListAWSDefaultServiceQuotas", {"ServiceCode": service, "MaxResults": _PAGE})
+def default_quotas(service: str) -> ApiCall:
+    """Return the call for AWS's defaults, which apply where the account's own list has no value."""
+    return ApiCall("service-quotas", "ListAWSDefaultServiceQuotas", {"ServiceCode": service, "MaxResults": _PAGE})
 
 
-def offerings(plan: Plan) -> Call:
+def offerings(plan: Plan) -> ApiCall:
     """Return the call for the zones in which EC2 offers the plan's instance types."""
     names = sorted({name.removeprefix("ml.") for group in plan.groups for name in group.spec.types})
-    kinds = {"LocationType": "availability-zone", "Filters": [{"Name": "instance-type", "Values": names}]}
-    return Call("ec2", "DescribeInstanceTypeOfferings", kinds)
+    by_zone = {"LocationType": "availability-zone", "Filters": [{"Name": "instance-type", "Values": names}]}
+    return ApiCall("ec2", "DescribeInstanceTypeOfferings", by_zone)
 
 
-def subnets(plan: Plan) -> Call:
-    """Return the call for an existing network's subnets; a filter answers for those that exist, ids all or nothing."""
+def subnets(plan: Plan) -> ApiCall:
+    """Return the call for an existing network's subnets.
+
+    With a filter, EC2 returns the subnets that exist; with ids it refuses the call if one does not.
+    """
     ids = sorted({zone.subnet_id for zone in plan.network.zones if zone.subnet_id})
-    return Call("ec2", "DescribeSubnets", {"Filters": [{"Name": "subnet-id", "Values": ids}]})
+    return ApiCall("ec2", "DescribeSubnets", {"Filters": [{"Name": "subnet-id", "Values": ids}]})
 
 
-def security_groups(plan: Plan) -> Call:
+def security_groups(plan: Plan) -> ApiCall:
     """Return the call for an existing network's security groups."""
     existing = plan.spec.network.existing
     ids = sorted(set(existing.security_group_ids)) if existing else []
-    return Call("ec2", "DescribeSecurityGroups", {"Filters": [{"Name": "group-id", "Values": ids}]})
+    return ApiCall("ec2", "DescribeSecurityGroups", {"Filters": [{"Name": "group-id", "Values": ids}]})
 
 
-def addon_versions(plan: Plan) -> Call:
+def addon_versions(plan: Plan) -> ApiCall:
     """Return the call for the add-ons that EKS offers for the plan's Kubernetes version."""
-    return Call("eks", "DescribeAddonVersions", {"kubernetesVersion": plan.spec.eks.version})
+    return ApiCall("eks", "DescribeAddonVersions", {"kubernetesVersion": plan.spec.eks.version})
 
 
 def eks_name(plan: Plan) -> str:
-    """Return the name of the EKS cluster: the existing one's, or the stack's, which the kit gives."""
+    """Return the name of the EKS cluster: that of the existing one, or the stack's."""
     existing = plan.spec.eks.existing
     return existing.name if existing else plan.stack
 
 
-def eks_cluster(plan: Plan) -> Call:
+def eks_cluster(plan: Plan) -> ApiCall:
     """Return the call for the EKS cluster of that name."""
-    return Call("eks", "DescribeCluster", {"name": eks_name(plan)})
+    return ApiCall("eks", "DescribeCluster", {"name": eks_name(plan)})
 
 
-def eks_addon(plan: Plan, addon: str) -> Call:
+def eks_addon(plan: Plan, addon: str) -> ApiCall:
     """Return the call for an add-on of the existing EKS cluster."""
-    return Call("eks", "DescribeAddon", {"clusterName": eks_name(plan), "addonName": addon})
+    return ApiCall("eks", "DescribeAddon", {"clusterName": eks_name(plan), "addonName": addon})
 
 
-def cluster(arn: str) -> Call:
+def cluster(arn: str) -> ApiCall:
     """Return the call for a HyperPod cluster."""
-    return Call("sagemaker", "DescribeCluster", {"ClusterName": arn})
+    return ApiCall("sagemaker", "DescribeCluster", {"ClusterName": arn})
 
 
-def tags(arn: str) -> Call:
+def tags(arn: str) -> ApiCall:
     """Return the call for the tags of a HyperPod cluster."""
-    return Call("sagemaker", "ListTags", {"ResourceArn": arn})
+    return ApiCall("sagemaker", "ListTags", {"ResourceArn": arn})
 
 
-def role(name: str) -> Call:
+def role(name: str) -> ApiCall:
     """Return the call for a role; IAM takes its name without the path."""
-    return Call("iam", "GetRole", {"RoleName": name})
+    return ApiCall("iam", "GetRole", {"RoleName": name})
 
 
 def role_arns(plan: Plan) -> tuple[str, ...]:
-    """Return every role that the file names: administrators, members, and those that are there for services."""
+    """Return every role that the file names: of administrators, of team members, of services."""
     named = {*plan.spec.eks.administrators, *(member for team in plan.teams for member in team.members)}
     return tuple(sorted({*named, *given_roles(plan)}))
 
 
-def first_calls(plan: Plan) -> tuple[Call, ...]:
-    """Return the calls that need no answer of others."""
+def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
+    """Return the calls that need no other response."""
+    plan = recording.plan
+    counted = [each for each in COUNTED if count_registered(recording, each.type_token)]
     calls = [CALLER, ZONES, offerings(plan), INTERFACES, KUBERNETES_VERSIONS, addon_versions(plan), CLUSTERS]
-    services = ["sagemaker", "vpc"]
-    if plan.network.vpc_id is None:
-        calls += [VPCS, GATEWAYS]
-        if plan.network.nat_gateways:
-            services.append("ec2")
-            calls.append(ADDRESSES)
-    else:
+    calls += [each.listing for each in counted]
+    if plan.network.vpc_id is not None:
         calls += [subnets(plan), security_groups(plan)]
+    services = dict.fromkeys(["sagemaker", "vpc", *(each.service for each in counted)])
     calls += [each(service) for service in services for each in (applied_quotas, default_quotas)]
     calls += [eks_cluster(plan), role(SERVICE_ROLE)]
     calls += [role(arn.rpartition("/")[2]) for arn in role_arns(plan)]
-    return _once(calls)
+    return _unique(calls)
 
 
-def further_calls(plan: Plan, answers: Answers) -> tuple[Call, ...]:
-    """Return the calls that follow from the first answers: each live cluster, and the existing EKS cluster's inside."""
+def further_calls(plan: Plan, responses: Responses) -> tuple[ApiCall, ...]:
+    """Return the calls that the first responses lead to: live clusters, add-ons of an existing EKS cluster."""
     calls = []
-    listed = answers.of(CLUSTERS)
-    for summary in [] if isinstance(listed, Failure) else listed["ClusterSummaries"]:
+    listed = responses.of(CLUSTERS)
+    for summary in [] if isinstance(listed, FailedCall) else listed["ClusterSummaries"]:
         calls.append(cluster(summary["ClusterArn"]))
         if summary["ClusterName"] == plan.spec.cluster.name:
             calls.append(tags(summary["ClusterArn"]))
-    found: Any = answers.of(eks_cluster(plan))
-    if plan.spec.eks.existing is not None and not isinstance(found, Failure):
+    found: Any = responses.of(eks_cluster(plan))
+    if plan.spec.eks.existing is not None and not isinstance(found, FailedCall):
         calls += [eks_addon(plan, addon.name) for addon in plan.addons]
         calls += [eks_addon(plan, needed) for _, needed in needed_addons(plan)]
-    return _once(calls)
+    return _unique(calls)
 
 
 def needed_addons(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """Return add-on and the add-on it needs, where that is not the plan's own: an existing cluster must have it."""
+    """Return (add-on, required add-on) for each required one that an existing EKS cluster must have.
+
+    The plan does not install it.
+    """
     own = {addon.name for addon in plan.addons}
     requires = {addon.name: addon.requires for addon in addons()}
     return tuple((name, each) for name in sorted(own) for each in requires.get(name, ()) if each not in own)
 
 
-def _once(calls: list[Call]) -> tuple[Call, ...]:
+def _unique(calls: list[ApiCall]) -> tuple[ApiCall, ...]:
     return tuple({call.key: call for call in calls}.values())

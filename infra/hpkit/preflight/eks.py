@@ -1,7 +1,9 @@
-"""Kubernetes version, add-on versions, and the EKS cluster that is or must not be there."""
+"""Kubernetes version, add-on versions, and the EKS cluster: an existing one must fit, a new one's name be free."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+
+from packaging.version import Version
 
 from hpkit.catalog import kubernetes_versions
 from hpkit.checks.rule import listing
@@ -15,36 +17,36 @@ from hpkit.preflight.calls import (
     eks_name,
     needed_addons,
 )
-from hpkit.preflight.model import Answers, Failure, Row, missing, ok, unanswered, unknown
-from hpkit.preflight.usage import owned
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.usage import UNMARKED, ownership
 
-__all__ = ["eks_rows"]
+__all__ = ["check_eks"]
 
 _AREA: Final = "eks"
 _GOVERNANCE: Final = "amazon-sagemaker-hyperpod-taskgovernance"
 _MODES: Final = ("API", "API_AND_CONFIG_MAP")
 
 
-def eks_rows(plan: Plan, answers: Answers) -> Iterator[Row]:
-    """Yield versions and add-ons that EKS must offer, then the cluster itself."""
-    yield _version_offered(plan, answers)
-    yield from (_addon_offered(plan, answers, addon) for addon in plan.addons)
+def check_eks(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check the versions and add-ons that EKS must offer, then the cluster itself."""
+    yield _version_offered(plan, responses)
+    yield from (_addon_offered(plan, responses, addon) for addon in plan.addons)
     if plan.spec.eks.existing is None:
-        yield _name_free(plan, answers)
+        yield _name_free(plan, responses)
     else:
-        yield from _existing(plan, answers)
+        yield from _existing_cluster(plan, responses)
 
 
-def _version_offered(plan: Plan, answers: Answers) -> Row:
+def _version_offered(plan: Plan, responses: Responses) -> CheckResult:
     version = plan.spec.eks.version
     what = f"Kubernetes {version}"
-    answer = answers.of(KUBERNETES_VERSIONS)
-    if isinstance(answer, Failure):
-        addons = answers.of(addon_versions(plan))
-        if not isinstance(addons, Failure) and addons["addons"]:
+    response = responses.of(KUBERNETES_VERSIONS)
+    if isinstance(response, FailedCall):
+        addons = responses.of(addon_versions(plan))
+        if not isinstance(addons, FailedCall) and addons["addons"]:
             return ok(_AREA, what, found="EKS lists add-ons for it", needed="offered by EKS")
-        return unanswered(_AREA, what, answer, needed="offered by EKS")
-    offered = {each["clusterVersion"]: each.get("versionStatus", "") for each in answer["clusterVersions"]}
+        return call_failed(_AREA, what, response, needed="offered by EKS")
+    offered = {each["clusterVersion"]: each.get("versionStatus", "") for each in response["clusterVersions"]}
     status = offered.get(version, "UNSUPPORTED")
     if status == "UNSUPPORTED":
         both = [each for each in kubernetes_versions() if offered.get(each, "UNSUPPORTED") != "UNSUPPORTED"]
@@ -57,13 +59,13 @@ def _version_offered(plan: Plan, answers: Answers) -> Row:
     return ok(_AREA, what, found="offered", needed="offered by EKS")
 
 
-def _addon_offered(plan: Plan, answers: Answers, addon: AddonPlan) -> Row:
+def _addon_offered(plan: Plan, responses: Responses, addon: AddonPlan) -> CheckResult:
     what = f"add-on {addon.name}"
     needed = addon.version or "any version"
-    answer = answers.of(addon_versions(plan))
-    if isinstance(answer, Failure):
-        return unanswered(_AREA, what, answer, needed=needed)
-    offers = {each["addonName"]: each["addonVersions"] for each in answer["addons"]}
+    response = responses.of(addon_versions(plan))
+    if isinstance(response, FailedCall):
+        return call_failed(_AREA, what, response, needed=needed)
+    offers = {each["addonName"]: each["addonVersions"] for each in response["addons"]}
     listed = offers.get(addon.name, [])
     versions = [each["addonVersion"] for each in listed]
     kubernetes = plan.spec.eks.version
@@ -87,61 +89,65 @@ def _default_of(listed: list[dict[str, Any]], kubernetes: str) -> str | None:
     return None
 
 
-def _name_free(plan: Plan, answers: Answers) -> Row:
+def _name_free(plan: Plan, responses: Responses) -> CheckResult:
     name = eks_name(plan)
     what = f"name {name} for the EKS cluster"
-    answer = answers.of(eks_cluster(plan))
-    if isinstance(answer, Failure):
-        if answer.is_absence:
+    response = responses.of(eks_cluster(plan))
+    if isinstance(response, FailedCall):
+        if response.is_absence:
             return ok(_AREA, what, found="free", needed="free")
-        return unanswered(_AREA, what, answer, needed="free")
-    if owned(plan, answer["cluster"].get("tags", {})):
+        return call_failed(_AREA, what, response, needed="free")
+    whose = ownership(plan, responses, response["cluster"].get("tags", {}))
+    if whose == "own":
         return ok(_AREA, what, found="this stack's own", needed="free")
+    if whose == "unmarked":
+        fix = "Nothing is to be done if the stack's state holds it; else name it in eks.existing"
+        return unknown(_AREA, what, why=UNMARKED, fix=fix, found="there", needed="free")
     fix = f"Use it (eks.existing: {{name: {name}}}), or give organization or environment another name"
     return missing(_AREA, what, found="taken", needed="free", fix=fix)
 
 
-def _existing(plan: Plan, answers: Answers) -> Iterator[Row]:
+def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     what = f"EKS cluster {eks_name(plan)}"
-    answer = answers.of(eks_cluster(plan))
-    if isinstance(answer, Failure):
-        if answer.is_absence:
+    response = responses.of(eks_cluster(plan))
+    if isinstance(response, FailedCall):
+        if response.is_absence:
             fix = f"Name a cluster of this account and {plan.spec.region} in eks.existing.name, or leave `existing` out"
             yield missing(_AREA, what, found="not there", needed="ACTIVE", fix=fix)
         else:
-            yield unanswered(_AREA, what, answer, needed="ACTIVE")
+            yield call_failed(_AREA, what, response, needed="ACTIVE")
         return
-    found = answer["cluster"]
-    yield _is(what, found["status"], ("ACTIVE",), fix="Wait until it is, or fix it (`health` of DescribeCluster)")
+    found = response["cluster"]
+    yield _one_of(what, found["status"], ("ACTIVE",), fix="Wait until it is, or fix it (`health` of DescribeCluster)")
     mode = found.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
     command = (
         f"aws eks update-cluster-config --name {eks_name(plan)}"
         f" --access-config authenticationMode=API_AND_CONFIG_MAP --region {plan.spec.region}"
     )
     fix = "Change it; EKS has no way back to CONFIG_MAP"
-    yield _is(f"{what}, authentication mode", mode, _MODES, fix=fix, command=command)
+    yield _one_of(f"{what}, authentication mode", mode, _MODES, fix=fix, command=command)
     yield _version_fits(plan, what, found["version"])
     yield _same_vpc(plan, what, found.get("resourcesVpcConfig", {}).get("vpcId", "none"))
     for addon in plan.addons:
-        yield from _in_the_way(plan, answers, addon)
+        yield from _installed_addon(plan, responses, addon)
     for name, needed in needed_addons(plan):
-        yield _there(plan, answers, name, needed)
+        yield _required_addon(plan, responses, name, needed)
     if plan.policy is not None:
-        yield _kueue(plan, answers)
+        yield _kueue(plan, responses)
 
 
-def _is(what: str, found: str, allowed: tuple[str, ...], *, fix: str, command: str = "") -> Row:
+def _one_of(what: str, found: str, allowed: tuple[str, ...], *, fix: str, command: str = "") -> CheckResult:
     needed = " or ".join(allowed)
     if found in allowed:
         return ok(_AREA, what, found=found, needed=needed)
     return missing(_AREA, what, found=found, needed=needed, fix=fix, command=command)
 
 
-def _version_fits(plan: Plan, what: str, version: str) -> Row:
+def _version_fits(plan: Plan, what: str, version: str) -> CheckResult:
     what, wanted = f"{what}, version", plan.spec.eks.version
     least = kubernetes_versions()[0]
     needed = f"{wanted}, at least {least}"
-    if _minor(version) < _minor(least):
+    if Version(version) < Version(least):
         fix = f"Update it one minor version at a time to {least} or newer"
         return missing(_AREA, what, found=version, needed=needed, fix=fix)
     if version != wanted:
@@ -150,11 +156,7 @@ def _version_fits(plan: Plan, what: str, version: str) -> Row:
     return ok(_AREA, what, found=version, needed=needed)
 
 
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
-
-
-def _same_vpc(plan: Plan, what: str, vpc: str) -> Row:
+def _same_vpc(plan: Plan, what: str, vpc: str) -> CheckResult:
     what, wanted = f"{what}, VPC", plan.network.vpc_id
     if wanted is None:
         fix = f"Name its network in network.existing (vpcId: {vpc}); HyperPod must be in the VPC of its EKS cluster"
@@ -165,58 +167,63 @@ def _same_vpc(plan: Plan, what: str, vpc: str) -> Row:
     return ok(_AREA, what, found=vpc, needed=wanted)
 
 
-def _there(plan: Plan, answers: Answers, name: str, needed: str) -> Row:
-    """Return the row of an add-on that another needs, and that an existing cluster must have."""
+def _required_addon(plan: Plan, responses: Responses, name: str, needed: str) -> CheckResult:
+    """Check an add-on that another one requires, and that an existing cluster must have."""
     what = f"{needed} on {eks_name(plan)}, which {name} needs"
-    answer = answers.of(eks_addon(plan, needed))
-    if not isinstance(answer, Failure):
-        return ok(_AREA, what, found=answer["addon"].get("addonVersion", "installed"), needed="installed")
-    if not answer.is_absence:
-        return unanswered(_AREA, what, answer, needed="installed")
+    response = responses.of(eks_addon(plan, needed))
+    if not isinstance(response, FailedCall):
+        return ok(_AREA, what, found=response["addon"].get("addonVersion", "installed"), needed="installed")
+    if not response.is_absence:
+        return call_failed(_AREA, what, response, needed="installed")
     why = "it is not there as an EKS add-on; whether it was installed otherwise cannot be seen here"
     return unknown(_AREA, what, why=why, fix=f"Add {needed}: {{}} to `addons`, unless it is there", needed="installed")
 
 
-def _in_the_way(plan: Plan, answers: Answers, addon: AddonPlan) -> Iterator[Row]:
-    """Yield a row for an add-on that is installed already: EKS refuses to install it again."""
+def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iterator[CheckResult]:
+    """Check an add-on that is installed already: EKS refuses to install it again."""
     what = f"add-on {addon.name} to be installed on {eks_name(plan)}"
-    answer = answers.of(eks_addon(plan, addon.name))
-    if isinstance(answer, Failure):
-        if not answer.is_absence:
-            yield unanswered(_AREA, what, answer, needed="not there")
+    response = responses.of(eks_addon(plan, addon.name))
+    if isinstance(response, FailedCall):
+        if not response.is_absence:
+            yield call_failed(_AREA, what, response, needed="not there")
         return
-    found = answer["addon"]
-    if owned(plan, found.get("tags", {})):
+    found = response["addon"]
+    version = f"there, {found['addonVersion']}"
+    whose = ownership(plan, responses, found.get("tags", {}))
+    if whose == "own":
         yield ok(_AREA, what, found="this stack's own", needed="not there")
+        return
+    if whose == "unmarked":
+        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit adopt run --stack {plan.stack}`"
+        yield unknown(_AREA, what, why=UNMARKED, fix=fix, found=version, needed="not there")
         return
     fix = "Hand it over: --preserve takes away EKS's record alone, its pods run on, and the kit installs over them"
     command = (
         f"aws eks delete-addon --cluster-name {eks_name(plan)} --addon-name {addon.name} --preserve"
         f" --region {plan.spec.region}"
     )
-    version = f"there, {found['addonVersion']}"
     yield missing(_AREA, what, found=version, needed="not there", fix=fix, command=command)
 
 
-def _kueue(plan: Plan, answers: Answers) -> Row:
-    """Say whether a Kueue is there that the task governance add-on would collide with."""
+def _kueue(plan: Plan, responses: Responses) -> CheckResult:
+    """Check for a Kueue that the task governance add-on would collide with."""
     what, needed = "Kueue on the EKS cluster", "none but the add-on's"
-    addon, inside = answers.of(eks_addon(plan, _GOVERNANCE)), answers.of(KUBERNETES)
-    if not isinstance(addon, Failure):
+    addon, inside = responses.of(eks_addon(plan, _GOVERNANCE)), responses.of(KUBERNETES)
+    if not isinstance(addon, FailedCall):
         return ok(_AREA, what, found=f"that of the add-on {_GOVERNANCE}", needed=needed)
     if not addon.is_absence:
-        return unanswered(_AREA, what, addon, needed=needed)
-    if isinstance(inside, Failure):
+        return call_failed(_AREA, what, addon, needed=needed)
+    if isinstance(inside, FailedCall):
         why = f"{inside.action}: {inside.code}: {inside.message}"
         fix = "Look with kubectl: `kubectl get crd | grep kueue` must be empty, or the add-on fails to install"
         return unknown(_AREA, what, why=why, fix=fix, found="no add-on", needed=needed)
-    signs = _signs(inside)
-    if not signs:
+    traces = _kueue_traces(inside)
+    if not traces:
         return ok(_AREA, what, found="none", needed=needed)
     fix = "Remove this Kueue with its CRDs (they hold its queues: save them first); the add-on brings its own"
-    return missing(_AREA, what, found=listing(signs), needed=needed, fix=fix)
+    return missing(_AREA, what, found=listing(traces), needed=needed, fix=fix)
 
 
-def _signs(inside: Mapping[str, Any]) -> list[str]:
+def _kueue_traces(inside: Mapping[str, Any]) -> list[str]:
     groups = [f"the API {name}" for name in inside["apiGroups"]]
     return groups + [f"deployment kueue-system/{name}" for name in inside["deployments"]]

@@ -1,10 +1,10 @@
-"""What is asked of the account, what it answers, and what that comes to."""
+"""A call of an AWS API, its response, and the result of a check."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Answers", "Call", "Failure", "Row", "Status", "missing", "ok", "unanswered", "unknown"]
+__all__ = ["ApiCall", "CheckResult", "FailedCall", "Responses", "Status", "call_failed", "missing", "ok", "unknown"]
 
 Status = Literal["ok", "missing", "unknown"]
 # The prefix of a service's actions in IAM, where it is not the SDK's name of the service.
@@ -13,8 +13,8 @@ _DENIED = ("AccessDenied", "UnauthorizedOperation", "NotAuthorized", "Forbidden"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A reading call of an AWS API, by the API's own names."""
+class ApiCall:
+    """A call of an AWS API that only reads, in the API's own names."""
 
     service: str
     operation: str
@@ -22,7 +22,7 @@ class Call:
 
     @property
     def key(self) -> str:
-        """Return what tells this call from every other one."""
+        """Return the key of the call, different for every service, operation and parameter."""
         params = ", ".join(f"{name}={value}" for name, value in sorted(self.params.items()))
         return f"{self.service}:{self.operation}({params})"
 
@@ -33,8 +33,8 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A call that was not answered; code is the service's own, or the name of the SDK's exception."""
+class FailedCall:
+    """A call without a result; code is the service's error code, or the name of the SDK's exception."""
 
     action: str
     code: str
@@ -42,39 +42,38 @@ class Failure:
 
     @property
     def is_absence(self) -> bool:
-        """Return whether the service answered that there is no such thing."""
+        """Return whether the service says that there is no such resource."""
         return self.code in ("NoSuchEntity", "ResourceNotFoundException", "ResourceNotFound", "NotFound")
 
     @property
     def fix(self) -> str:
-        """Return what lets the call be answered the next time."""
+        """Return what makes the call succeed the next time."""
         if any(word in self.code for word in _DENIED):
             return f"Allow {self.action} to whoever runs this"
         return "Run it again when the service can be reached with these credentials"
 
 
-class Answers:
-    """What was answered: whole results (all pages), or failures."""
+class Responses:
+    """The responses by call: complete results (all pages), or failures."""
 
     def __init__(self, results: Mapping[str, Any]) -> None:
         self._results = dict(results)
 
-    def of(self, call: Call) -> Any:
-        """Return the result of a call, or its Failure; a call that was never made is a Failure too."""
-        return self._results.get(call.key, Failure(call.action, "NotAsked", "the call was not made"))
+    def of(self, call: ApiCall) -> Any:
+        """Return the result of a call, or its FailedCall; a call that was never made is a FailedCall as well."""
+        return self._results.get(call.key, FailedCall(call.action, "NotAsked", "the call was not made"))
 
-    def has(self, call: Call) -> bool:
-        """Return whether the call was made."""
-        return call.key in self._results
-
-    def joined(self, results: Mapping[str, Any]) -> "Answers":
-        """Return these answers with more of them."""
-        return Answers({**self._results, **results})
+    def merged(self, results: Mapping[str, Any]) -> "Responses":
+        """Return these responses with more of them."""
+        return Responses({**self._results, **results})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One thing that the stack needs. why is for what is unknown; command is a line to copy."""
+class CheckResult:
+    """The result of one check: what the stack needs and what was found.
+
+    why: the reason of an unknown result; fix: what to do about it; command: a shell command that does it.
+    """
 
     area: str
     what: str
@@ -86,26 +85,26 @@ class Row:
     command: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """Return the row as plain values."""
+        """Return the result as plain values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def ok(area: str, what: str, *, found: str = "", needed: str = "") -> Row:
-    """Return a row of something that is there."""
-    return Row(area, what, "ok", found, needed)
+def ok(area: str, what: str, *, found: str = "", needed: str = "") -> CheckResult:
+    """Return the result for something that is as it must be."""
+    return CheckResult(area, what, "ok", found, needed)
 
 
-def missing(area: str, what: str, *, found: str, needed: str, fix: str, command: str = "") -> Row:
-    """Return a row of something that is not there, or not as it must be."""
-    return Row(area, what, "missing", found, needed, "", fix, command)
+def missing(area: str, what: str, *, found: str, needed: str, fix: str, command: str = "") -> CheckResult:
+    """Return the result for something that is not there, or not as it must be."""
+    return CheckResult(area, what, "missing", found, needed, "", fix, command)
 
 
-def unknown(area: str, what: str, *, why: str, fix: str, found: str = "", needed: str = "") -> Row:
-    """Return a row of something that could not be found out."""
-    return Row(area, what, "unknown", found, needed, why, fix)
+def unknown(area: str, what: str, *, why: str, fix: str, found: str = "", needed: str = "") -> CheckResult:
+    """Return the result for something that could not be found out."""
+    return CheckResult(area, what, "unknown", found, needed, why, fix)
 
 
-def unanswered(area: str, what: str, failure: Failure, *, needed: str = "") -> Row:
-    """Return the row of a call that failed."""
+def call_failed(area: str, what: str, failure: FailedCall, *, needed: str = "") -> CheckResult:
+    """Return the result for a check whose call failed."""
     why = f"{failure.action}: {failure.code}: {failure.message}"
     return unknown(area, what, why=why, fix=failure.fix, needed=needed)

@@ -1,23 +1,55 @@
-"""What a plan needs of the account in numbers: instances, interfaces, volumes."""
+"""What a stack needs of the account in numbers: instances, network interfaces, volumes, resources that have a quota.
 
-from collections.abc import Iterable
+They are counted in a recording of the program, so that what a component adds is counted without an edit here. Only what
+no program registers is taken from the plan: the nodes that Karpenter may add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import find_instance_type
 from hpkit.plan.capacity import pool_instances
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan
 
-__all__ = ["FlexibleNeed", "InstanceNeed", "instance_needs", "interface_need", "total_need", "volume_need"]
+if TYPE_CHECKING:
+    from hpkit.recording import RecordedResource, Recording
 
-# Services whose VPC endpoints are routes; every other one is a network interface in each zone.
-_GATEWAY_ENDPOINTS = frozenset(("s3", "dynamodb"))
+__all__ = [
+    "FlexibleNeed",
+    "InstanceNeed",
+    "InterfaceNeed",
+    "RegisteredGroup",
+    "count_registered",
+    "instance_needs",
+    "interface_need",
+    "interfaces_per_node",
+    "registered_groups",
+    "total_need",
+    "volume_need",
+]
+
 # EKS puts two to four interfaces of its control plane into the VPC (EKS user guide, network requirements).
-_CONTROL_PLANE_INTERFACES = 4
+_CONTROL_PLANE_INTERFACES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredGroup:
+    """An instance group of the HyperPod cluster as the program registers it; Karpenter sets the count if autoscaled."""
+
+    name: str
+    instance_types: tuple[str, ...]
+    count: int
+    spot: bool
+    autoscaled: bool
+    volume_gib: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceNeed:
-    """Instances of one type; guaranteed stands always, maximum is None where no NodePool limit bounds Karpenter."""
+    """Instances of one type: guaranteed without Karpenter, and the maximum with it; None if no NodePool limits it."""
 
     instance_type: str
     spot: bool
@@ -27,7 +59,7 @@ class InstanceNeed:
 
 @dataclass(frozen=True, slots=True)
 class FlexibleNeed:
-    """A static group that takes its count from several types."""
+    """A group of fixed size whose instances may be of several types."""
 
     group: str
     instance_types: tuple[str, ...]
@@ -35,74 +67,125 @@ class FlexibleNeed:
     count: int
 
 
-def instance_needs(plan: Plan) -> tuple[tuple[InstanceNeed, ...], tuple[FlexibleNeed, ...]]:
-    """Return needs by type and kind of capacity, and those of flexible groups, which any of their types may serve."""
+@dataclass(frozen=True, slots=True)
+class InterfaceNeed:
+    """Network interfaces of nodes, of the network and of EKS control planes; complete: there can be no more of them."""
+
+    nodes: int
+    network: int
+    control_planes: int
+    complete: bool
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.nodes + self.network + self.control_planes
+
+
+def count_registered(recording: Recording, type_token: str) -> int:
+    """Return the number of resources of a type, such as `aws:ec2/eip:Eip`."""
+    return sum(1 for _ in _of_type(recording, type_token))
+
+
+def registered_groups(recording: Recording) -> tuple[RegisteredGroup, ...]:
+    """Return the instance groups of the HyperPod cluster."""
+    return tuple(
+        _group(group, autoscaled=group["instanceGroupName"] in (cluster.inputs.get("autoscaledInstanceGroups") or ()))
+        for cluster in _of_type(recording, "hyperpod:index:Cluster")
+        for group in cluster.inputs["instanceGroups"]
+    )
+
+
+def instance_needs(recording: Recording) -> tuple[tuple[InstanceNeed, ...], tuple[FlexibleNeed, ...]]:
+    """Return the needs by type and capacity type, and those of flexible groups, which any of their types may meet."""
     fixed: dict[tuple[str, bool], int] = {}
-    grown: dict[tuple[str, bool], int | None] = {}
+    added: dict[tuple[str, bool], int | None] = {}
     flexible = []
-    for group in plan.groups:
-        types = tuple(dict.fromkeys(group.spec.types))
+    for group in registered_groups(recording):
         if group.autoscaled:
-            for name in types:
-                fixed.setdefault((name, _spot(group)), 0)
-        elif len(types) == 1:
-            fixed[types[0], _spot(group)] = fixed.get((types[0], _spot(group)), 0) + group.spec.instance_count
+            for name in group.instance_types:
+                fixed.setdefault((name, group.spot), 0)
+        elif len(group.instance_types) == 1:
+            key = (group.instance_types[0], group.spot)
+            fixed[key] = fixed.get(key, 0) + group.count
         else:
-            flexible.append(FlexibleNeed(group.spec.name, types, _spot(group), group.spec.instance_count))
-    for pool in plan.node_pools:
-        for key in _kinds(plan, pool):
-            grown[key] = _sum((grown.get(key, 0), _bound(pool, key[0])))
+            flexible.append(FlexibleNeed(group.name, group.instance_types, group.spot, group.count))
+    for pool in recording.plan.node_pools:
+        for key in _pool_types(recording.plan, pool):
+            added[key] = _sum((added.get(key, 0), _pool_limit(pool, key[0])))
     needs = tuple(
-        InstanceNeed(*key, guaranteed=count, maximum=_sum((count, grown.get(key, 0))))
+        InstanceNeed(*key, guaranteed=count, maximum=_sum((count, added.get(key, 0))))
         for key, count in sorted(fixed.items())
     )
     return needs, tuple(flexible)
 
 
-def total_need(plan: Plan, *, spot_only: bool = False) -> tuple[int, int | None]:
-    """Return the instances of the whole cluster: guaranteed, and the most with Karpenter."""
-    counted = [group for group in plan.groups if _spot(group) or not spot_only]
-    guaranteed = sum(group.spec.instance_count for group in counted if not group.autoscaled)
-    grown: int | None = 0
-    for pool in plan.node_pools:
-        names = {name for name, spot in _kinds(plan, pool) if spot or not spot_only}
-        bounds = [_bound(pool, name) for name in sorted(names)]
-        # A limit bounds all types of a pool together: alone, the smallest type gives the most nodes.
-        most = None if None in bounds else max((bound for bound in bounds if bound is not None), default=0)
-        grown = _sum((grown, most))
-    return guaranteed, _sum((guaranteed, grown))
+def total_need(recording: Recording, *, spot_only: bool = False) -> tuple[int, int | None]:
+    """Return the instances of the whole cluster: guaranteed without Karpenter, and the maximum with it."""
+    groups = [group for group in registered_groups(recording) if group.spot or not spot_only]
+    guaranteed = sum(group.count for group in groups if not group.autoscaled)
+    added: int | None = 0
+    for pool in recording.plan.node_pools:
+        names = {name for name, spot in _pool_types(recording.plan, pool) if spot or not spot_only}
+        limits = [_pool_limit(pool, name) for name in sorted(names)]
+        # A limit applies to all types of a pool together: used for the smallest type alone, it allows the most nodes.
+        most = None if None in limits else max((limit for limit in limits if limit is not None), default=0)
+        added = _sum((added, most))
+    return guaranteed, _sum((guaranteed, added))
 
 
-def interface_need(plan: Plan) -> tuple[int, bool]:
-    """Return the network interfaces that the stack adds at least, and whether that is all that is known of it.
+def interface_need(recording: Recording) -> InterfaceNeed:
+    """Return the network interfaces that the stack uses.
 
-    A node counts one, or one for each EFA interface where the catalog knows them. Where nothing bounds Karpenter, only
-    the guaranteed nodes count.
+    Where no NodePool limits Karpenter, only the guaranteed nodes count.
     """
-    needs, flexible = instance_needs(plan)
+    needs, flexible = instance_needs(recording)
     counts: list[tuple[tuple[str, ...], int]] = [(need.instance_types, need.count) for need in flexible]
     counts += [((need.instance_type,), need.guaranteed if need.maximum is None else need.maximum) for need in needs]
-    whole = all(need.maximum is not None for need in needs)
-    total = 0
-    for names, count in counts:
-        known = [instance.efa_interfaces for name in names if (instance := find_instance_type(name))]
-        whole = whole and len(known) == len(names) and None not in known
-        total += count * max((number or 1 for number in known), default=1)
-    if plan.network.vpc_id is None:
-        endpoints = [each for each in plan.network.endpoints if each not in _GATEWAY_ENDPOINTS]
-        total += plan.network.nat_gateways + len(endpoints) * len(plan.network.zones)
-    if plan.spec.eks.existing is None:
-        total += _CONTROL_PLANE_INTERFACES
-    return total, whole
+    names = [name for types, _ in counts for name in types]
+    known = all((instance := find_instance_type(name)) and instance.efa_interfaces is not None for name in names)
+    endpoints = _of_type(recording, "aws:ec2/vpcEndpoint:VpcEndpoint")
+    gateways = count_registered(recording, "aws:ec2/natGateway:NatGateway")
+    return InterfaceNeed(
+        nodes=sum(count * max(map(interfaces_per_node, types), default=1) for types, count in counts),
+        # An interface endpoint has one in each of its subnets; a gateway endpoint is a route and names no subnet.
+        network=gateways + sum(len(each.inputs.get("subnetIds") or ()) for each in endpoints),
+        control_planes=_CONTROL_PLANE_INTERFACES * count_registered(recording, "aws:eks/cluster:Cluster"),
+        complete=known and all(need.maximum is not None for need in needs),
+    )
 
 
-def volume_need(plan: Plan) -> int | None:
-    """Return the largest extra volume of a node in GiB, None when no group has one."""
-    return max((group.spec.ebs_volume_gib for group in plan.groups if group.spec.ebs_volume_gib), default=None)
+def interfaces_per_node(instance_type: str) -> int:
+    """Return the network interfaces of a node: one per EFA interface, one where the catalog knows of none."""
+    instance = find_instance_type(instance_type)
+    return (instance.efa_interfaces or 1) if instance else 1
 
 
-def _kinds(plan: Plan, pool: NodePoolPlan) -> Iterable[tuple[str, bool]]:
-    """Return the (type, spot) that a pool can add."""
+def volume_need(recording: Recording) -> int | None:
+    """Return the size of the largest extra volume of a node in GiB, None if no group has one."""
+    return max((group.volume_gib for group in registered_groups(recording) if group.volume_gib), default=None)
+
+
+def _of_type(recording: Recording, type_token: str) -> Iterator[RecordedResource]:
+    return (each for each in recording.resources.values() if each.type == type_token)
+
+
+def _group(group: Mapping[str, Any], *, autoscaled: bool) -> RegisteredGroup:
+    types = [group["instanceType"]] if "instanceType" in group else group["instanceRequirements"]["instanceTypes"]
+    storage = group.get("instanceStorageConfigs", ())
+    volumes = [int(each["ebsVolumeConfig"]["volumeSizeInGB"]) for each in storage if "ebsVolumeConfig" in each]
+    return RegisteredGroup(
+        name=group["instanceGroupName"],
+        instance_types=tuple(dict.fromkeys(types)),
+        count=int(group["instanceCount"]),
+        spot="spot" in group.get("capacityRequirements", {}),
+        autoscaled=autoscaled,
+        volume_gib=max(volumes, default=None),
+    )
+
+
+def _pool_types(plan: Plan, pool: NodePoolPlan) -> Iterable[tuple[str, bool]]:
+    """Return the (type, spot) that a NodePool can add; its requirements are resolved in the plan alone."""
     return sorted(
         {
             (name, _spot(group))
@@ -114,7 +197,11 @@ def _kinds(plan: Plan, pool: NodePoolPlan) -> Iterable[tuple[str, bool]]:
     )
 
 
-def _bound(pool: NodePoolPlan, instance_type: str) -> int | None:
+def _spot(group: GroupPlan) -> bool:
+    return group.spec.capacity_type == "Spot"
+
+
+def _pool_limit(pool: NodePoolPlan, instance_type: str) -> int | None:
     instance = find_instance_type(instance_type)
     return None if instance is None else pool_instances(pool.spec.limits, instance)
 
@@ -126,7 +213,3 @@ def _sum(parts: Iterable[int | None]) -> int | None:
             return None
         total += part
     return total
-
-
-def _spot(group: GroupPlan) -> bool:
-    return group.spec.capacity_type == "Spot"

@@ -1,6 +1,7 @@
-"""Zones and what EC2 offers in them, and the room in subnets that are there already."""
+"""Availability zones and what EC2 offers in them, and whether existing subnets have enough free addresses."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from hpkit.checks.cluster import addresses_needed
@@ -8,10 +9,10 @@ from hpkit.checks.rule import Context, listing
 from hpkit.config.organization import Organization
 from hpkit.plan.model import GroupPlan, Plan, ZonePlan
 from hpkit.preflight.calls import ZONES, offerings, security_groups, subnets
-from hpkit.preflight.model import Answers, Failure, Row, missing, ok, unanswered, unknown
-from hpkit.preflight.usage import has_own_cluster
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.usage import count_instances, live_cluster, running_groups
 
-__all__ = ["network_rows", "zone_rows"]
+__all__ = ["check_network", "check_zones"]
 
 _ZONES: Final = "zones"
 _NETWORK: Final = "network"
@@ -19,34 +20,47 @@ _CONTROL_PLANE_ZONES: Final = 2
 _ELSEWHERE: Final = "HyperPod may have capacity in other zones than EC2 lists; AWS support can say where"
 
 
-def zone_rows(plan: Plan, answers: Answers) -> Iterator[Row]:
-    """Yield the zones, and for each group whether EC2 offers its types there."""
+def check_zones(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check the zones, and for each group whether EC2 offers its types there."""
     wanted = {zone.availability_zone for zone in plan.network.zones}
     wanted |= {zone for group in plan.groups for zone in group.zones}
-    yield from (_zone(plan, answers, name) for name in sorted(wanted))
-    yield from (_offered(plan, answers, group) for group in plan.groups if group.spec.types)
+    yield from (_zone(plan, responses, name) for name in sorted(wanted))
+    yield from (_offered(plan, responses, group) for group in plan.groups if group.spec.types)
 
 
-def network_rows(organization: Organization, plan: Plan, answers: Answers) -> Iterator[Row]:
-    """Yield the subnets and security groups of an existing network; a new one has room by rule CLU002."""
+def check_network(organization: Organization, plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check the subnets and security groups of an existing network; rule CLU002 checks the size of a new one."""
     existing = plan.spec.network.existing
     if existing is None:
         return
-    context = Context(organization, plan.environment, plan)
-    yield from (_subnet(context, answers, zone) for zone in plan.network.zones)
+    context = Context(organization, plan.environment, _without_running(plan, responses))
+    yield from (_subnet(context, responses, zone) for zone in plan.network.zones)
     if plan.spec.eks.existing is None:
-        yield _room_for_eks(plan)
-    answer = answers.of(security_groups(plan))
+        yield _control_plane_zones(plan)
+    response = responses.of(security_groups(plan))
     for group in dict.fromkeys(existing.security_group_ids):
-        yield _security_group(answer, group, existing.vpc_id)
+        yield _security_group(response, group, existing.vpc_id)
 
 
-def _zone(plan: Plan, answers: Answers, name: str) -> Row:
+def _without_running(plan: Plan, responses: Responses) -> Plan:
+    """Return the plan without the nodes that run already: they have their addresses."""
+    running = running_groups(plan, responses)
+    own = [] if isinstance(running, FailedCall) else [group for group in running if group.own]
+    groups = []
+    for group in plan.groups:
+        same = count_instances(each for each in own if each.name == group.spec.name)
+        present = sum(count for (name, _), count in same.items() if name in group.spec.types)
+        left = max(group.spec.instance_count - present, 0)
+        groups.append(replace(group, spec=group.spec.model_copy(update={"instance_count": left})))
+    return replace(plan, groups=tuple(groups))
+
+
+def _zone(plan: Plan, responses: Responses, name: str) -> CheckResult:
     what = f"zone {name}"
-    answer = answers.of(ZONES)
-    if isinstance(answer, Failure):
-        return unanswered(_ZONES, what, answer, needed="available")
-    zones = {zone["ZoneName"]: zone for zone in answer["AvailabilityZones"]}
+    response = responses.of(ZONES)
+    if isinstance(response, FailedCall):
+        return call_failed(_ZONES, what, response, needed="available")
+    zones = {zone["ZoneName"]: zone for zone in response["AvailabilityZones"]}
     usable = [zone for zone, found in sorted(zones.items()) if _is_usable(found)]
     if name not in zones:
         fix = f"Choose one that the account has in {plan.spec.region}: {listing(usable)}"
@@ -63,21 +77,21 @@ def _is_usable(zone: dict[str, Any]) -> bool:
     return zone["State"] == "available" and zone.get("OptInStatus") != "not-opted-in"
 
 
-def _offered(plan: Plan, answers: Answers, group: GroupPlan) -> Row:
-    """Say whether EC2 offers one of a group's types in one of its zones, which is all that the group waits for."""
+def _offered(plan: Plan, responses: Responses, group: GroupPlan) -> CheckResult:
+    """Check that EC2 offers one of a group's types in one of its zones; the group needs no more than that."""
     types = tuple(dict.fromkeys(group.spec.types))
     what = f"EC2 offers the type of {group.spec.name}"
     needed = f"{listing(list(types))} in {listing(list(group.zones)) or 'any zone'}"
-    answer = answers.of(offerings(plan))
-    if isinstance(answer, Failure):
-        return unanswered(_ZONES, what, answer, needed=needed)
-    places: dict[str, set[str]] = {}
-    for offer in answer["InstanceTypeOfferings"]:
-        places.setdefault(f"ml.{offer['InstanceType']}", set()).add(offer["Location"])
-    here = [f"{name} in {_names(found)}" for name in types if (found := places.get(name, set()) & set(group.zones))]
+    response = responses.of(offerings(plan))
+    if isinstance(response, FailedCall):
+        return call_failed(_ZONES, what, response, needed=needed)
+    zones_of: dict[str, set[str]] = {}
+    for offer in response["InstanceTypeOfferings"]:
+        zones_of.setdefault(f"ml.{offer['InstanceType']}", set()).add(offer["Location"])
+    here = [f"{name} in {_names(found)}" for name in types if (found := zones_of.get(name, set()) & set(group.zones))]
     if here:
         return ok(_ZONES, what, found=listing(here), needed=needed)
-    others = [f"{name} in {_names(places[name])}" for name in types if name in places]
+    others = [f"{name} in {_names(zones_of[name])}" for name in types if name in zones_of]
     if not others:
         why = f"EC2 lists it nowhere in {plan.spec.region}, which HyperPod does not rule out"
         fix = "Ask AWS support whether HyperPod has it there, or choose another type or region"
@@ -86,16 +100,17 @@ def _offered(plan: Plan, answers: Answers, group: GroupPlan) -> Row:
     return missing(_ZONES, what, found=listing(others), needed=needed, fix=fix)
 
 
-def _subnet(context: Context, answers: Answers, zone: ZonePlan) -> Row:
+def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResult:
     plan, vpc = context.plan, context.plan.network.vpc_id
     name = zone.availability_zone
     need, parts, of_unknown = addresses_needed(context, name)
     what = f"subnet {zone.subnet_id}"
-    needed = f"{need} addresses free in {name}"
-    answer = answers.of(subnets(plan))
-    if isinstance(answer, Failure):
-        return unanswered(_NETWORK, what, answer, needed=needed)
-    found = next((each for each in answer["Subnets"] if each["SubnetId"] == zone.subnet_id), None)
+    live = live_cluster(plan, responses) is not None
+    needed = f"{need} addresses free in {name}" + (" for new nodes" if live else "")
+    response = responses.of(subnets(plan))
+    if isinstance(response, FailedCall):
+        return call_failed(_NETWORK, what, response, needed=needed)
+    found = next((each for each in response["Subnets"] if each["SubnetId"] == zone.subnet_id), None)
     if found is None:
         fix = "Name a subnet of this account and region in network.existing.subnets"
         return missing(_NETWORK, what, found="not there", needed=needed, fix=fix)
@@ -104,7 +119,8 @@ def _subnet(context: Context, answers: Answers, zone: ZonePlan) -> Row:
         fix = f"Name a subnet of {vpc} in {name}; HyperPod and EKS share one VPC"
         return missing(_NETWORK, what, found=where, needed=f"in {vpc}, {name}", fix=fix)
     free = found["AvailableIpAddressCount"]
-    if free < need and has_own_cluster(plan, answers):
+    if free < need and live:
+        # Nodes that leave give theirs back, and what Karpenter added is part of the need.
         why = "This stack's own nodes hold some of its addresses already, and how many is not counted"
         fix = "Compare with the network interfaces of the subnet before you add nodes"
         return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=needed)
@@ -119,8 +135,8 @@ def _subnet(context: Context, answers: Answers, zone: ZonePlan) -> Row:
     return ok(_NETWORK, what, found=f"{free} free", needed=needed)
 
 
-def _room_for_eks(plan: Plan) -> Row:
-    """Say whether the EKS cluster that is to be made in an existing network gets its two zones."""
+def _control_plane_zones(plan: Plan) -> CheckResult:
+    """Check that an existing network has the two zones that a new EKS cluster needs."""
     what, zones = "zones for the EKS control plane", [zone.availability_zone for zone in plan.network.zones]
     if len(zones) < _CONTROL_PLANE_ZONES:
         fix = "Name a subnet of another zone in network.existing.subnets; EKS takes subnets of two zones at least"
@@ -128,11 +144,11 @@ def _room_for_eks(plan: Plan) -> Row:
     return ok(_NETWORK, what, found=listing(zones), needed="two")
 
 
-def _security_group(answer: Any, group: str, vpc: str) -> Row:
+def _security_group(response: Any, group: str, vpc: str) -> CheckResult:
     what, needed = f"security group {group}", f"in {vpc}"
-    if isinstance(answer, Failure):
-        return unanswered(_NETWORK, what, answer, needed=needed)
-    found = next((each for each in answer["SecurityGroups"] if each["GroupId"] == group), None)
+    if isinstance(response, FailedCall):
+        return call_failed(_NETWORK, what, response, needed=needed)
+    found = next((each for each in response["SecurityGroups"] if each["GroupId"] == group), None)
     if found is None or found["VpcId"] != vpc:
         fix = f"Name a security group of {vpc} in network.existing.securityGroupIds"
         where = "not there" if found is None else f"in {found['VpcId']}"

@@ -1,23 +1,31 @@
-"""Service quotas, looked up by name: what the account allows, uses already, and the plan needs."""
+"""Service quotas, looked up by name: what the account allows and uses already, and what the stack needs."""
 
+from __future__ import annotations
+
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.plan.model import Plan
-from hpkit.preflight.calls import (
-    ADDRESSES,
-    GATEWAYS,
-    INTERFACES,
-    VPCS,
-    applied_quotas,
-    default_quotas,
+from hpkit.preflight.calls import COUNTED, INTERFACES, applied_quotas, default_quotas, eks_cluster
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.needs import (
+    FlexibleNeed,
+    count_registered,
+    instance_needs,
+    interface_need,
+    interfaces_per_node,
+    registered_groups,
+    total_need,
+    volume_need,
 )
-from hpkit.preflight.model import Answers, Call, Failure, Row, missing, ok, unanswered, unknown
-from hpkit.preflight.needs import FlexibleNeed, instance_needs, interface_need, total_need, volume_need
-from hpkit.preflight.usage import has_own_cluster, instances_in_use, owns_network
+from hpkit.preflight.usage import count_instances, count_own, ownership, running_groups
 
-__all__ = ["quota_rows"]
+if TYPE_CHECKING:
+    from hpkit.recording import Recording
+
+__all__ = ["check_quotas"]
 
 _AREA: Final = "quotas"
 _PER_CLUSTER: Final = "Maximum number instances allowed per SageMaker HyperPod cluster"
@@ -39,12 +47,13 @@ class _Quota:
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What a plan asks of one quota; used is what others take of it, need None is without bound."""
+    """What a stack needs of one quota, None for no limit; existing: the part of it that is used already."""
 
     service: str
     name: str
     need: int | None
-    used: int | Failure = 0
+    used: int | FailedCall = 0
+    existing: int = 0
     note: str = ""
     at_least: bool = False
 
@@ -53,84 +62,140 @@ class _Demand:
         return f"{self.name} ({self.note})" if self.note else self.name
 
     @property
+    def new(self) -> int:
+        """What is needed beyond what exists."""
+        return max((self.need or 0) - self.existing, 0)
+
+    @property
     def needed(self) -> str:
         if self.need is None:
             return "no limit"
-        return f"at least {self.need}" if self.at_least else str(self.need)
+        need = f"at least {self.need}" if self.at_least else str(self.need)
+        if not self.need or not self.existing:
+            return need
+        return f"{need}, {self.new} of them new" if self.new else f"{need}, there already"
 
 
-def quota_rows(plan: Plan, answers: Answers) -> Iterator[Row]:
-    """Yield a row for each quota that the plan touches."""
-    for demand in _demands(plan, answers):
-        yield _row(plan, answers, demand)
-    for need in instance_needs(plan)[1]:
-        yield _flexible_row(plan, answers, need)
+@dataclass(frozen=True, slots=True)
+class _Instances:
+    """Instances that run: in the account, and those of this stack's cluster without and with what Karpenter added."""
+
+    used: int | FailedCall
+    guaranteed: int
+    maximum: int
 
 
-def _demands(plan: Plan, answers: Answers) -> Iterator[_Demand]:
-    used = instances_in_use(plan, answers)
-    for each in instance_needs(plan)[0]:
-        taken = used if isinstance(used, Failure) else used.get((each.instance_type, each.spot), 0)
+class _Running:
+    """The instance groups that run, counted for one quota after the other."""
+
+    def __init__(self, recording: Recording, responses: Responses) -> None:
+        found = running_groups(recording.plan, responses)
+        self.failure = found if isinstance(found, FailedCall) else None
+        self.groups = [] if isinstance(found, FailedCall) else found
+        self._autoscaled = {group.name for group in registered_groups(recording) if group.autoscaled}
+        self._flexible = {need.group for need in instance_needs(recording)[1]}
+
+    def of_type(self, instance_type: str, *, spot: bool) -> _Instances:
+        """Return those of one type; flexible groups have a check of their own, so that their part is no part here."""
+        key = (instance_type, spot)
+        own = [group for group in self.groups if group.own and group.name not in self._flexible]
+        fixed = [group for group in own if group.name not in self._autoscaled]
+        used = self.failure or count_instances(self.groups)[key]
+        return _Instances(used, count_instances(fixed)[key], count_instances(own)[key])
+
+    def total(self, *, spot_only: bool = False) -> _Instances:
+        """Return those of all types."""
+        groups = [group for group in self.groups if group.spot or not spot_only]
+        own = [group for group in groups if group.own]
+        fixed = [group for group in own if group.name not in self._autoscaled]
+        used = self.failure or count_instances(groups).total()
+        return _Instances(used, count_instances(fixed).total(), count_instances(own).total())
+
+    def of_group(self, name: str) -> Counter[tuple[str, bool]]:
+        """Return those of one group of this stack's cluster."""
+        return count_instances(group for group in self.groups if group.own and group.name == name)
+
+
+def check_quotas(recording: Recording, responses: Responses) -> Iterator[CheckResult]:
+    """Check each quota that the stack uses."""
+    running = _Running(recording, responses)
+    for demand in _demands(recording, responses, running):
+        yield _check(recording.plan, responses, demand)
+    for need in instance_needs(recording)[1]:
+        yield _check_flexible(recording, responses, running, need)
+
+
+def _demands(recording: Recording, responses: Responses, running: _Running) -> Iterator[_Demand]:
+    for each in instance_needs(recording)[0]:
         name = _usage_name(each.instance_type, spot=each.spot)
-        yield from _with_growth("sagemaker", name, (each.guaranteed, each.maximum), taken)
-    everything = used if isinstance(used, Failure) else sum(used.values())
-    spots = used if isinstance(used, Failure) else sum(count for (_, spot), count in used.items() if spot)
-    yield from _with_growth("sagemaker", _PER_CLUSTER, total_need(plan), 0)
-    yield from _with_growth("sagemaker", _ALL_CLUSTERS, total_need(plan), everything)
-    if total_need(plan, spot_only=True) != (0, 0):
-        yield from _with_growth("sagemaker", _ALL_SPOT, total_need(plan, spot_only=True), spots)
-    volume = volume_need(plan)
+        present = running.of_type(each.instance_type, spot=each.spot)
+        yield from _with_karpenter(name, (each.guaranteed, each.maximum), present)
+    total = running.total()
+    own = replace(total, used=total.maximum)
+    yield from _with_karpenter(_PER_CLUSTER, total_need(recording), own)
+    yield from _with_karpenter(_ALL_CLUSTERS, total_need(recording), total)
+    spot = total_need(recording, spot_only=True)
+    if spot != (0, 0):
+        yield from _with_karpenter(_ALL_SPOT, spot, running.total(spot_only=True))
+    volume = volume_need(recording)
     if volume is not None:
         yield _Demand("sagemaker", _VOLUME, volume)
-    yield from _network_demands(plan, answers)
+    yield from _network_demands(recording, responses, running)
 
 
-def _with_growth(service: str, name: str, need: tuple[int, int | None], used: int | Failure) -> Iterator[_Demand]:
-    """Yield what must be there at once and, where Karpenter may add to it, what it can come to."""
+def _with_karpenter(name: str, need: tuple[int, int | None], present: _Instances) -> Iterator[_Demand]:
+    """Yield the demand of what is always there and, where Karpenter may add to it, that of the maximum."""
     guaranteed, maximum = need
     if guaranteed or maximum == guaranteed:
-        yield _Demand(service, name, guaranteed, used)
+        yield _Demand("sagemaker", name, guaranteed, present.used, present.guaranteed)
     if maximum != guaranteed:
-        yield _Demand(service, name, maximum, used, "with Karpenter")
+        yield _Demand("sagemaker", name, maximum, present.used, present.maximum, "with Karpenter")
 
 
-def _network_demands(plan: Plan, answers: Answers) -> Iterator[_Demand]:
-    own = owns_network(plan, answers)
-    if plan.network.vpc_id is None:
-        new = 0 if own else 1
-        yield _Demand("vpc", "VPCs per Region", new, _count(answers, VPCS, "Vpcs"))
-        if plan.network.nat_gateways:
-            gateways = _count(answers, GATEWAYS, "InternetGateways")
-            yield _Demand("vpc", "Internet gateways per Region", new, gateways)
-            addresses = _count(answers, ADDRESSES, "Addresses")
-            yield _Demand("ec2", "EC2-VPC Elastic IPs", new * plan.network.nat_gateways, addresses)
-    interfaces, whole = interface_need(plan)
-    taken = _count(answers, INTERFACES, "NetworkInterfaces")
-    # A stack that is there counts among the used ones.
-    new = 0 if own or has_own_cluster(plan, answers) else interfaces
-    yield _Demand("vpc", "Network interfaces per Region", new, taken, at_least=not whole)
+def _network_demands(recording: Recording, responses: Responses, running: _Running) -> Iterator[_Demand]:
+    network_exists = False
+    for each in COUNTED:
+        registered = count_registered(recording, each.type_token)
+        if not registered:
+            continue
+        found = responses.of(each.listing)
+        if isinstance(found, FailedCall):
+            yield _Demand(each.service, each.quota, registered, found)
+            continue
+        existing = count_own(recording.plan, responses, found[each.member], registered=registered)
+        network_exists = network_exists or existing > 0
+        yield _Demand(each.service, each.quota, registered, len(found[each.member]), existing)
+    need = interface_need(recording)
+    nodes = count_instances(group for group in running.groups if group.own)
+    existing = min(sum(count * interfaces_per_node(name) for (name, _), count in nodes.items()), need.nodes)
+    existing += need.network if network_exists else 0
+    existing += need.control_planes if _eks_exists(recording.plan, responses) else 0
+    found = responses.of(INTERFACES)
+    used = found if isinstance(found, FailedCall) else len(found["NetworkInterfaces"])
+    name = "Network interfaces per Region"
+    yield _Demand("vpc", name, need.total, used, existing, at_least=not need.complete)
 
 
-def _count(answers: Answers, call: Call, member: str) -> int | Failure:
-    answer = answers.of(call)
-    return answer if isinstance(answer, Failure) else len(answer[member])
+def _eks_exists(plan: Plan, responses: Responses) -> bool:
+    found = responses.of(eks_cluster(plan))
+    return not isinstance(found, FailedCall) and ownership(plan, responses, found["cluster"].get("tags", {})) != "other"
 
 
 def _usage_name(instance_type: str, *, spot: bool) -> str:
     return f"{instance_type} for cluster {'spot instance ' if spot else ''}usage"
 
 
-def _find(answers: Answers, service: str, name: str) -> _Quota | Failure | None:
+def _find(responses: Responses, service: str, name: str) -> _Quota | FailedCall | None:
     """Return the quota of a name, the account's own value before AWS's default; None where neither lists it.
 
     Without the account's own list a default proves nothing: the account may have been given more, or less.
     """
-    applied = answers.of(applied_quotas(service))
-    if isinstance(applied, Failure):
+    applied = responses.of(applied_quotas(service))
+    if isinstance(applied, FailedCall):
         return applied
-    defaults = answers.of(default_quotas(service))
+    defaults = responses.of(default_quotas(service))
     found = _named(applied, name)
-    if found is None and isinstance(defaults, Failure):
+    if found is None and isinstance(defaults, FailedCall):
         return defaults
     found = found or _named(defaults, name)
     if found is None:
@@ -144,30 +209,31 @@ def _named(listed: Any, name: str) -> dict[str, Any] | None:
     return next(matches, None)
 
 
-def _row(plan: Plan, answers: Answers, demand: _Demand) -> Row:
-    quota = _find(answers, demand.service, demand.name)
-    if isinstance(quota, Failure):
-        return unanswered(_AREA, demand.what, quota, needed=demand.needed)
+def _check(plan: Plan, responses: Responses, demand: _Demand) -> CheckResult:
+    quota = _find(responses, demand.service, demand.name)
+    if isinstance(quota, FailedCall):
+        return call_failed(_AREA, demand.what, quota, needed=demand.needed)
     if quota is None:
         why = f"Service Quotas lists no quota of this name for {demand.service} in {plan.spec.region}"
         fix = "Look for it in the Service Quotas console; AWS may have renamed it, or not offer the type there"
         return unknown(_AREA, demand.what, why=why, fix=fix, needed=demand.needed)
     used = demand.used
-    found = str(quota.value) if isinstance(used, Failure) or not used else f"{quota.value}, {used} used"
+    found = str(quota.value) if isinstance(used, FailedCall) or not used else f"{quota.value}, {used} used"
     if demand.need is None:
         why = "A NodePool has no limit that bounds this"
         fix = "Give the NodePool limits; Karpenter otherwise adds nodes until the quota refuses"
         return unknown(_AREA, demand.what, why=why, fix=fix, found=found, needed=demand.needed)
-    known = 0 if isinstance(used, Failure) else used
-    if known + demand.need > quota.value:
-        return _too_small(plan, quota, demand, found=found, total=known + demand.need)
-    if isinstance(used, Failure):
+    total = demand.new + (0 if isinstance(used, FailedCall) else used)
+    # What exists needs no quota any more, not even where it is above the quota's value.
+    if demand.new and total > quota.value:
+        return _too_small(plan, quota, demand, found=found, total=total)
+    if isinstance(used, FailedCall):
         why = f"How much of it is used is not known: {used.action}: {used.code}: {used.message}"
         return unknown(_AREA, demand.what, why=why, fix=used.fix, found=found, needed=demand.needed)
     return ok(_AREA, demand.what, found=found, needed=demand.needed)
 
 
-def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total: int) -> Row:
+def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total: int) -> CheckResult:
     if not quota.adjustable:
         fix, command = f"This quota cannot be raised by request: ask AWS support for {total}, or plan less", ""
     else:
@@ -180,24 +246,28 @@ def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total:
     return missing(_AREA, demand.what, found=found, needed=demand.needed, fix=fix, command=command)
 
 
-def _flexible_row(plan: Plan, answers: Answers, need: FlexibleNeed) -> Row:
-    """Say whether the types of a flexible group have room for its count together, beside the groups of one type."""
+def _check_flexible(recording: Recording, responses: Responses, running: _Running, need: FlexibleNeed) -> CheckResult:
+    """Check that the types of a flexible group have enough quota together, beside the groups of one type."""
     what = f"quotas of all types of {need.group}, together"
-    used = instances_in_use(plan, answers)
-    if isinstance(used, Failure):
-        return unanswered(_AREA, what, used, needed=str(need.count))
-    room, parts = 0, []
-    taken = {(each.instance_type, each.spot): each.guaranteed for each in instance_needs(plan)[0]}
+    if running.failure is not None:
+        return call_failed(_AREA, what, running.failure, needed=str(need.count))
+    existing = running.of_group(need.group)
+    demand = _Demand("sagemaker", what, need.count, existing=existing.total())
+    fixed = {(each.instance_type, each.spot): each.guaranteed for each in instance_needs(recording)[0]}
+    free, parts = 0, []
     for name in need.instance_types:
-        quota = _find(answers, "sagemaker", _usage_name(name, spot=need.spot))
-        if isinstance(quota, Failure):
-            return unanswered(_AREA, what, quota, needed=str(need.count))
-        left = (quota.value if quota else 0) - used.get((name, need.spot), 0) - taken.get((name, need.spot), 0)
-        room += max(left, 0)
-        parts.append(f"{name} {max(left, 0)}")
-    found = f"{room} ({', '.join(parts)})"
-    if room < need.count:
+        quota = _find(responses, "sagemaker", _usage_name(name, spot=need.spot))
+        if isinstance(quota, FailedCall):
+            return call_failed(_AREA, what, quota, needed=demand.needed)
+        present = running.of_type(name, spot=need.spot)
+        used = count_instances(running.groups)[name, need.spot]
+        fixed_new = max(fixed.get((name, need.spot), 0) - present.guaranteed, 0)
+        left = max((quota.value if quota else 0) - used - fixed_new, 0)
+        free += left
+        parts.append(f"{name} {left}")
+    found = f"{free} ({', '.join(parts)})"
+    if free < demand.new:
         names = ", ".join(f"`{_usage_name(name, spot=need.spot)}`" for name in need.instance_types)
-        fix = f"Ask for {need.count - room} more of any of {names}"
-        return missing(_AREA, what, found=found, needed=str(need.count), fix=fix)
-    return ok(_AREA, what, found=found, needed=str(need.count))
+        fix = f"Ask for {demand.new - free} more of any of {names}"
+        return missing(_AREA, what, found=found, needed=demand.needed, fix=fix)
+    return ok(_AREA, what, found=found, needed=demand.needed)

@@ -1,78 +1,156 @@
-"""What the account uses already: instances of other HyperPod clusters, and which things are this stack's own."""
+"""What the account uses already: instances of HyperPod clusters, and which resources are this stack's own."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from hpkit.plan.model import Plan
-from hpkit.preflight.calls import CLUSTERS, VPCS, cluster, tags
-from hpkit.preflight.model import Answers, Failure
+from hpkit.preflight.calls import CLUSTERS, cluster, eks_name, tags
+from hpkit.preflight.model import FailedCall, Responses
 
-__all__ = ["has_own_cluster", "instances_in_use", "other_clusters", "owned", "owns_cluster", "owns_network"]
+__all__ = [
+    "UNMARKED",
+    "Ownership",
+    "RunningGroup",
+    "cluster_ownership",
+    "count_instances",
+    "count_own",
+    "live_cluster",
+    "other_clusters",
+    "ownership",
+    "running_groups",
+]
 
-_OWNERS = ("hpkit:organization", "hpkit:environment")
+# unmarked: the stack sets no tags, but its HyperPod cluster is live, so that the resource may well be its own.
+Ownership = Literal["own", "unmarked", "other"]
+UNMARKED: Final = "The stack sets no tags (manageTags: false), so nothing in the account says whether it is its own"
 
-
-def owned(plan: Plan, found: Mapping[str, str]) -> bool:
-    """Return whether tags say that something is this stack's own."""
-    return all(found.get(key) == plan.tags[key] for key in _OWNERS)
-
-
-def owns_cluster(plan: Plan, answers: Answers, arn: str) -> bool:
-    """Return whether a HyperPod cluster carries this stack's tags; what cannot be read is not taken for its own."""
-    answer = answers.of(tags(arn))
-    return not isinstance(answer, Failure) and owned(plan, _tags(answer))
-
-
-def has_own_cluster(plan: Plan, answers: Answers) -> bool:
-    """Return whether this stack's own HyperPod cluster is there, which holds part of what the plan needs."""
-    listed = answers.of(CLUSTERS)
-    if isinstance(listed, Failure):
-        return False
-    same = [each["ClusterArn"] for each in listed["ClusterSummaries"] if each["ClusterName"] == plan.spec.cluster.name]
-    return any(owns_cluster(plan, answers, arn) for arn in same)
+_OWNER_TAGS = ("hpkit:organization", "hpkit:environment")
 
 
-def owns_network(plan: Plan, answers: Answers) -> bool:
-    """Return whether a VPC with this stack's tags is there, so that it counts among the used ones."""
-    answer = answers.of(VPCS)
-    return not isinstance(answer, Failure) and any(owned(plan, _tags(vpc)) for vpc in answer["Vpcs"])
+@dataclass(frozen=True, slots=True)
+class RunningGroup:
+    """An instance group of a live cluster, with its instances by type; own: the cluster has the plan's name."""
+
+    name: str
+    own: bool
+    spot: bool
+    instances: Mapping[str, int]
 
 
-def other_clusters(plan: Plan, answers: Answers) -> list[dict[str, Any]] | Failure:
-    """Return every HyperPod cluster of the region but the one with the plan's name."""
-    listed = answers.of(CLUSTERS)
-    if isinstance(listed, Failure):
+def ownership(plan: Plan, responses: Responses, found: Mapping[str, str]) -> Ownership:
+    """Return whose a resource is, from its tags."""
+    if _is_tagged(plan, found):
+        return "own"
+    return "unmarked" if _is_untagged_and_live(plan, responses) else "other"
+
+
+def live_cluster(plan: Plan, responses: Responses) -> Mapping[str, Any] | None:
+    """Return the description of the HyperPod cluster with the plan's name, None if there is none to be described.
+
+    What it uses counts as the stack's own: if it is not, the check of the name says so.
+    """
+    arn = _arn_of_name(plan, responses)
+    described = None if arn is None else responses.of(cluster(arn))
+    return None if isinstance(described, FailedCall) else described
+
+
+def cluster_ownership(plan: Plan, responses: Responses, arn: str) -> Ownership:
+    """Return whose the HyperPod cluster of this ARN is; without its tags it is nobody's that is known."""
+    listed = responses.of(tags(arn))
+    return ownership(plan, responses, {} if isinstance(listed, FailedCall) else _tags(listed))
+
+
+def count_own(plan: Plan, responses: Responses, resources: Iterable[Mapping[str, Any]], *, registered: int) -> int:
+    """Return how many of the registered resources of a type are there already, given all of that type."""
+    if _is_untagged_and_live(plan, responses):
+        # No tag tells them apart; the cluster is made after everything that it is built on.
+        return registered
+    return min(sum(_is_tagged(plan, _tags(each)) for each in resources), registered)
+
+
+def other_clusters(plan: Plan, responses: Responses) -> list[Mapping[str, Any]] | FailedCall:
+    """Return every HyperPod cluster of the region except the one with the plan's name."""
+    clusters = _clusters(responses)
+    if isinstance(clusters, FailedCall):
+        return clusters
+    return [described for name, described in clusters.items() if name != plan.spec.cluster.name]
+
+
+def running_groups(plan: Plan, responses: Responses) -> list[RunningGroup] | FailedCall:
+    """Return the instance groups of all HyperPod clusters of the region."""
+    clusters = _clusters(responses)
+    if isinstance(clusters, FailedCall):
+        return clusters
+    return [
+        RunningGroup(
+            name=group["InstanceGroupName"],
+            own=name == plan.spec.cluster.name,
+            spot="Spot" in group.get("CapacityRequirements", {}),
+            instances=_instances(group),
+        )
+        for name, described in clusters.items()
+        for group in [*described.get("InstanceGroups", ()), *described.get("RestrictedInstanceGroups", ())]
+    ]
+
+
+def count_instances(groups: Iterable[RunningGroup]) -> Counter[tuple[str, bool]]:
+    """Return (instance type, Spot) → instances."""
+    counts: Counter[tuple[str, bool]] = Counter()
+    for group in groups:
+        for name, count in group.instances.items():
+            counts[name, group.spot] += count
+    return counts
+
+
+def _is_tagged(plan: Plan, found: Mapping[str, str]) -> bool:
+    """Return whether tags say that a resource is this stack's own."""
+    return all(found.get(key) == plan.tags[key] for key in _OWNER_TAGS)
+
+
+def _is_untagged_and_live(plan: Plan, responses: Responses) -> bool:
+    """Return whether the stack sets no tags, and a cluster of its name is attached to its EKS cluster.
+
+    So is every platform that was adopted: `hpkit adopt` writes `manageTags: false`.
+    """
+    described = live_cluster(plan, responses)
+    return not plan.spec.manage_tags and described is not None and _eks_of(described) == eks_name(plan)
+
+
+def _eks_of(described: Mapping[str, Any]) -> str:
+    arn: str = described.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", "")
+    return arn.rpartition("/")[2]
+
+
+def _arn_of_name(plan: Plan, responses: Responses) -> str | None:
+    """Return the ARN of the HyperPod cluster that has the plan's name."""
+    listed = responses.of(CLUSTERS)
+    if isinstance(listed, FailedCall):
+        return None
+    same = (each["ClusterArn"] for each in listed["ClusterSummaries"] if each["ClusterName"] == plan.spec.cluster.name)
+    return next(same, None)
+
+
+def _clusters(responses: Responses) -> dict[str, Mapping[str, Any]] | FailedCall:
+    """Return the description of every HyperPod cluster of the region by its name."""
+    listed = responses.of(CLUSTERS)
+    if isinstance(listed, FailedCall):
         return listed
-    found = []
+    found = {}
     for summary in listed["ClusterSummaries"]:
-        if summary["ClusterName"] == plan.spec.cluster.name:
-            continue
-        described = answers.of(cluster(summary["ClusterArn"]))
-        if isinstance(described, Failure):
-            # Deleted between the two calls: nothing is used any more.
+        described = responses.of(cluster(summary["ClusterArn"]))
+        if isinstance(described, FailedCall):
+            # Deleted between the two calls: it uses nothing any more.
             if described.is_absence:
                 continue
             return described
-        found.append(described)
+        found[summary["ClusterName"]] = described
     return found
 
 
-def instances_in_use(plan: Plan, answers: Answers) -> dict[tuple[str, bool], int] | Failure:
-    """Return (instance type, Spot) → instances that other HyperPod clusters hold or are about to."""
-    clusters = other_clusters(plan, answers)
-    if isinstance(clusters, Failure):
-        return clusters
-    used: dict[tuple[str, bool], int] = {}
-    for found in clusters:
-        groups = [*found.get("InstanceGroups", ()), *found.get("RestrictedInstanceGroups", ())]
-        for group in groups:
-            spot = "Spot" in group.get("CapacityRequirements", {})
-            for name, count in _counts(group).items():
-                used[name, spot] = used.get((name, spot), 0) + count
-    return used
-
-
-def _counts(group: Mapping[str, Any]) -> dict[str, int]:
+def _instances(group: Mapping[str, Any]) -> dict[str, int]:
+    """Return the instances of a group by type, those that it is about to add included."""
     if "InstanceType" in group:
         return {group["InstanceType"]: max(group.get("CurrentCount", 0), group.get("TargetCount", 0))}
     return {each["InstanceType"]: each.get("CurrentCount", 0) for each in group.get("InstanceTypeDetails", ())}

@@ -1,6 +1,6 @@
-"""Asks AWS: every call at the same time, throttles tried again, failures kept as answers.
+"""Calls AWS: in parallel, with retries where it throttles; a failed call is a response as well.
 
-Does not: write. Only calls of `calls` go out, and those Describe, Get and List.
+Does not: write. Every call comes from `calls`, and they only Describe, Get and List.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,32 +12,32 @@ from boto3 import Session
 from botocore import xform_name
 from botocore.config import Config
 
-from hpkit.preflight.model import Call, Failure
+from hpkit.preflight.model import ApiCall, FailedCall
 
-__all__ = ["ask"]
+__all__ = ["call_all"]
 
-_TOGETHER: Final = 12
+_MAX_PARALLEL: Final = 12
 _CONFIG: Final = Config(
     connect_timeout=5,
     read_timeout=30,
     retries={"mode": "adaptive", "total_max_attempts": 6},
-    max_pool_connections=_TOGETHER,
+    max_pool_connections=_MAX_PARALLEL,
 )
 
-Say = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
-def ask(session: Session, calls: Iterable[Call], *, say: Say) -> dict[str, Any]:
-    """Return key of the call → whole result or Failure; say hears how many of how many are answered."""
+def call_all(session: Session, calls: Iterable[ApiCall], *, on_progress: Progress) -> dict[str, Any]:
+    """Return key of the call → complete result or FailedCall; on_progress gets the number of responses and of calls."""
     wanted = list(calls)
-    # A session may not be shared by threads, its clients may.
+    # Threads may share clients, but not a session.
     clients = {service: _client(session, service) for service in sorted({call.service for call in wanted})}
     results: dict[str, Any] = {}
-    with ThreadPoolExecutor(max_workers=_TOGETHER) as pool:
-        running = {pool.submit(_answer, clients[call.service], call): call for call in wanted}
+    with ThreadPoolExecutor(max_workers=_MAX_PARALLEL) as pool:
+        running = {pool.submit(_call, clients[call.service], call): call for call in wanted}
         for done in as_completed(running):
             results[running[done].key] = done.result()
-            say(len(results), len(wanted))
+            on_progress(len(results), len(wanted))
     return results
 
 
@@ -48,24 +48,24 @@ def _client(session: Session, service: str) -> Any:
         return error
 
 
-def _answer(client: Any, call: Call) -> Any:
+def _call(client: Any, call: ApiCall) -> Any:
     if isinstance(client, Exception):
-        return Failure(call.action, type(client).__name__, str(client))
+        return FailedCall(call.action, type(client).__name__, str(client))
     method = xform_name(call.operation)
     try:
         if client.can_paginate(method):
             result = client.get_paginator(method).paginate(**call.params).build_full_result()
         else:
             result = getattr(client, method)(**call.params)
-        # Services leave an empty list out; whoever judges must not have to know.
-        return {**dict.fromkeys(_lists(client, call), ()), **result}
+        # Services leave out an empty list; the checks should not need to know that.
+        return {**dict.fromkeys(_list_members(client, call), ()), **result}
     except botocore.exceptions.ClientError as error:
-        said = error.response.get("Error", {})
-        return Failure(call.action, said.get("Code", "Unknown"), said.get("Message", str(error)))
+        details = error.response.get("Error", {})
+        return FailedCall(call.action, details.get("Code", "Unknown"), details.get("Message", str(error)))
     except botocore.exceptions.BotoCoreError as error:
-        return Failure(call.action, type(error).__name__, str(error))
+        return FailedCall(call.action, type(error).__name__, str(error))
 
 
-def _lists(client: Any, call: Call) -> list[str]:
+def _list_members(client: Any, call: ApiCall) -> list[str]:
     members = client.meta.service_model.operation_model(call.operation).output_shape.members
     return [name for name, shape in members.items() if shape.type_name == "list"]

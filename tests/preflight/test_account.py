@@ -1,9 +1,10 @@
 """Roles that the file hands to services are looked up like those of people."""
 
 from hpkit.plan.derive import derive
-from hpkit.preflight.account import role_rows
+from hpkit.preflight.account import check_roles
 from hpkit.preflight.calls import CALLER, first_calls, role
-from hpkit.preflight.model import Answers, Failure
+from hpkit.preflight.model import FailedCall, Responses
+from hpkit.recording import record
 from tests.builders import group, organization, typed
 
 ROLE = "arn:aws:iam::123456789012:role/{}"
@@ -25,12 +26,12 @@ def plan_of():
 def test_they_are_asked_for_and_said_with_what_they_are_for():
     plan = plan_of()
     names = ("karpenter", "network", "nodes", "volumes")
-    assert {role(name).key for name in names} <= {call.key for call in first_calls(plan)}
+    assert {role(name).key for name in names} <= {call.key for call in first_calls(record(plan))}
     found = {role(name).key: {"Role": {"Arn": ROLE.format(name)}} for name in names if name != "nodes"}
-    absent = Failure("iam:GetRole", "NoSuchEntity", "no such role")
+    absent = FailedCall("iam:GetRole", "NoSuchEntity", "no such role")
     caller = {"Account": "123456789012", "Arn": ROLE.format("x")}
-    answers = Answers({**found, role("nodes").key: absent, CALLER.key: caller})
-    rows = {row.what.rpartition("/")[2]: row for row in role_rows(plan, answers)}
+    responses = Responses({**found, role("nodes").key: absent, CALLER.key: caller})
+    rows = {row.what.rpartition("/")[2]: row for row in check_roles(plan, responses)}
     assert {name: (rows[name].status, rows[name].needed) for name in names} == {
         "karpenter": ("ok", "managed Karpenter"),
         "network": ("ok", "pods of vpc-cni"),

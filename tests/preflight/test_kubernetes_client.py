@@ -5,8 +5,8 @@ import base64
 import boto3
 import pytest
 
-from hpkit.preflight.kubernetes import ask_kueue
-from hpkit.preflight.model import Failure
+from hpkit.preflight.kubernetes_client import find_kueue
+from hpkit.preflight.model import FailedCall
 from local.kubernetes.pki import authority
 from tests.local.controllers.conftest import Aws, Environment
 from tests.running import AT_ONCE, running
@@ -40,7 +40,7 @@ def session(key):
 
 
 def test_a_kueue_is_seen_by_its_api_group(cluster):
-    assert ask_kueue(session("local"), cluster) == {"apiGroups": ["kueue.x-k8s.io"], "deployments": []}
+    assert find_kueue(session("local"), cluster) == {"apiGroups": ["kueue.x-k8s.io"], "deployments": []}
 
 
 def test_an_identity_that_the_cluster_does_not_know_is_a_failure_with_the_reason(aws, environment, cluster):
@@ -52,26 +52,26 @@ def test_an_identity_that_the_cluster_does_not_know_is_a_failure_with_the_reason
         aws_session_token=keys["SessionToken"],
         region_name="us-west-2",
     )
-    found = ask_kueue(stranger, cluster)
-    assert isinstance(found, Failure)
+    found = find_kueue(stranger, cluster)
+    assert isinstance(found, FailedCall)
     assert found.code == "401 Unauthorized"
 
 
 def test_an_api_server_that_cannot_be_reached_is_a_failure(cluster):
-    found = ask_kueue(session("local"), {**cluster, "endpoint": "https://127.0.0.1:9"})
-    assert isinstance(found, Failure)
+    found = find_kueue(session("local"), {**cluster, "endpoint": "https://127.0.0.1:9"})
+    assert isinstance(found, FailedCall)
     assert "cannot be reached" in found.message
 
 
 @pytest.mark.parametrize("data", ["bm90IGEgY2VydGlmaWNhdGU=", "%%%"])
 def test_a_certificate_that_is_none_is_a_failure(cluster, data):
-    found = ask_kueue(session("local"), {**cluster, "certificateAuthority": {"data": data}})
-    assert isinstance(found, Failure)
+    found = find_kueue(session("local"), {**cluster, "certificateAuthority": {"data": data}})
+    assert isinstance(found, FailedCall)
 
 
 def test_another_authority_than_that_of_the_cluster_is_not_trusted(cluster, instance):
     other = authority(instance.folder / "other", "stranger")
     data = base64.b64encode(other.certificate.read_bytes()).decode()
-    found = ask_kueue(session("local"), {**cluster, "certificateAuthority": {"data": data}})
-    assert isinstance(found, Failure)
+    found = find_kueue(session("local"), {**cluster, "certificateAuthority": {"data": data}})
+    assert isinstance(found, FailedCall)
     assert "certificate" in found.message.lower()

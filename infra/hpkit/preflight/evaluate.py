@@ -1,0 +1,43 @@
+"""All checks of a stack, in the order in which people ask."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from hpkit.config.organization import Organization
+from hpkit.preflight.account import check_account, check_roles
+from hpkit.preflight.eks import check_eks
+from hpkit.preflight.hyperpod import check_hyperpod
+from hpkit.preflight.model import CheckResult, Responses
+from hpkit.preflight.network import check_network, check_zones
+from hpkit.preflight.quotas import check_quotas
+
+if TYPE_CHECKING:
+    from hpkit.recording import Recording
+
+__all__ = ["count_by_status", "evaluate"]
+
+
+def evaluate(organization: Organization, recording: Recording, responses: Responses) -> tuple[CheckResult, ...]:
+    """Return the results of all checks: whether the account has what the stack needs.
+
+    recording: of the program, for the plan's own stack; what is registered is counted there.
+    """
+    plan = recording.plan
+    return (
+        *check_account(plan, responses),
+        *check_quotas(recording, responses),
+        *check_zones(plan, responses),
+        *check_network(organization, plan, responses),
+        *check_eks(plan, responses),
+        *check_hyperpod(plan, responses),
+        *check_roles(plan, responses),
+    )
+
+
+def count_by_status(results: Iterable[CheckResult]) -> dict[str, int]:
+    """Return how many results are ok, missing and unknown."""
+    counts = Counter(each.status for each in results)
+    return {"ok": counts["ok"], "missing": counts["missing"], "unknown": counts["unknown"]}

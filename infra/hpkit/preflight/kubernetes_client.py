@@ -1,0 +1,109 @@
+"""Calls the Kubernetes API of an existing EKS cluster, with a token of the caller's AWS credentials.
+
+Does not: write, nor use a kubeconfig. Endpoint and certificate are those of DescribeCluster.
+"""
+
+import base64
+import binascii
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from boto3 import Session
+from botocore.exceptions import BotoCoreError
+from botocore.signers import RequestSigner
+from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import ResourceNotFoundError
+from urllib3.exceptions import HTTPError
+
+from hpkit.preflight.model import FailedCall
+
+__all__ = ["KUBERNETES_ERRORS", "dynamic_client", "find_kueue"]
+
+_KUEUE_GROUP: Final = "kueue.x-k8s.io"
+_KUEUE_NAMESPACE: Final = "kueue-system"
+_TIMEOUT: Final = (5, 30)
+# EKS takes a presigned GetCallerIdentity of at most 15 minutes as a token (aws-iam-authenticator, API authorization).
+_TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - it marks tokens, and is none
+_TOKEN_SECONDS: Final = 60
+# What is raised where an API server cannot be reached, refuses the caller, or does not serve a resource.
+KUBERNETES_ERRORS: Final = (
+    ApiException,
+    ResourceNotFoundError,
+    HTTPError,
+    BotoCoreError,
+    OSError,
+    KeyError,
+    binascii.Error,
+)
+
+
+class _ApiClient(ApiClient):
+    """A client whose every call has a timeout: the discovery of resources takes none."""
+
+    def call_api(self, *args: Any, **options: Any) -> Any:
+        """Call with the timeout."""
+        return super().call_api(*args, **{**options, "_request_timeout": _TIMEOUT})
+
+
+def find_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | FailedCall:
+    """Return the API groups and deployments that show a Kueue, or why they could not be seen.
+
+    Without Kueue's API group the deployments decide: one with the add-on's name would be in its way.
+    """
+    try:
+        with dynamic_client(session, cluster) as client:
+            groups = [group for group in client.resources.api_groups if group == _KUEUE_GROUP]
+            return {"apiGroups": groups, "deployments": [] if groups else _deployments(client)}
+    except ApiException as error:
+        return FailedCall("kubernetes:get", f"{error.status} {error.reason}", "the API server refuses this identity")
+    except KUBERNETES_ERRORS as error:
+        return FailedCall("kubernetes:get", type(error).__name__, f"the Kubernetes API cannot be reached: {error}")
+
+
+def _deployments(client: Any) -> list[str]:
+    found = client.resources.get(api_version="apps/v1", kind="Deployment").get(namespace=_KUEUE_NAMESPACE)
+    return [each.metadata.name for each in found.items]
+
+
+@contextmanager
+def dynamic_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[Any]:
+    """Give a dynamic client of the Kubernetes API of an EKS cluster, as EKS's DescribeCluster describes it.
+
+    Whatever goes wrong, now or while it is used, is one of KUBERNETES_ERRORS.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        certificate = Path(folder) / "ca.pem"
+        certificate.write_bytes(base64.b64decode(cluster["certificateAuthority"]["data"]))
+        configuration = Configuration(host=cluster["endpoint"])
+        configuration.ssl_ca_cert = str(certificate)
+        configuration.retries = 0
+        configuration.api_key = {"authorization": f"Bearer {_token(session, cluster['name'])}"}
+        with _ApiClient(configuration) as client:
+            untyped: Any = DynamicClient
+            # By default the discovered resources stay in a shared file, and may be gone the next time.
+            yield untyped(client, cache_file=str(Path(folder) / "resources.json"))
+
+
+def _token(session: Session, name: str) -> str:
+    client = session.client("sts")
+    signer = RequestSigner(
+        client.meta.service_model.service_id,
+        session.region_name,
+        "sts",
+        "v4",
+        session.get_credentials(),
+        session.events,
+    )
+    request = {
+        "method": "GET",
+        "url": f"https://sts.{session.region_name}.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15",
+        "body": {},
+        "headers": {"x-k8s-aws-id": name},
+        "context": {},
+    }
+    url = signer.generate_presigned_url(request, expires_in=_TOKEN_SECONDS, operation_name="")
+    return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")

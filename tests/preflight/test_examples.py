@@ -1,0 +1,48 @@
+"""What each example needs of the account's quotas, figure by figure."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hpkit.preflight.calls import (
+    ADDRESSES,
+    CLUSTERS,
+    GATEWAYS,
+    INTERFACES,
+    VPCS,
+    applied_quotas,
+    default_quotas,
+)
+from hpkit.preflight.model import Responses
+from hpkit.preflight.quotas import check_quotas
+from hpkit.project import load
+from hpkit.recording import record
+
+ROOT = Path(__file__).parent.parent.parent
+EXPECTED = json.loads((Path(__file__).parent / "example_needs.json").read_text(encoding="utf-8"))
+EMPTY_ACCOUNT = {
+    **{
+        call(service).key: {"Quotas": []}
+        for call in (applied_quotas, default_quotas)
+        for service in ("ec2", "sagemaker", "vpc")
+    },
+    VPCS.key: {"Vpcs": []},
+    GATEWAYS.key: {"InternetGateways": []},
+    ADDRESSES.key: {"Addresses": []},
+    INTERFACES.key: {"NetworkInterfaces": []},
+    CLUSTERS.key: {"ClusterSummaries": []},
+}
+PLANS = {
+    plan.stack: plan for file in sorted((ROOT / "stacks").glob("[!P]*.yaml")) for plan in load(file).plans.values()
+}
+
+
+def test_every_example_has_its_figures():
+    assert PLANS.keys() == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("stack", EXPECTED)
+def test_an_example_needs_what_it_always_needed(stack):
+    rows = check_quotas(record(PLANS[stack]), Responses(EMPTY_ACCOUNT))
+    assert {row.what: row.needed for row in rows} == EXPECTED[stack]
