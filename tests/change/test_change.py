@@ -1,4 +1,4 @@
-"""What a change does to what is deployed, told from two recordings: one change a test."""
+"""What a change does to what is deployed, told from two recordings: one change per test."""
 
 import copy
 import subprocess
@@ -34,12 +34,12 @@ def names(found, action):
 
 
 def codes(found):
-    return {(each.code, each.subject): each.refused for each in found.judgements}
+    return {(each.code, each.subject): each.refused for each in found.decisions}
 
 
 def test_what_stays_the_same_needs_no_step():
     found = changed(dict)
-    assert (found.steps, found.judgements, found.unneeded) == ((), (), ())
+    assert (found.steps, found.decisions, found.unused_allowances) == ((), (), ())
 
 
 def test_a_stack_that_comes_is_created_and_one_that_is_not_described_is_run_by_nobody():
@@ -56,14 +56,16 @@ def test_another_name_of_the_cluster_replaces_it_and_what_names_its_arn_and_noth
         ("ComputeQuota", "ada"),
     }
     assert codes(found) == {("replace-cluster", "cluster"): True}
-    (judged,) = found.judgements
-    assert "its nodes (4 × ml.g5.12xlarge, 1 × ml.m5.4xlarge), what runs on them and the queues of ada" in judged.reason
+    (decision,) = found.decisions
+    assert (
+        "its nodes (4 × ml.g5.12xlarge, 1 × ml.m5.4xlarge), what runs on them and the queues of ada" in decision.reason
+    )
 
 
 def test_what_is_allowed_by_name_is_done():
     found = changed(lambda dev: dev.update(allowReplace=["cluster"]) or dev["cluster"].update(name="other"))
     assert codes(found) == {("replace-cluster", "cluster"): False}
-    assert found.unneeded == ()
+    assert found.unused_allowances == ()
 
 
 def test_what_is_protected_is_refused_although_it_is_allowed():
@@ -72,7 +74,7 @@ def test_what_is_protected_is_refused_although_it_is_allowed():
         environment={"protect": True},
     )
     assert codes(found) == {("replace-cluster", "cluster"): True}
-    assert "write `protect: false`" in found.judgements[0].fix
+    assert "write `protect: false`" in found.decisions[0].fix
 
 
 def test_a_vpc_that_is_replaced_takes_its_clusters_along():
@@ -104,7 +106,7 @@ def test_another_region_replaces_all_of_it():
 def test_a_group_under_another_name_is_a_new_group():
     found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(name="gpu-a"))
     assert codes(found) == {("group-renamed", "gpu"): True}
-    assert "gpu-a starts empty; if you meant a rename, the service cannot" in found.judgements[0].reason
+    assert "gpu-a starts empty; if you meant a rename, the service cannot" in found.decisions[0].reason
 
 
 def test_a_group_leaves_only_when_it_is_named():
@@ -151,7 +153,23 @@ def test_a_part_leaves_only_when_it_is_named(edit, code, key, name):
         dev["allowDelete"] = {key: [name]}
 
     found = changed(allowed, environment=PARTS)
-    assert (codes(found), found.unneeded) == ({(code, name): False}, ())
+    assert (codes(found), found.unused_allowances) == ({(code, name): False}, ())
+
+
+def test_what_goes_with_a_refused_cluster_is_not_refused_again():
+    def edit(dev, **more):
+        dev["cluster"]["name"] = "other"
+        dev["governance"]["allocations"].pop("ada")
+        dev.update(more)
+
+    both = changed(edit)
+    assert codes(both) == {("replace-cluster", "cluster"): True}
+    assert both.decisions[0].fix.endswith("allowReplace names cluster; it also needs `allowDelete: {teams: [ada]}`")
+    team_allowed = changed(lambda dev: edit(dev, allowDelete={"teams": ["ada"]}))
+    assert "allowDelete" not in team_allowed.decisions[0].fix
+    # The guard of the parts knows nothing of the cluster: it refuses what only the cluster's allowance names.
+    cluster_allowed = changed(lambda dev: edit(dev, allowReplace=["cluster"]))
+    assert codes(cluster_allowed) == {("replace-cluster", "cluster"): False, ("team-leaves", "ada"): True}
 
 
 def test_the_parts_are_those_that_the_program_makes():
@@ -187,7 +205,7 @@ def test_what_the_service_refuses_on_a_group_that_exists_is_refused_whatever_is_
         "zones": [{**zone, "nodeCidr": f"10.{index}.0.0/16"} for index, zone in enumerate(zones, 1)],
     }
     found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(edit), environment={"network": network})
-    assert [(each.refused, each.reason) for each in found.judgements] == [(True, says)]
+    assert [(each.refused, each.reason) for each in found.decisions] == [(True, says)]
 
 
 def test_a_subnet_that_is_replaced_refuses_the_groups_in_it():
@@ -198,13 +216,13 @@ def test_a_subnet_that_is_replaced_refuses_the_groups_in_it():
 @pytest.mark.parametrize(("version", "refused"), [("1.34", []), ("1.35", [True]), ("1.32", [True])])
 def test_kubernetes_goes_up_one_version_at_a_time(version, refused):
     found = changed(lambda dev: dev["eks"].update(version=version))
-    assert [each.refused for each in found.judgements] == refused
+    assert [each.refused for each in found.decisions] == refused
 
 
 def test_an_allowance_that_nothing_needs_is_named():
     allowances = {"allowReplace": ["vpc"], "allowDelete": {"instanceGroups": ["gone"]}}
     found = changed(lambda dev: dev.update(allowances))
-    assert [each.name for each in found.unneeded] == ["vpc", "gone"]
+    assert [each.name for each in found.unused_allowances] == ["vpc", "gone"]
 
 
 def test_metrics_and_dashboards_are_not_lost_unasked():
@@ -246,6 +264,6 @@ def test_values_are_compared_as_the_plugins_compare_them(old, new, paths):
     assert {each.path: each.replaces for each in differences(FACTS, old, new)} == paths
 
 
-def test_judging_a_change_loads_no_pulumi():
+def test_comparing_loads_no_pulumi():
     code = "import sys, hpkit.change; sys.exit(any(name.partition('.')[0] == 'pulumi' for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -4,7 +4,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from hpkit.review import rows, words
+from hpkit.review import formatting, tables
 from hpkit.review.charts import BAR_SPACE, capacity_chart, team_charts
 from hpkit.review.model import Review
 
@@ -20,10 +20,10 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"rows": rows, "words": words, "bar_space": BAR_SPACE}
+    environment.globals |= {"tables": tables, "formatting": formatting, "bar_space": BAR_SPACE}
     environment.globals |= {"capacity_chart": capacity_chart, "team_charts": team_charts}
-    environment.filters["loss_line"] = rows.loss_line
-    environment.filters["step_row"] = rows.step_row
+    environment.filters["loss_line"] = tables.loss_line
+    environment.filters["step_row"] = tables.step_row
     return environment.get_template("review.html.j2")
 
 

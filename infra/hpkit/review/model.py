@@ -11,7 +11,6 @@ from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, PlanDiff
 
 __all__ = [
-    "Caution",
     "Cost",
     "FileReview",
     "FindingChanges",
@@ -19,6 +18,7 @@ __all__ = [
     "Preview",
     "PreviewStep",
     "Review",
+    "Risk",
     "StackReview",
     "Verdict",
     "worst",
@@ -48,7 +48,7 @@ class FindingChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Caution:
+class Risk:
     """Something to watch: a code that tools can match, what it is about, and one sentence."""
 
     code: str
@@ -123,8 +123,7 @@ class StackReview:
     """One stack that the change touches.
 
     diff is None where a side could not be read, change where nothing differs or a side could not be recorded; note says
-    which. before and after of cost are None where the
-    stack is not there or could not be read.
+    which. before and after of cost are None where the stack is not there or could not be read.
     """
 
     stack: str
@@ -139,7 +138,7 @@ class StackReview:
     guaranteed_cost: Change[Cost]
     maximum_cost: Change[Cost]
     findings: FindingChanges
-    cautions: tuple[Caution, ...]
+    risks: tuple[Risk, ...]
     losses: tuple[Loss, ...]
     preview: Preview | None
 

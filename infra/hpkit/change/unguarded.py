@@ -1,11 +1,11 @@
-"""What it means when a resource goes that no guard keeps: why nothing is lost for good, and what stops meanwhile."""
+"""Types that no guard protects: what it means when one is replaced or deleted, and why nothing is lost for good."""
 
 from typing import Final
 
-__all__ = ["GOES"]
+__all__ = ["UNGUARDED_TYPES"]
 
 # Every type that an edit of one key ever replaces or deletes unrefused, and no other.
-GOES: Final = {
+UNGUARDED_TYPES: Final = {
     "aws:ec2/route:Route": "Holds nothing; it goes with the subnet or the way out that it was for.",
     "aws:ec2/routeTable:RouteTable": "Holds nothing; it goes with its subnet.",
     "aws:ec2/routeTableAssociation:RouteTableAssociation": "Holds nothing; it goes with its subnet.",
