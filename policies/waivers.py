@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
+from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
-__all__ = ["WAIVERS", "Ledger", "configuration_policy"]
+__all__ = ["WAIVERS", "RunState", "configuration_policy"]
 
 WAIVERS = Parameter(
     "waivers",
@@ -32,16 +32,16 @@ _CONFIGURATION = "policy-configuration"
 
 @dataclass(slots=True)
 class _Seen:
-    """What one policy was configured with, and the names of resources that it accused or could not judge."""
+    """What one policy was configured with, and the names of resources that it reported or could not check."""
 
     policy: Policy
     settings: Settings
-    accused: set[str] = field(default_factory=set)
-    unsure: set[str] = field(default_factory=set)
+    violating: set[str] = field(default_factory=set)
+    undecided: set[str] = field(default_factory=set)
 
 
-class Ledger:
-    """What the policies of one run have said, so that the last of them can judge the waivers.
+class RunState:
+    """What the policies of one run have reported, so that the last of them can check the waivers.
 
     The engine calls the resource policies one resource at a time; only here do they come together. inputs: URN → what
     the resource was registered with.
@@ -54,29 +54,29 @@ class Ledger:
 
     @property
     def today(self) -> datetime.date:
-        """Return the day on which waivers are judged."""
+        """Return the day that decides which waivers have ended."""
         return self._today or datetime.datetime.now(tz=datetime.UTC).date()
 
     def observe(self, policy: Policy, settings: Settings) -> None:
         """Take note that a policy runs, and of its configuration."""
         self._seen.setdefault(policy.name, _Seen(policy, settings))
 
-    def keep(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Judgement:
-        """Pass on what no valid waiver covers; resource is the one judged, in a resource policy."""
+    def keep(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Results:
+        """Pass on what no valid waiver covers; resource is the one checked, in a resource policy."""
         seen = self._seen[policy.name]
         waived = {waiver["resource"] for waiver in self._waivers(seen) if not self._ended(waiver)}
         for item in found:
-            blamed = item.resource or resource
-            name = blamed.name if blamed else ""
+            subject = item.resource or resource
+            name = subject.name if subject else ""
             if isinstance(item, Undecided):
-                seen.unsure.add(name)
+                seen.undecided.add(name)
                 yield item
                 continue
-            seen.accused.add(name)
+            seen.violating.add(name)
             if name not in waived:
                 yield item
 
-    def judge(self, _resources: Sequence[Resource], _settings: Settings) -> Judgement:
+    def validate_configuration(self, _resources: Sequence[Resource], _settings: Settings) -> Results:
         """Say which parameters no policy has, and which waivers have ended, waive nothing, or may not be."""
         for seen in self._seen.values():
             known = {parameter.name for parameter in seen.policy.parameters}
@@ -85,9 +85,9 @@ class Ledger:
                     f"{seen.policy.name} has no parameter {name} (it has {', '.join(sorted(known)) or 'none'})",
                     "Remove it, or write its right name.",
                 )
-            yield from self._judge_waivers(seen)
+            yield from self._validate_waivers(seen)
 
-    def _judge_waivers(self, seen: _Seen) -> Judgement:
+    def _validate_waivers(self, seen: _Seen) -> Results:
         name = seen.policy.name
         given = seen.settings.get(WAIVERS.name) or []
         if given and not seen.policy.waivable:
@@ -101,7 +101,7 @@ class Ledger:
                     f"the waiver of {name} for {resource} {ended} ({waiver['reason']})",
                     "Fix the cause, or set a new date with a reason that still holds.",
                 )
-            elif resource not in seen.accused | seen.unsure:
+            elif resource not in seen.violating | seen.undecided:
                 yield Violation(f"the waiver of {name} for {resource} waives nothing", "Remove it.")
 
     @staticmethod
@@ -116,11 +116,11 @@ class Ledger:
         return f"ended on {until}" if until < self.today else None
 
 
-def configuration_policy(ledger: Ledger) -> Policy:
-    """Return the policy that judges the configuration of all others; it must come last."""
+def configuration_policy(run_state: RunState) -> Policy:
+    """Return the policy that checks the configuration of all others; it must come last."""
     return Policy(
         name=_CONFIGURATION,
         description="Waivers have not ended and waive something, and parameters are ones that the policies have.",
-        judge_stack=ledger.judge,
+        validate_stack=run_state.validate_configuration,
         waivable=False,
     )

@@ -148,7 +148,7 @@ def belongs_to_kit(names: set[str]) -> bool:
     return any(belongs(name, {"hpkit"}) for name in names)
 
 
-def test_policies_judge_what_is_registered_not_what_was_meant():
+def test_policies_check_what_is_registered_not_what_was_meant():
     for file in sorted((ROOT / "policies").rglob("*.py")):
         for name in imports_of(file):
             assert not belongs(name, {"hpkit.config"}), f"{file.relative_to(ROOT)} imports {name}"

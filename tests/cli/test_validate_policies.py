@@ -52,7 +52,7 @@ def test_other_formats_carry_policies_as_they_carry_rules(project, form):
         assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
 
 
-def test_settings_that_are_wrong_are_said_and_nothing_is_judged(project):
+def test_settings_that_are_wrong_are_reported_and_nothing_is_checked(project):
     (project / "stacks" / "handson.policy.json").write_text('{"eks-addon-pinned": "mandatory"}')
     said = validate()
     assert said.exit_code == 1

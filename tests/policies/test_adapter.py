@@ -9,7 +9,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown
 from policies.__main__ import POLICIES
 from policies.adapter import plain, to_pulumi
 from policies.model import UNKNOWN
-from policies.waivers import Ledger, configuration_policy
+from policies.waivers import RunState, configuration_policy
 from tests.policies.builders import TAGS, TODAY
 
 BY_NAME = {policy.name: policy for policy in POLICIES}
@@ -30,23 +30,23 @@ def arguments(props, config=None, kind="aws:ec2/vpc:Vpc"):
 
 
 class Run:
-    """One run of some policies with one ledger, as the engine has it."""
+    """One run of some policies that share a state, as the engine has it."""
 
     def __init__(self):
-        self.ledger = Ledger(TODAY)
+        self.state = RunState(TODAY)
         self.said = []
 
     def report(self, message, _urn=None):
         self.said.append(message)
 
     def resource(self, name, props, **config):
-        policy = to_pulumi(BY_NAME[name], self.ledger)
+        policy = to_pulumi(BY_NAME[name], self.state)
         policy.validate(arguments(props, config), self.report)
         return self.said
 
     def configuration(self):
         self.said.clear()
-        policy = to_pulumi(configuration_policy(self.ledger), self.ledger)
+        policy = to_pulumi(configuration_policy(self.state), self.state)
         policy.validate(sdk.StackValidationArgs([]), self.report)
         return self.said
 
@@ -66,7 +66,7 @@ def test_values_are_plain_whole_numbers_whole_and_unknown_ones_marked():
     assert isinstance(plain(4.0), int)
 
 
-def test_a_violation_ends_with_how_to_mend_it():
+def test_a_violation_ends_with_how_to_fix_it():
     said = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
     fix = "Add it, or have it added: name its value in the parameter values, and set the level to remediate."
     assert said == [f"it has no tag team. {fix}"]
@@ -92,7 +92,7 @@ def test_a_waiver_of_another_resource_covers_nothing_and_is_reported():
     assert run.configuration() == ["the waiver of mandatory-tags for other waives nothing. Remove it."]
 
 
-def test_a_waiver_of_what_could_not_be_judged_is_not_called_unused():
+def test_a_waiver_of_what_could_not_be_decided_is_not_called_unused():
     run = Run()
     with pytest.raises(UnknownValueError):
         run.resource("mandatory-tags", {"tags": UNKNOWN_STRING_VALUE}, waivers=[waiver()])
@@ -114,9 +114,9 @@ def test_unknown_parameters_are_reported_with_the_known_ones():
 
 
 def test_capacity_takes_no_waivers_by_its_schema_and_reports_those_it_is_given():
-    ledger = Ledger(TODAY)
+    run_state = RunState(TODAY)
     for policy in POLICIES:
-        schema = to_pulumi(policy, ledger).config_schema
+        schema = to_pulumi(policy, run_state).config_schema
         assert ("waivers" in schema.properties) is policy.waivable
     assert {policy.name for policy in POLICIES if not policy.waivable} == {
         "quota-fits-capacity",
@@ -125,15 +125,15 @@ def test_capacity_takes_no_waivers_by_its_schema_and_reports_those_it_is_given()
     }
 
 
-def test_a_remedy_keeps_what_it_does_not_touch():
-    policy = to_pulumi(BY_NAME["mandatory-tags"], Ledger(TODAY))
+def test_a_remediation_keeps_what_it_does_not_touch():
+    policy = to_pulumi(BY_NAME["mandatory-tags"], RunState(TODAY))
     props = {"cidrBlock": UNKNOWN_STRING_VALUE, "tags": {"Name": "network"}}
     args = arguments(props, {"values": {"team": "ml"}})
-    remedied = policy.remediate(args)
-    assert remedied is args.props
-    assert remedied["tags"] == {"Name": "network", "team": "ml"}
+    remediated = policy.remediate(args)
+    assert remediated is args.props
+    assert remediated["tags"] == {"Name": "network", "team": "ml"}
     with pytest.raises(UnknownValueError):
-        remedied["cidrBlock"]
+        remediated["cidrBlock"]
     assert policy.remediate(arguments({"tags": {"team": "x"}}, {"values": {"team": "ml"}})) is None
 
 
@@ -146,12 +146,12 @@ def test_stack_policies_see_inputs_where_no_output_is_known():
         "roleRef": {"name": "scientist"},
         "subjects": [{"name": "hyperpod:team:john"}],
     }
-    for outputs, accused in (({}, True), ({"metadata": {"namespace": "hyperpod-ns-john"}}, False)):
+    for outputs, reported in (({}, True), ({"metadata": {"namespace": "hyperpod-ns-john"}}, False)):
         run.said.clear()
-        to_pulumi(BY_NAME["nodepool-limits"], run.ledger).validate(arguments(inputs, kind=kind), run.report)
+        to_pulumi(BY_NAME["nodepool-limits"], run.state).validate(arguments(inputs, kind=kind), run.report)
         registered = sdk.PolicyResource(
             kind, unknown_checking_proxy(outputs), arguments(inputs, kind=kind).urn, "it", OPTIONS, None, None, [], {}
         )
-        policy = to_pulumi(BY_NAME["team-bindings-in-namespace"], run.ledger)
+        policy = to_pulumi(BY_NAME["team-bindings-in-namespace"], run.state)
         policy.validate(sdk.StackValidationArgs([registered]), run.report)
-        assert bool(run.said) is accused, "what is known of the outputs counts before the inputs"
+        assert bool(run.said) is reported, "what is known of the outputs counts before the inputs"

@@ -109,7 +109,7 @@ def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
     assert "allowReplace" in said
 
 
-def test_a_remedy_changes_what_is_made(project):
+def test_a_remediation_changes_what_is_made(project):
     project.spec["cluster"]["node_recovery"] = "None"
     said, passed = project.police({}, "up", "--yes", "--skip-preview")
     assert not passed
@@ -118,11 +118,11 @@ def test_a_remedy_changes_what_is_made(project):
     project.spec["cluster"]["tags"] = []
     project.spec["quotas"] = {}
     tags = {each["key"]: each["value"] for each in LISTED_TAGS}
-    remedies = {
+    remediations = {
         "cluster-node-recovery": "remediate",
         "mandatory-tags": {"enforcementLevel": "remediate", "values": tags},
     }
-    said, passed = project.police(remedies, "up", "--yes", "--skip-preview")
+    said, passed = project.police(remediations, "up", "--yes", "--skip-preview")
     assert passed, said
     live = project.cloud.describe()
     assert live["NodeRecovery"] == "Automatic"
