@@ -31,13 +31,6 @@ def hpkit(*arguments, cwd, **environment):
     return result
 
 
-@pytest.fixture
-def project(tmp_path):
-    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
-    (tmp_path / "stacks").mkdir()
-    return tmp_path
-
-
 def write(project, name, data):
     file = project / "stacks" / name
     file.write_bytes(data if isinstance(data, bytes) else text_of(data))

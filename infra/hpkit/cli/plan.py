@@ -2,19 +2,23 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpkit.cli.formats import width
 from hpkit.cli.inputs import plans_of, resolve
-from hpkit.errors import ToolError
+from hpkit.errors import InputError
 from hpkit.plan.model import Plan
+from hpkit.project import Loaded
 
 if TYPE_CHECKING:
     from hpkit.recording import Node
 
 __all__ = ["command"]
+
+_DEFECT = "This is a defect of hpkit, not of your file: please report it with this traceback and, if you may, with"
 
 
 @click.command("plan")
@@ -27,7 +31,10 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
 
     Without FILE or --stack, for all of stacks/*.yaml.
     """
-    trees = [_tree(plan) for plan in plans_of(resolve(files, stacks))]
+    chosen = resolve(files, stacks)
+    # Says the errors first, and ends here where the form of a file is not right.
+    plans_of(chosen)
+    trees = [_tree(plan, loaded) for loaded in chosen for plan in loaded.plans.values()]
     if form == "json":
         click.echo(json.dumps([_with_count(tree) for tree in trees], indent=2, ensure_ascii=False))
         return
@@ -35,14 +42,23 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
         _print(tree, everything=everything)
 
 
-def _tree(plan: Plan) -> "Node":
+def _tree(plan: Plan, loaded: Loaded) -> "Node":
+    """Return what the program registers; raises InputError where errors of the file keep it from running."""
     from hpkit.recording import UNKNOWN_ACCOUNT, Answers, record, tree_of
 
     try:
         return tree_of(record(plan, Answers(account=UNKNOWN_ACCOUNT)))
     except Exception as error:
-        message = f"the program of {plan.stack} ends with: {error} (`hpkit validate` shows what stands against it)"
-        raise ToolError(message) from error
+        own = replace(loaded, environment=plan.environment)
+        rules = sorted({finding.rule for finding in own.findings if finding.severity == "error"})
+        if not rules:
+            # Nobody's file is wrong, so the program is: the traceback is what tells where.
+            error.add_note(f"{_DEFECT} {loaded.file}, {plan.stack}")
+            raise
+        raise InputError(
+            f"{plan.stack} cannot be planned while {loaded.file} has errors ({', '.join(rules)}): fix what "
+            f"`hpkit validate --stack {plan.stack}` shows"
+        ) from error
 
 
 def _with_count(tree: "Node") -> dict[str, Any]:
