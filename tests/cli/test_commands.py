@@ -55,11 +55,12 @@ def test_plan_of_a_file_that_cannot_be_read_shows_why(tmp_path):
     assert "CFG005" in result.stderr
 
 
-def test_plan_of_a_file_whose_errors_stop_the_program_names_them(project):
+@pytest.mark.parametrize("command", ["plan", "deployer-policy"])
+def test_errors_of_a_file_that_stop_the_program_are_named(project, command):
     data = organization()
     data["environments"]["dev"]["network"]["vpcCidr"] = "10.192.0.0/28"
     (project / "stacks" / "acme.yaml").write_bytes(text_of(data))
-    result = hpkit("plan", cwd=project)
+    result = hpkit(command, "--stack", "acme-dev", cwd=project)
     assert (result.returncode, result.stdout) == (1, "")
     assert "NET005" in result.stderr
     assert "hpkit validate --stack acme-dev" in result.stderr

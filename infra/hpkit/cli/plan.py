@@ -2,14 +2,12 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpkit.cli.formats import width
-from hpkit.cli.inputs import plans_of, resolve
-from hpkit.errors import InputError
+from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from hpkit.recording import Node
 
 __all__ = ["command"]
-
-_DEFECT = "This is a defect of hpkit, not of your file: please report it with this traceback and, if you may, with"
 
 
 @click.command("plan")
@@ -43,22 +39,9 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
 
 
 def _tree(plan: Plan, loaded: Loaded) -> "Node":
-    """Return what the program registers; raises InputError where errors of the file keep it from running."""
-    from hpkit.recording import UNKNOWN_ACCOUNT, Answers, record, tree_of
+    from hpkit.recording import UNKNOWN_ACCOUNT, Answers, tree_of
 
-    try:
-        return tree_of(record(plan, Answers(account=UNKNOWN_ACCOUNT)))
-    except Exception as error:
-        own = replace(loaded, environment=plan.environment)
-        rules = sorted({finding.rule for finding in own.findings if finding.severity == "error"})
-        if not rules:
-            # Nobody's file is wrong, so the program is: the traceback is what tells where.
-            error.add_note(f"{_DEFECT} {loaded.file}, {plan.stack}")
-            raise
-        raise InputError(
-            f"{plan.stack} cannot be planned while {loaded.file} has errors ({', '.join(rules)}): fix what "
-            f"`hpkit validate --stack {plan.stack}` shows"
-        ) from error
+    return tree_of(record_plan(plan, loaded, Answers(account=UNKNOWN_ACCOUNT)))
 
 
 def _with_count(tree: "Node") -> dict[str, Any]:
