@@ -14,24 +14,17 @@ __all__ = ["plain", "to_pulumi"]
 
 
 def to_pulumi(policy: Policy, run_state: RunState) -> sdk.Policy:
-    """Return a policy as the SDK takes it; what it finds goes through the run_state, which knows the waivers."""
-    level = sdk.EnforcementLevel(policy.level)
+    """Return a policy as the SDK takes it; what it finds goes through the run's state, which knows the waivers."""
+    shared: dict[str, Any] = {
+        "name": policy.name,
+        "description": policy.description,
+        "enforcement_level": sdk.EnforcementLevel(policy.level),
+        "config_schema": _schema(policy),
+    }
     if policy.validate_stack is not None:
-        return sdk.StackValidationPolicy(
-            name=policy.name,
-            description=policy.description,
-            enforcement_level=level,
-            config_schema=_schema(policy),
-            validate=_stack_validation(policy, run_state),
-        )
-    return sdk.ResourceValidationPolicy(
-        name=policy.name,
-        description=policy.description,
-        enforcement_level=level,
-        config_schema=_schema(policy),
-        validate=_resource_validation(policy, run_state),
-        remediate=_remediation(policy) if policy.remediate else None,
-    )
+        return sdk.StackValidationPolicy(validate=_stack_validation(policy, run_state), **shared)
+    remediate = _remediation(policy) if policy.remediate else None
+    return sdk.ResourceValidationPolicy(validate=_resource_validation(policy, run_state), remediate=remediate, **shared)
 
 
 def plain(value: Any) -> Any:

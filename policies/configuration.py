@@ -24,7 +24,7 @@ _STOPPING: Final = ("mandatory", "remediate")
 
 
 def problems(text: str) -> list[str]:
-    """Return what is wrong with a policy file, a sentence each; none for a file that does what it says."""
+    """Return what is wrong with a policy file, one sentence per problem; none for a file that does what it says."""
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:

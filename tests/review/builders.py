@@ -10,7 +10,7 @@ from tests.builders import TODAY
 FILE = "stacks/acme.yaml"
 
 
-def side(content: bytes | None) -> tuple[FileVersion | None, set[str]]:
+def file_version(content: bytes | None) -> tuple[FileVersion | None, set[str]]:
     if content is None:
         return None, set()
     document = read_text(content)
@@ -21,8 +21,8 @@ def side(content: bytes | None) -> tuple[FileVersion | None, set[str]]:
 
 
 def review_of(base: bytes | None, head: bytes | None, **more) -> Review:
-    before, old = side(base)
-    after, new = side(head)
+    before, old = file_version(base)
+    after, new = file_version(head)
     stacks = [
         StackInput(
             f"acme-{name}",

@@ -8,12 +8,13 @@ from hpkit.change.causes import describe
 from hpkit.change.decision import GUARDED_TYPES, GuardDecision
 from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.stack import StackChange, UnusedAllowance, change
-from hpkit.change.steps import Cause, Step, steps_of
+from hpkit.change.steps import Action, Cause, Step, steps_of
 from hpkit.change.unguarded import UNGUARDED_TYPES
 
 __all__ = [
     "GUARDED_TYPES",
     "UNGUARDED_TYPES",
+    "Action",
     "Cause",
     "GuardDecision",
     "Recorded",

@@ -46,10 +46,12 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
     moved = _vpc_change(before, after, steps)
     if moved and "eks" not in found and any(each.type == EKS for each in after.resources.values()):
         found["eks"] = ("replace", [f"it cannot leave the VPC that it was made in: {moved}"])
-    held = {GUARDED_TYPES[each.type]: each.urn in after.resources for each in _protected(before, after, steps)}
+    protected = {
+        GUARDED_TYPES[each.type]: each.urn in after.resources for each in _protected_resources(before, after, steps)
+    }
     for key in sorted(found, key=list(GUARDED_TYPES.values()).index):
         action, causes = found[key]
-        yield _decide(key, action, causes, before, after, held.get(key))
+        yield _decide(key, action, causes, before, after, protected.get(key))
 
 
 def _vpc_change(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str:
@@ -68,7 +70,7 @@ def _replacement_named_by_file(key: str, after: Recorded) -> list[str]:
     return [f"the kit's own → {names[key]}"] if names.get(key) else []
 
 
-def _protected(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[RecordedResource]:
+def _protected_resources(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[RecordedResource]:
     """Yield what the engine itself does not let go: it is protected in the state, and stays so."""
     for step in steps:
         if step.lost and step.type in GUARDED_TYPES and before.resources[step.urn].protect:
@@ -78,21 +80,24 @@ def _protected(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iter
 
 
 def _decide(
-    key: str, action: str, causes: Sequence[str], before: Recorded, after: Recorded, held: bool | None
+    key: str, action: str, causes: Sequence[str], before: Recorded, after: Recorded, protected: bool | None
 ) -> GuardDecision:
-    """Return the decision; held: protected on both sides, or (false) until it goes; None: not."""
+    """Return the decision.
+
+    protected: the engine protects it, and the file still makes it (true) or does not (false); None: it does not.
+    """
     named = key in after.plan.spec.allow_replace
     name = f"{_NAMES[key]} {before.plan.spec.cluster.name}" if key == "cluster" else _NAMES[key]
     why = f" ({'; '.join(causes)})" if causes else ""
     reason = f"{name} will be {action}d, and {_lost_with_it(key, before)} with it{why}"
-    lift = "`protect: false`" if held else "the allowance alone"
+    lift = "`protect: false`" if protected else "the allowance alone"
     if not named:
         fix = f"the preview fails unless allowReplace names {key}"
-    elif held is not None:
+    elif protected is not None:
         fix = f"the preview fails, since it is protected: write {lift}, run `pulumi up`, then make the change"
     else:
         fix = f"allowReplace names {key}, so it will be done"
-    return GuardDecision(f"{action}-{key}", key, key, reason, fix, refused=not named or held is not None)
+    return GuardDecision(f"{action}-{key}", key, key, reason, fix, refused=not named or protected is not None)
 
 
 def _lost_with_it(key: str, before: Recorded) -> str:

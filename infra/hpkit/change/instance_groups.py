@@ -23,17 +23,17 @@ _KEYS: Final = {"capacityRequirements": "capacityType", "overrideVpcConfig": "th
 
 def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[GuardDecision]:
     """Yield the decisions about instance groups; nothing where the cluster itself goes, and they with it."""
-    pair = _clusters(before, after, steps)
+    pair = _cluster_that_stays(before, after, steps)
     if pair is None:
         return
     yield from _deletions(before, after)
     old = {group["instanceGroupName"]: group for group in pair[0].inputs.get("instanceGroups", ())}
-    lost = _lost(pair[1], after, steps)
+    replaced = _replaced_by_id(pair[1], after, steps)
     for group in pair[1].inputs.get("instanceGroups", ()):
         name = group["instanceGroupName"]
         if name in old:
-            yield from _unchangeable(old[name], group, before, after, lost)
-    yield from _role(*pair)
+            yield from _unchangeable(old[name], group, before, after, replaced)
+    yield from _karpenter_role(*pair)
 
 
 def deleted_groups(before: Recorded, after: Recorded) -> list[GroupPlan]:
@@ -43,7 +43,7 @@ def deleted_groups(before: Recorded, after: Recorded) -> list[GroupPlan]:
     return [group for group in gone if group.spec.instance_count > 0 or group.autoscaled]
 
 
-def _clusters(
+def _cluster_that_stays(
     before: Recorded, after: Recorded, steps: Sequence[Step]
 ) -> tuple[RecordedResource, RecordedResource] | None:
     lost = {step.urn for step in steps if step.lost}
@@ -80,7 +80,7 @@ def _renamed_to(group: GroupPlan, before: Recorded, after: Recorded) -> GroupPla
     return None
 
 
-def _lost(cluster: RecordedResource, after: Recorded, steps: Sequence[Step]) -> Mapping[str, Step]:
+def _replaced_by_id(cluster: RecordedResource, after: Recorded, steps: Sequence[Step]) -> Mapping[str, Step]:
     """Return id → step of what the groups use and what is replaced."""
     used = cluster.uses.get("instanceGroups", frozenset())
     replaced = {step.urn: step for step in steps if step.action == "replace" and step.urn in used}
@@ -89,15 +89,15 @@ def _lost(cluster: RecordedResource, after: Recorded, steps: Sequence[Step]) -> 
 
 
 def _unchangeable(
-    old: Mapping[str, Any], new: Mapping[str, Any], before: Recorded, after: Recorded, lost: Mapping[str, Step]
+    old: Mapping[str, Any], new: Mapping[str, Any], before: Recorded, after: Recorded, replaced: Mapping[str, Step]
 ) -> Iterator[GuardDecision]:
     name = new["instanceGroupName"]
     for member in frozen_of_groups():
-        was, now = old.get(member), with_unknown(new.get(member), lost)
+        was, now = old.get(member), with_unknown(new.get(member), replaced)
         if member == "overrideVpcConfig":
-            now = _kept(was, now)
-        if _sorted(was) != _sorted(now) or has_unknown(now):
-            reason = _reason(name, member, was, now, before, after, _used(new.get(member), lost))
+            now = _without_added_subnets(was, now)
+        if _in_any_order(was) != _in_any_order(now) or has_unknown(now):
+            reason = _reason(name, member, was, now, before, after, _steps_in(new.get(member), replaced))
             yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
     for member in sticky_of_groups():
         if member in old and member not in new and member != "instanceRequirements":
@@ -105,16 +105,18 @@ def _unchangeable(
             yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
 
 
-def _reason(name: str, member: str, was: Any, now: Any, before: Recorded, after: Recorded, lost: Sequence[Step]) -> str:
-    if lost:
-        what = ", ".join(f"{step.name}: {'; '.join(root_causes(step, [step])) or 'replaced'}" for step in lost)
-        kind = "subnet" if member == "overrideVpcConfig" and all("Subnet" in step.type for step in lost) else member
+def _reason(
+    name: str, member: str, was: Any, now: Any, before: Recorded, after: Recorded, replaced: Sequence[Step]
+) -> str:
+    if replaced:
+        what = ", ".join(f"{step.name}: {'; '.join(root_causes(step, [step])) or 'replaced'}" for step in replaced)
+        kind = "subnet" if member == "overrideVpcConfig" and all("Subnet" in step.type for step in replaced) else member
         return f"the {kind} of instance group {name} is replaced ({what})"
     if member == "overrideVpcConfig":
         zones = [_zones(side, name) for side in (before, after)]
         if zones[0] != zones[1]:
             return f"availabilityZone of instance group {name} {zones[0]} → {zones[1]}"
-    then, after_that = (_plain(member, value) for value in (was, now))
+    then, after_that = (_text(member, value) for value in (was, now))
     return f"{_KEYS.get(member, member)} of instance group {name} {then} → {after_that}"
 
 
@@ -122,11 +124,11 @@ def _zones(side: Recorded, name: str) -> str:
     return ", ".join(zone for group in side.plan.groups if group.spec.name == name for zone in group.zones)
 
 
-def _used(value: Any, lost: Mapping[str, Step]) -> list[Step]:
-    return [step for mark, step in lost.items() if has_unknown(with_unknown(value, [mark]))]
+def _steps_in(value: Any, replaced: Mapping[str, Step]) -> list[Step]:
+    return [step for mark, step in replaced.items() if has_unknown(with_unknown(value, [mark]))]
 
 
-def _kept(was: Any, now: Any) -> Any:
+def _without_added_subnets(was: Any, now: Any) -> Any:
     """Return the network without subnets that were only added: a group that exists keeps those that it has."""
     if not isinstance(was, Mapping) or not isinstance(now, Mapping):
         return now
@@ -135,17 +137,17 @@ def _kept(was: Any, now: Any) -> Any:
     return {**now, "subnets": old} if added else now
 
 
-def _sorted(value: Any) -> Any:
+def _in_any_order(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _sorted(item) for key, item in value.items()}
+        return {key: _in_any_order(item) for key, item in value.items()}
     return sorted(value) if isinstance(value, list) and all(isinstance(item, str) for item in value) else value
 
 
-def _plain(member: str, value: Any) -> str:
+def _text(member: str, value: Any) -> str:
     if member == "capacityRequirements":
         return "OnDemand" if value is None else "Spot"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_plain('', item)}" for key, item in value.items())
+        return ", ".join(f"{key} {_text('', item)}" for key, item in value.items())
     if isinstance(value, list):
         return ", ".join(str(each) for each in value)
     if isinstance(value, float) and value.is_integer():
@@ -153,7 +155,7 @@ def _plain(member: str, value: Any) -> str:
     return "unset" if value is None else str(value)
 
 
-def _role(old: RecordedResource, new: RecordedResource) -> Iterator[GuardDecision]:
+def _karpenter_role(old: RecordedResource, new: RecordedResource) -> Iterator[GuardDecision]:
     enabled = all((side.inputs.get("autoScaling") or {}).get("mode") == "Enable" for side in (old, new))
     then, now = (side.inputs.get("clusterRole") for side in (old, new))
     if enabled and then != now:

@@ -6,7 +6,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from hpkit.review import formatting, tables
 from hpkit.review.charts import BAR_SPACE, capacity_chart, team_charts
-from hpkit.review.model import Review
+from hpkit.review.model import Review, gravest_first
 
 __all__ = ["as_html"]
 
@@ -29,6 +29,4 @@ def _template() -> Template:
 
 def as_html(review: Review) -> str:
     """Return the page; it reads alike on screen, in print, by keyboard and by a screen reader."""
-    order = ("blocked", "attention", "ok")
-    stacks = sorted(review.stacks, key=lambda stack: (order.index(stack.verdict), stack.stack))
-    return _template().render(review=review, stacks=stacks)
+    return _template().render(review=review, stacks=gravest_first(review.stacks))

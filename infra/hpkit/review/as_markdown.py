@@ -9,7 +9,7 @@ from typing import Final
 
 from hpkit.review import tables
 from hpkit.review.formatting import arrow, cost, plural
-from hpkit.review.model import FindingChanges, Review, StackReview, Verdict
+from hpkit.review.model import FindingChanges, Review, StackReview, Verdict, gravest_first
 
 __all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]
 
@@ -97,7 +97,7 @@ def _sections(review: Review) -> Iterator[str]:
     for file in review.files:
         if tables.finding_groups(file.findings):
             yield _findings(f"Findings in {file.file}", file.findings)
-    for stack in sorted(review.stacks, key=lambda stack: ("blocked", "attention", "ok").index(stack.verdict)):
+    for stack in gravest_first(review.stacks):
         yield from _stack(stack)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from hpkit.change import Recorded, StackChange, change
 from hpkit.checks import Finding
@@ -21,6 +20,7 @@ from hpkit.review.model import (
     Review,
     Risk,
     StackReview,
+    Status,
     Verdict,
     worst,
 )
@@ -28,7 +28,6 @@ from hpkit.review.risks import risks_of, with_rename_risks
 
 __all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "review"]
 
-Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
 # Returns what a plan registers in a stack of that name.
 Record = Callable[[Plan, str], Recorded]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from hpkit.change import StackChange
+from hpkit.change import Action, StackChange
 from hpkit.checks import Finding
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, PlanDiff
@@ -20,10 +20,13 @@ __all__ = [
     "Review",
     "Risk",
     "StackReview",
+    "Status",
     "Verdict",
+    "gravest_first",
     "worst",
 ]
 
+Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
 Verdict = Literal["ok", "attention", "blocked"]
 _ORDER: tuple[Verdict, ...] = ("ok", "attention", "blocked")
 
@@ -90,7 +93,7 @@ class Cost:
 class PreviewStep:
     """One resource of a real preview; properties are the names of what changes, never values."""
 
-    action: Literal["create", "update", "replace", "delete"]
+    action: Action
     type: str
     name: str
     urn: str
@@ -129,7 +132,7 @@ class StackReview:
     stack: str
     file: str
     why: str
-    status: Literal["added", "removed", "changed", "unchanged", "unreadable"]
+    status: Status
     verdict: Verdict
     reasons: tuple[str, ...]
     note: str
@@ -154,3 +157,8 @@ class Review:
     notes: tuple[str, ...]
     files: tuple[FileReview, ...]
     stacks: tuple[StackReview, ...]
+
+
+def gravest_first(stacks: Iterable[StackReview]) -> list[StackReview]:
+    """Return the stacks by verdict, blocked ones first, and by name."""
+    return sorted(stacks, key=lambda stack: (-_ORDER.index(stack.verdict), stack.stack))
