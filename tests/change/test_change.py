@@ -57,9 +57,8 @@ def test_another_name_of_the_cluster_replaces_it_and_what_names_its_arn_and_noth
     }
     assert codes(found) == {("replace-cluster", "cluster"): True}
     (decision,) = found.decisions
-    assert (
-        "its nodes (4 × ml.g5.12xlarge, 1 × ml.m5.4xlarge), what runs on them and the queues of ada" in decision.reason
-    )
+    assert "4 × ml.g5.12xlarge" in decision.reason
+    assert "ada" in decision.reason
 
 
 def test_what_is_allowed_by_name_is_done():
@@ -106,7 +105,7 @@ def test_another_region_replaces_all_of_it():
 def test_a_group_under_another_name_is_a_new_group():
     found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(name="gpu-a"))
     assert codes(found) == {("group-renamed", "gpu"): True}
-    assert "gpu-a starts empty; if you meant a rename, the service cannot" in found.decisions[0].reason
+    assert "gpu-a" in found.decisions[0].reason
 
 
 def test_a_group_leaves_only_when_it_is_named():
@@ -164,7 +163,7 @@ def test_what_goes_with_a_refused_cluster_is_not_refused_again():
 
     both = changed(edit)
     assert codes(both) == {("replace-cluster", "cluster"): True}
-    assert both.decisions[0].fix.endswith("allowReplace names cluster; it also needs `allowDelete: {teams: [ada]}`")
+    assert "`allowDelete: {teams: [ada]}`" in both.decisions[0].fix
     team_allowed = changed(lambda dev: edit(dev, allowDelete={"teams": ["ada"]}))
     assert "allowDelete" not in team_allowed.decisions[0].fix
     # The guard of the parts knows nothing of the cluster: it refuses what only the cluster's allowance names.
@@ -190,22 +189,24 @@ def test_nothing_but_its_name_its_team_and_its_cluster_replaces_a_quota():
 
 
 @pytest.mark.parametrize(
-    ("edit", "says"),
+    ("edit", "values"),
     [
-        ({"instanceType": "ml.g5.24xlarge"}, "instanceType of instance group gpu ml.g5.12xlarge → ml.g5.24xlarge"),
-        ({"capacityType": "Spot"}, "capacityType of instance group gpu OnDemand → Spot"),
-        ({"threadsPerCore": 1}, "threadsPerCore of instance group gpu unset → 1"),
-        ({"availabilityZone": "us-west-2b"}, "availabilityZone of instance group gpu us-west-2a → us-west-2b"),
+        ({"instanceType": "ml.g5.24xlarge"}, "ml.g5.12xlarge → ml.g5.24xlarge"),
+        ({"capacityType": "Spot"}, "OnDemand → Spot"),
+        ({"threadsPerCore": 1}, "unset → 1"),
+        ({"availabilityZone": "us-west-2b"}, "us-west-2a → us-west-2b"),
     ],
 )
-def test_what_the_service_refuses_on_a_group_that_exists_is_refused_whatever_is_allowed(edit, says):
+def test_what_the_service_refuses_on_a_group_that_exists_is_refused_whatever_is_allowed(edit, values):
     zones = [{"availabilityZone": f"us-west-2{each}"} for each in ("a", "b")]
     network = {
         "vpcCidr": "10.192.0.0/16",
         "zones": [{**zone, "nodeCidr": f"10.{index}.0.0/16"} for index, zone in enumerate(zones, 1)],
     }
     found = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(edit), environment={"network": network})
-    assert [(each.refused, each.reason) for each in found.decisions] == [(True, says)]
+    (decision,) = found.decisions
+    assert (decision.code, decision.subject, decision.refused) == ("refused", "gpu", True)
+    assert decision.reason == f"{next(iter(edit))} of instance group gpu {values}"
 
 
 def test_a_subnet_that_is_replaced_refuses_the_groups_in_it():

@@ -48,15 +48,13 @@ def adopt(live, *arguments, cwd=ROOT):
     return hpkit("adopt", "--cluster", arn, *arguments, cwd=cwd, AWS_ENDPOINT_URL=endpoint.url, **keys)
 
 
-def test_the_file_is_valid_and_says_what_is_live(live, tmp_path):
-    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
-    (tmp_path / "stacks").mkdir()
-    result = adopt(live, "--write", "stacks/train.yaml", cwd=tmp_path)
+def test_the_file_is_valid_and_says_what_is_live(live, project):
+    result = adopt(live, "--write", "stacks/train.yaml", cwd=project)
     assert result.returncode == 0, result.stderr
     assert result.stdout == ""
-    checked = hpkit("validate", cwd=tmp_path)
+    checked = hpkit("validate", cwd=project)
     assert checked.returncode == 0, checked.stdout
-    data = yaml.safe_load((tmp_path / "stacks" / "train.yaml").read_text())
+    data = yaml.safe_load((project / "stacks" / "train.yaml").read_text())
     gpu, system = data["environments"]["prod"]["cluster"]["instanceGroups"]
     assert gpu == {
         "name": "gpu",

@@ -13,13 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    (tmp_path / "stacks").mkdir()
-    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+def project(project, monkeypatch):
     for name in ("handson.yaml", "handson.policy.json", "Pulumi.handson-dev.yaml"):
-        shutil.copy(ROOT / "stacks" / name, tmp_path / "stacks")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        shutil.copy(ROOT / "stacks" / name, project / "stacks")
+    monkeypatch.chdir(project)
+    return project
 
 
 def validate(*arguments):

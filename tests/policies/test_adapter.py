@@ -10,7 +10,7 @@ from policies.__main__ import POLICIES
 from policies.adapter import plain, to_pulumi
 from policies.model import UNKNOWN
 from policies.waivers import RunState, configuration_policy
-from tests.policies.builders import TAGS, TODAY
+from tests.policies.builders import TODAY
 
 BY_NAME = {policy.name: policy for policy in POLICIES}
 OPTIONS = sdk.PolicyResourceOptions(
@@ -86,12 +86,6 @@ def test_a_waiver_covers_its_resource_until_its_day():
         assert (run.configuration() == []) is covered
 
 
-def test_a_waiver_of_another_resource_covers_nothing_and_is_reported():
-    run = Run()
-    assert run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver(resource="other")])
-    assert run.configuration() == ["the waiver of mandatory-tags for other waives nothing. Remove it."]
-
-
 def test_a_waiver_of_what_could_not_be_decided_is_not_called_unused():
     run = Run()
     with pytest.raises(UnknownValueError):
@@ -99,21 +93,45 @@ def test_a_waiver_of_what_could_not_be_decided_is_not_called_unused():
     assert run.configuration() == []
 
 
-def test_a_day_that_the_calendar_does_not_have_ends_a_waiver():
+@pytest.mark.parametrize(
+    ("settings", "message", "fix"),
+    [
+        (
+            {"waivers": [waiver(resource="other")]},
+            "the waiver of mandatory-tags for other waives nothing",
+            "Remove it.",
+        ),
+        (
+            {"waivers": [waiver("2020-01-01")]},
+            "the waiver of mandatory-tags for it ended on 2020-01-01 (moves in May)",
+            "Fix the cause, or set a new date with a reason that still holds.",
+        ),
+        (
+            {"waivers": [waiver("2026-02-30")]},
+            "the waiver of mandatory-tags for it has no end date: 2026-02-30 is no day of the calendar (moves in May)",
+            "Fix the cause, or set a new date with a reason that still holds.",
+        ),
+        (
+            {"key": []},
+            "mandatory-tags has no parameter key (it has keys, values)",
+            "Remove it, or write its right name.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_configuration_is_said_with_its_fix(settings, message, fix):
     run = Run()
-    assert run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver("2026-02-30")])
-    assert "2026-02-30 is no day of the calendar" in run.configuration()[0]
+    assert run.resource("mandatory-tags", {"tags": {}}, **settings), "and nothing of it is waived"
+    assert run.configuration() == [f"{message}. {fix}"]
 
 
-def test_unknown_parameters_are_reported_with_the_known_ones():
+def test_a_waiver_of_what_cannot_be_waived_is_said_and_waives_nothing():
     run = Run()
-    run.resource("mandatory-tags", {"tags": TAGS}, key=["team"])
-    assert run.configuration() == [
-        "mandatory-tags has no parameter key (it has keys, values). Remove it, or write its right name."
-    ]
+    (policy,) = [policy for policy in POLICIES if policy.name == "quota-fraction-exists"]
+    run.state.observe(policy, {"waivers": [waiver()]})
+    assert run.configuration() == ["quota-fraction-exists cannot be waived. Remove its waivers and fix the cause."]
 
 
-def test_capacity_takes_no_waivers_by_its_schema_and_reports_those_it_is_given():
+def test_the_schema_of_what_cannot_be_waived_takes_no_waivers():
     run_state = RunState(TODAY)
     for policy in POLICIES:
         schema = to_pulumi(policy, run_state).config_schema

@@ -80,7 +80,7 @@ def test_a_region_replaces_everything():
 
 def test_a_found_vpc_in_place_of_a_made_one_replaces_what_is_in_it():
     found = risks(of(), of({"network": {"existing": EXISTING}}))
-    assert "the kit's own → vpc-0123456789abcdef0" in found["delete-vpc"].message
+    assert "vpc-0123456789abcdef0" in found["delete-vpc"].message
     assert "it cannot leave the VPC that it was made in" in found["replace-eks"].message
     assert found["replace-cluster"].verdict == "blocked"
 
