@@ -7,7 +7,7 @@ from typing import Any
 import pulumi_policy as sdk
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UnknownValueError
 
-from policies.model import UNKNOWN, Policy, Resource, Settings, Undecided, UnknownInputError, Violation
+from policies.model import UNKNOWN, Policy, Resource, Settings, Undecided, Violation, unknown_as_undecided
 from policies.waivers import WAIVERS, RunState
 
 __all__ = ["plain", "to_pulumi"]
@@ -65,9 +65,9 @@ def _resource_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.R
         run_state.observe(policy, settings)
         resource = _resource(args)
         run_state.inputs[resource.urn] = resource.props
-        if policy.validate is None or (policy.types and args.resource_type not in policy.types):
+        if policy.validate is None or not policy.applies_to(args.resource_type):
             return
-        found = run_state.keep(policy, _until_unknown(policy.validate(resource, settings)), resource)
+        found = run_state.not_waived(policy, unknown_as_undecided(policy.validate(resource, settings)), resource)
         _report(found, report)
 
     return validate
@@ -80,14 +80,16 @@ def _stack_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.Stac
         if policy.validate_stack is None:
             return
         resources = [_with_inputs(_resource(each), run_state.inputs.get(each.urn, {})) for each in args.resources]
-        _report(run_state.keep(policy, _until_unknown(policy.validate_stack(resources, settings)), None), report)
+        _report(
+            run_state.not_waived(policy, unknown_as_undecided(policy.validate_stack(resources, settings)), None), report
+        )
 
     return validate
 
 
 def _remediation(policy: Policy) -> Callable[[sdk.ResourceValidationArgs], Any]:
     def remediate(args: sdk.ResourceValidationArgs) -> Any:
-        if policy.remediate is None or (policy.types and args.resource_type not in policy.types):
+        if policy.remediate is None or not policy.applies_to(args.resource_type):
             return None
         wanted = policy.remediate(_resource(args), _settings(policy, args.get_config()))
         if not wanted:
@@ -127,13 +129,6 @@ def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
     """
     known = {name: value for name, value in resource.props.items() if value is not UNKNOWN}
     return replace(resource, props={**resource.props, **inputs, **known})
-
-
-def _until_unknown(found: Iterable[Violation | Undecided]) -> Iterable[Violation | Undecided]:
-    try:
-        yield from found
-    except UnknownInputError as unknown:
-        yield Undecided(str(unknown))
 
 
 def _report(found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:

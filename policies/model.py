@@ -130,6 +130,10 @@ class Policy:
         """Return parameter → default."""
         return {parameter.name: parameter.default for parameter in self.parameters}
 
+    def applies_to(self, type_: str) -> bool:
+        """Return whether resources of a type are checked."""
+        return not self.types or type_ in self.types
+
 
 def is_known(value: Any) -> bool:
     """Return whether a value is known, and all that is in it."""
@@ -145,9 +149,9 @@ def of_type(resources: Iterable[Resource], *types: str) -> list[Resource]:
     return [resource for resource in resources if resource.type in types]
 
 
-def unknown_as_undecided(results: Results, resource: Resource) -> Results:
-    """Pass on the results for one resource; an unknown input ends them as undecided, for it alone."""
+def unknown_as_undecided(results: Iterable[Violation | Undecided], resource: Resource | None = None) -> Results:
+    """Pass on results; an unknown input ends them as undecided, of the resource where one is given."""
     try:
         yield from results
     except UnknownInputError as unknown:
-        yield Undecided(f"{resource.name}: {unknown}", resource)
+        yield Undecided(f"{resource.name}: {unknown}" if resource else str(unknown), resource)

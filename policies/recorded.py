@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from policies.__main__ import POLICIES
 from policies.adapter import plain
-from policies.model import Level, Policy, Resource, Settings, Undecided, UnknownInputError, Violation
+from policies.model import Level, Policy, Resource, Settings, Undecided, Violation, unknown_as_undecided
 from policies.waivers import RunState, configuration_policy
 
 if TYPE_CHECKING:
@@ -86,18 +86,15 @@ def _results(
     policy: Policy, resources: Sequence[Resource], given: Settings, run_state: RunState
 ) -> Iterator[tuple[Violation | Undecided, Resource | None]]:
     if policy.validate_stack is not None:
-        yield from (
-            (item, item.resource) for item in run_state.keep(policy, policy.validate_stack(resources, given), None)
-        )
+        results = unknown_as_undecided(policy.validate_stack(resources, given))
+        yield from ((item, item.resource) for item in run_state.not_waived(policy, results, None))
         return
     for resource in resources:
-        if policy.validate is None or (policy.types and resource.type not in policy.types):
+        if policy.validate is None or not policy.applies_to(resource.type):
             continue
-        try:
-            for item in run_state.keep(policy, policy.validate(resource, given), resource):
-                yield item, item.resource or resource
-        except UnknownInputError as unknown:
-            yield Undecided(str(unknown), resource), resource
+        results = unknown_as_undecided(policy.validate(resource, given))
+        for item in run_state.not_waived(policy, results, resource):
+            yield item, item.resource or resource
 
 
 def _findings(

@@ -31,7 +31,7 @@ _CONFIGURATION = "policy-configuration"
 
 
 @dataclass(slots=True)
-class _Seen:
+class _PolicyRun:
     """What one policy was configured with, and the names of resources that it reported or could not check."""
 
     policy: Policy
@@ -49,7 +49,7 @@ class RunState:
 
     def __init__(self, today: datetime.date | None = None) -> None:
         self._today = today
-        self._seen: dict[str, _Seen] = {}
+        self._runs: dict[str, _PolicyRun] = {}
         self.inputs: dict[str, Mapping[str, Any]] = {}
 
     @property
@@ -59,38 +59,38 @@ class RunState:
 
     def observe(self, policy: Policy, settings: Settings) -> None:
         """Take note that a policy runs, and of its configuration."""
-        self._seen.setdefault(policy.name, _Seen(policy, settings))
+        self._runs.setdefault(policy.name, _PolicyRun(policy, settings))
 
-    def keep(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Results:
+    def not_waived(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Results:
         """Pass on what no valid waiver covers; resource is the one checked, in a resource policy."""
-        seen = self._seen[policy.name]
-        waived = {waiver["resource"] for waiver in self._waivers(seen) if not self._ended(waiver)}
+        run = self._runs[policy.name]
+        waived = {waiver["resource"] for waiver in self._waivers(run) if not self._ended(waiver)}
         for item in found:
             subject = item.resource or resource
             name = subject.name if subject else ""
             if isinstance(item, Undecided):
-                seen.undecided.add(name)
+                run.undecided.add(name)
                 yield item
                 continue
-            seen.violating.add(name)
+            run.violating.add(name)
             if name not in waived:
                 yield item
 
     def validate_configuration(self, _resources: Sequence[Resource], _settings: Settings) -> Results:
         """Say which parameters no policy has, and which waivers have ended, waive nothing, or may not be."""
-        for seen in self._seen.values():
-            known = {parameter.name for parameter in seen.policy.parameters}
-            for name in sorted(set(seen.settings) - known - {WAIVERS.name}):
+        for run in self._runs.values():
+            known = {parameter.name for parameter in run.policy.parameters}
+            for name in sorted(set(run.settings) - known - {WAIVERS.name}):
                 yield Violation(
-                    f"{seen.policy.name} has no parameter {name} (it has {', '.join(sorted(known)) or 'none'})",
+                    f"{run.policy.name} has no parameter {name} (it has {', '.join(sorted(known)) or 'none'})",
                     "Remove it, or write its right name.",
                 )
-            yield from self._validate_waivers(seen)
+            yield from self._validate_waivers(run)
 
-    def _validate_waivers(self, seen: _Seen) -> Results:
-        name = seen.policy.name
-        given = seen.settings.get(WAIVERS.name) or []
-        if given and not seen.policy.waivable:
+    def _validate_waivers(self, run: _PolicyRun) -> Results:
+        name = run.policy.name
+        given = run.settings.get(WAIVERS.name) or []
+        if given and not run.policy.waivable:
             yield Violation(f"{name} cannot be waived", "Remove its waivers and fix the cause.")
             return
         for waiver in given:
@@ -101,12 +101,12 @@ class RunState:
                     f"the waiver of {name} for {resource} {ended} ({waiver['reason']})",
                     "Fix the cause, or set a new date with a reason that still holds.",
                 )
-            elif resource not in seen.violating | seen.undecided:
+            elif resource not in run.violating | run.undecided:
                 yield Violation(f"the waiver of {name} for {resource} waives nothing", "Remove it.")
 
     @staticmethod
-    def _waivers(seen: _Seen) -> Sequence[Mapping[str, Any]]:
-        return (seen.settings.get(WAIVERS.name) or []) if seen.policy.waivable else []
+    def _waivers(run: _PolicyRun) -> Sequence[Mapping[str, Any]]:
+        return (run.settings.get(WAIVERS.name) or []) if run.policy.waivable else []
 
     def _ended(self, waiver: Mapping[str, Any]) -> str | None:
         try:

@@ -6,7 +6,7 @@ import datetime
 import json
 from typing import Any
 
-from policies.model import Policy, Resource, Undecided, UnknownInputError, Violation
+from policies.model import Policy, Resource, Undecided, Violation, unknown_as_undecided
 
 TODAY = datetime.date(2026, 11, 21)
 ACCOUNT = "123456789012"
@@ -258,18 +258,12 @@ def changed(resource: Resource, path: str, value: Any) -> Resource:
 def results_of(policy: Policy, stack: dict[str, Resource], **settings: Any) -> list[Violation | Undecided]:
     """Return what a policy says of a stack, with the defaults of the pack."""
     known = {**policy.defaults, **settings}
-    found: list[Violation | Undecided] = []
     runs = (
         [policy.validate_stack(list(stack.values()), known)]
         if policy.validate_stack
-        else [policy.validate(each, known) for each in stack.values() if not policy.types or each.type in policy.types]
+        else [policy.validate(each, known) for each in stack.values() if policy.applies_to(each.type)]
     )
-    for run in runs:
-        try:
-            found.extend(run)
-        except UnknownInputError as unknown:
-            found.append(Undecided(str(unknown)))
-    return found
+    return [item for run in runs for item in unknown_as_undecided(run)]
 
 
 def messages(policy: Policy, stack: dict[str, Resource], **settings: Any) -> list[str]:
