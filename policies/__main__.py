@@ -7,7 +7,7 @@ import pulumi_policy as sdk
 from policies.adapter import to_pulumi
 from policies.model import Policy
 from policies.rules import access, budget, capacity, cluster, eks, iam, karpenter, network, protection, storage, tags
-from policies.waivers import Ledger, configuration_policy
+from policies.waivers import RunState, configuration_policy
 
 __all__ = ["POLICIES", "run"]
 
@@ -27,10 +27,10 @@ POLICIES: Final[tuple[Policy, ...]] = (
 
 
 def run() -> None:
-    """Serve the pack; the policy that judges the configuration comes last, when the others have spoken."""
-    ledger = Ledger()
+    """Serve the pack; the policy that checks the configuration comes last, when all others have run."""
+    run_state = RunState()
     sdk.PolicyPack(
-        name="hpkit", policies=[to_pulumi(policy, ledger) for policy in (*POLICIES, configuration_policy(ledger))]
+        name="hpkit", policies=[to_pulumi(policy, run_state) for policy in (*POLICIES, configuration_policy(run_state))]
     )
 
 

@@ -7,31 +7,24 @@ from typing import Any
 import pulumi_policy as sdk
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UnknownValueError
 
-from policies.model import UNKNOWN, Policy, Resource, Settings, Undecided, UnknownInputError, Violation
-from policies.waivers import WAIVERS, Ledger
+from policies.model import UNKNOWN, Policy, Resource, Settings, Undecided, Violation, unknown_as_undecided
+from policies.waivers import WAIVERS, RunState
 
 __all__ = ["plain", "to_pulumi"]
 
 
-def to_pulumi(policy: Policy, ledger: Ledger) -> sdk.Policy:
-    """Return a policy as the SDK takes it; what it finds goes through the ledger, which knows the waivers."""
-    level = sdk.EnforcementLevel(policy.level)
-    if policy.judge_stack is not None:
-        return sdk.StackValidationPolicy(
-            name=policy.name,
-            description=policy.description,
-            enforcement_level=level,
-            config_schema=_schema(policy),
-            validate=_stack_validation(policy, ledger),
-        )
-    return sdk.ResourceValidationPolicy(
-        name=policy.name,
-        description=policy.description,
-        enforcement_level=level,
-        config_schema=_schema(policy),
-        validate=_resource_validation(policy, ledger),
-        remediate=_remediation(policy) if policy.remedy else None,
-    )
+def to_pulumi(policy: Policy, run_state: RunState) -> sdk.Policy:
+    """Return a policy as the SDK takes it; what it finds goes through the run's state, which knows the waivers."""
+    shared: dict[str, Any] = {
+        "name": policy.name,
+        "description": policy.description,
+        "enforcement_level": sdk.EnforcementLevel(policy.level),
+        "config_schema": _schema(policy),
+    }
+    if policy.validate_stack is not None:
+        return sdk.StackValidationPolicy(validate=_stack_validation(policy, run_state), **shared)
+    remediate = _remediation(policy) if policy.remediate else None
+    return sdk.ResourceValidationPolicy(validate=_resource_validation(policy, run_state), remediate=remediate, **shared)
 
 
 def plain(value: Any) -> Any:
@@ -66,37 +59,39 @@ def _settings(policy: Policy, config: Mapping[str, Any]) -> Settings:
     return {**policy.defaults, **plain(config)}
 
 
-def _resource_validation(policy: Policy, ledger: Ledger) -> Callable[[sdk.ResourceValidationArgs, Any], None]:
+def _resource_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.ResourceValidationArgs, Any], None]:
     def validate(args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
         settings = _settings(policy, args.get_config())
-        ledger.observe(policy, settings)
+        run_state.observe(policy, settings)
         resource = _resource(args)
-        ledger.inputs[resource.urn] = resource.props
-        if policy.judge is None or (policy.types and args.resource_type not in policy.types):
+        run_state.inputs[resource.urn] = resource.props
+        if policy.validate is None or not policy.applies_to(args.resource_type):
             return
-        found = ledger.keep(policy, _until_unknown(policy.judge(resource, settings)), resource)
+        found = run_state.not_waived(policy, unknown_as_undecided(policy.validate(resource, settings)), resource)
         _report(found, report)
 
     return validate
 
 
-def _stack_validation(policy: Policy, ledger: Ledger) -> Callable[[sdk.StackValidationArgs, Any], None]:
+def _stack_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.StackValidationArgs, Any], None]:
     def validate(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
         settings = _settings(policy, args.get_config())
-        ledger.observe(policy, settings)
-        if policy.judge_stack is None:
+        run_state.observe(policy, settings)
+        if policy.validate_stack is None:
             return
-        resources = [_made(_resource(each), ledger.inputs.get(each.urn, {})) for each in args.resources]
-        _report(ledger.keep(policy, _until_unknown(policy.judge_stack(resources, settings)), None), report)
+        resources = [_with_inputs(_resource(each), run_state.inputs.get(each.urn, {})) for each in args.resources]
+        _report(
+            run_state.not_waived(policy, unknown_as_undecided(policy.validate_stack(resources, settings)), None), report
+        )
 
     return validate
 
 
 def _remediation(policy: Policy) -> Callable[[sdk.ResourceValidationArgs], Any]:
     def remediate(args: sdk.ResourceValidationArgs) -> Any:
-        if policy.remedy is None or (policy.types and args.resource_type not in policy.types):
+        if policy.remediate is None or not policy.applies_to(args.resource_type):
             return None
-        wanted = policy.remedy(_resource(args), _settings(policy, args.get_config()))
+        wanted = policy.remediate(_resource(args), _settings(policy, args.get_config()))
         if not wanted:
             return None
         # Set in place: what the policy does not touch keeps its secrets and its unknown values.
@@ -126,7 +121,7 @@ def _resource(args: sdk.ResourceValidationArgs | sdk.PolicyResource) -> Resource
     )
 
 
-def _made(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
+def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
     """Return a resource with its inputs wherever an output is not known.
 
     At preview the engine shows no outputs at all of a provider whose own configuration comes from another resource, as
@@ -134,13 +129,6 @@ def _made(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
     """
     known = {name: value for name, value in resource.props.items() if value is not UNKNOWN}
     return replace(resource, props={**resource.props, **inputs, **known})
-
-
-def _until_unknown(found: Iterable[Violation | Undecided]) -> Iterable[Violation | Undecided]:
-    try:
-        yield from found
-    except UnknownInputError as unknown:
-        yield Undecided(str(unknown))
 
 
 def _report(found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:

@@ -12,11 +12,11 @@ from typing import Any, Final, get_args
 
 from policies.__main__ import POLICIES
 from policies.model import Level, Policy
-from policies.waivers import WAIVERS, Ledger, configuration_policy
+from policies.waivers import WAIVERS, RunState, configuration_policy
 
 __all__ = ["problems"]
 
-_POLICIES: Final = {policy.name: policy for policy in (*POLICIES, configuration_policy(Ledger()))}
+_POLICIES: Final = {policy.name: policy for policy in (*POLICIES, configuration_policy(RunState()))}
 _LEVELS: Final = get_args(Level)
 _LEVEL: Final = "enforcementLevel"
 # Both stop an update; anything less would let through what cannot be waived.
@@ -24,7 +24,7 @@ _STOPPING: Final = ("mandatory", "remediate")
 
 
 def problems(text: str) -> list[str]:
-    """Return what is wrong with a policy file, a sentence each; none for a file that does what it says."""
+    """Return what is wrong with a policy file, one sentence per problem; none for a file that does what it says."""
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:

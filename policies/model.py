@@ -7,19 +7,19 @@ from typing import Any, Final, Literal
 
 __all__ = [
     "UNKNOWN",
-    "Judgement",
     "Level",
     "Parameter",
     "Policy",
     "Resource",
+    "Results",
     "Settings",
     "Undecided",
     "Unknown",
     "UnknownInputError",
     "Violation",
-    "decided",
     "is_known",
     "of_type",
+    "unknown_as_undecided",
 ]
 
 Level = Literal["advisory", "mandatory", "remediate", "disabled"]
@@ -60,13 +60,13 @@ class Resource:
 
     def get(self, path: str, default: Any = None) -> Any:
         """Return the input at a dotted path, or default; raises UnknownInputError where not all of it is known yet."""
-        value = self.peek(path, default)
+        value = self.get_or_unknown(path, default)
         if not is_known(value):
             raise UnknownInputError(path)
         return value
 
-    def peek(self, path: str, default: Any = None) -> Any:
-        """Return the input at a dotted path, UNKNOWN included; an unknown parent makes its children unknown."""
+    def get_or_unknown(self, path: str, default: Any = None) -> Any:
+        """Return the input at a dotted path, or UNKNOWN; an unknown parent makes its children unknown."""
         value: Any = self.props
         for step in path.split("."):
             if value is UNKNOWN:
@@ -79,7 +79,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What is wrong with the values in it, and how to fix it; resource is the one to blame, in a stack policy."""
+    """What is wrong, with its values, and how to fix it; resource is the one that is wrong, in a stack policy."""
 
     message: str
     fix: str
@@ -88,13 +88,13 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """What could not be judged, and why; it is reported as advice, and never accuses."""
+    """What could not be checked, and why; it is reported as advice, and is never a violation."""
 
     message: str
     resource: Resource | None = None
 
 
-Judgement = Iterator[Violation | Undecided]
+Results = Iterator[Violation | Undecided]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +109,19 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy as data: exactly one of judge (of a resource) and judge_stack (of all of them) is given.
+    """A policy as data: exactly one of validate (of a resource) and validate_stack (of all of them) is given.
 
-    types are the resource types that judge is called for, empty for all. remedy returns the inputs to set, for the
-    organizations that choose the level `remediate`.
+    types are the resource types that validate is called for, empty for all. remediate returns the inputs to set, for
+    the organizations that choose the level `remediate`.
     """
 
     name: str
     description: str
     level: Level = "mandatory"
     types: tuple[str, ...] = ()
-    judge: Callable[[Resource, Settings], Judgement] | None = None
-    judge_stack: Callable[[Sequence[Resource], Settings], Judgement] | None = None
-    remedy: Callable[[Resource, Settings], Mapping[str, Any]] | None = None
+    validate: Callable[[Resource, Settings], Results] | None = None
+    validate_stack: Callable[[Sequence[Resource], Settings], Results] | None = None
+    remediate: Callable[[Resource, Settings], Mapping[str, Any]] | None = None
     parameters: tuple[Parameter, ...] = ()
     waivable: bool = True
 
@@ -129,6 +129,10 @@ class Policy:
     def defaults(self) -> dict[str, Any]:
         """Return parameter → default."""
         return {parameter.name: parameter.default for parameter in self.parameters}
+
+    def applies_to(self, type_: str) -> bool:
+        """Return whether resources of a type are checked."""
+        return not self.types or type_ in self.types
 
 
 def is_known(value: Any) -> bool:
@@ -145,9 +149,9 @@ def of_type(resources: Iterable[Resource], *types: str) -> list[Resource]:
     return [resource for resource in resources if resource.type in types]
 
 
-def decided(judgement: Judgement, resource: Resource) -> Judgement:
-    """Pass a judgement on one resource on; an unknown input ends it as undecided, and leaves the others judged."""
+def unknown_as_undecided(results: Iterable[Violation | Undecided], resource: Resource | None = None) -> Results:
+    """Pass on results; an unknown input ends them as undecided, of the resource where one is given."""
     try:
-        yield from judgement
+        yield from results
     except UnknownInputError as unknown:
-        yield Undecided(f"{resource.name}: {unknown}", resource)
+        yield Undecided(f"{resource.name}: {unknown}" if resource else str(unknown), resource)

@@ -1,6 +1,6 @@
 """The pack without an engine: every policy on what a program registers, with an organization's settings.
 
-Does not: remediate. What the pack would set is a violation here, as it is for who reads the review.
+Does not: remediate. What the pack would set is a violation here, as it is for a reader of the review.
 """
 
 import datetime
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from policies.__main__ import POLICIES
 from policies.adapter import plain
-from policies.model import Level, Policy, Resource, Settings, Undecided, UnknownInputError, Violation
-from policies.waivers import Ledger, configuration_policy
+from policies.model import Level, Policy, Resource, Settings, Undecided, Violation, unknown_as_undecided
+from policies.waivers import RunState, configuration_policy
 
 if TYPE_CHECKING:
     from hpkit.recording import RecordedResource
 
-__all__ = ["Verdict", "judge", "resources_of"]
+__all__ = ["PolicyFinding", "findings_of", "resources_of"]
 
 _PROVIDER = "pulumi:providers:"
 _LEVEL = "enforcementLevel"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one policy says: of a resource (its type and name, or empty: of the stack), at which level."""
+class PolicyFinding:
+    """What one policy reports at its level: of a resource (by type and name) or, where they are empty, of the stack."""
 
     policy: str
     level: Level
@@ -35,7 +35,7 @@ class Verdict:
 
 
 def resources_of(recording: "Iterable[RecordedResource]") -> list[Resource]:
-    """Return what is registered as policies see it; providers are what others are made by, and judged by none."""
+    """Return what is registered as policies see it; providers are what makes others, and no policy checks them."""
     registered = list(recording)
     providers = {each.urn: plain(each.inputs) for each in registered if each.type.startswith(_PROVIDER)}
     return [
@@ -53,20 +53,20 @@ def resources_of(recording: "Iterable[RecordedResource]") -> list[Resource]:
     ]
 
 
-def judge(
+def findings_of(
     resources: Sequence[Resource], settings: Mapping[str, Any], today: datetime.date | None = None
-) -> list[Verdict]:
-    """Return what the pack says, mandatory violations first.
+) -> list[PolicyFinding]:
+    """Return what the pack reports, mandatory violations first.
 
     settings: what stands in `stacks/<organization>.policy.json`; today decides which waivers have ended.
     """
-    ledger = Ledger(today)
-    found: list[Verdict] = []
-    for policy in (*POLICIES, configuration_policy(ledger)):
+    run_state = RunState(today)
+    found: list[PolicyFinding] = []
+    for policy in (*POLICIES, configuration_policy(run_state)):
         level, given = _settings_of(policy, settings)
         if level != "disabled":
-            ledger.observe(policy, given)
-            found += _verdicts(policy, level, _said(policy, resources, given, ledger))
+            run_state.observe(policy, given)
+            found += _findings(policy, level, _results(policy, resources, given, run_state))
     return sorted(found, key=lambda each: (each.level == "advisory", each.policy, each.type, each.name, each.message))
 
 
@@ -82,28 +82,27 @@ def _settings_of(policy: Policy, settings: Mapping[str, Any]) -> tuple[Level, Se
     return level, parameters
 
 
-def _said(
-    policy: Policy, resources: Sequence[Resource], given: Settings, ledger: Ledger
+def _results(
+    policy: Policy, resources: Sequence[Resource], given: Settings, run_state: RunState
 ) -> Iterator[tuple[Violation | Undecided, Resource | None]]:
-    if policy.judge_stack is not None:
-        yield from ((item, item.resource) for item in ledger.keep(policy, policy.judge_stack(resources, given), None))
+    if policy.validate_stack is not None:
+        results = unknown_as_undecided(policy.validate_stack(resources, given))
+        yield from ((item, item.resource) for item in run_state.not_waived(policy, results, None))
         return
     for resource in resources:
-        if policy.judge is None or (policy.types and resource.type not in policy.types):
+        if policy.validate is None or not policy.applies_to(resource.type):
             continue
-        try:
-            for item in ledger.keep(policy, policy.judge(resource, given), resource):
-                yield item, item.resource or resource
-        except UnknownInputError as unknown:
-            yield Undecided(str(unknown), resource), resource
+        results = unknown_as_undecided(policy.validate(resource, given))
+        for item in run_state.not_waived(policy, results, resource):
+            yield item, item.resource or resource
 
 
-def _verdicts(
-    policy: Policy, level: Level, said: Iterable[tuple[Violation | Undecided, Resource | None]]
-) -> Iterator[Verdict]:
-    for item, blamed in said:
-        kind, name = (blamed.type, blamed.name) if blamed else ("", "")
+def _findings(
+    policy: Policy, level: Level, results: Iterable[tuple[Violation | Undecided, Resource | None]]
+) -> Iterator[PolicyFinding]:
+    for item, resource in results:
+        kind, name = (resource.type, resource.name) if resource else ("", "")
         if isinstance(item, Violation):
-            yield Verdict(policy.name, level, kind, name, item.message, item.fix)
+            yield PolicyFinding(policy.name, level, kind, name, item.message, item.fix)
         else:
-            yield Verdict(policy.name, "advisory", kind, name, f"not judged: {item.message}", "A preview tells.")
+            yield PolicyFinding(policy.name, "advisory", kind, name, f"not checked: {item.message}", "A preview tells.")

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
+from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
-__all__ = ["WAIVERS", "Ledger", "configuration_policy"]
+__all__ = ["WAIVERS", "RunState", "configuration_policy"]
 
 WAIVERS = Parameter(
     "waivers",
@@ -31,17 +31,17 @@ _CONFIGURATION = "policy-configuration"
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What one policy was configured with, and the names of resources that it accused or could not judge."""
+class _PolicyRun:
+    """What one policy was configured with, and the names of resources that it reported or could not check."""
 
     policy: Policy
     settings: Settings
-    accused: set[str] = field(default_factory=set)
-    unsure: set[str] = field(default_factory=set)
+    violating: set[str] = field(default_factory=set)
+    undecided: set[str] = field(default_factory=set)
 
 
-class Ledger:
-    """What the policies of one run have said, so that the last of them can judge the waivers.
+class RunState:
+    """What the policies of one run have reported, so that the last of them can check the waivers.
 
     The engine calls the resource policies one resource at a time; only here do they come together. inputs: URN → what
     the resource was registered with.
@@ -49,48 +49,48 @@ class Ledger:
 
     def __init__(self, today: datetime.date | None = None) -> None:
         self._today = today
-        self._seen: dict[str, _Seen] = {}
+        self._runs: dict[str, _PolicyRun] = {}
         self.inputs: dict[str, Mapping[str, Any]] = {}
 
     @property
     def today(self) -> datetime.date:
-        """Return the day on which waivers are judged."""
+        """Return the day that decides which waivers have ended."""
         return self._today or datetime.datetime.now(tz=datetime.UTC).date()
 
     def observe(self, policy: Policy, settings: Settings) -> None:
         """Take note that a policy runs, and of its configuration."""
-        self._seen.setdefault(policy.name, _Seen(policy, settings))
+        self._runs.setdefault(policy.name, _PolicyRun(policy, settings))
 
-    def keep(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Judgement:
-        """Pass on what no valid waiver covers; resource is the one judged, in a resource policy."""
-        seen = self._seen[policy.name]
-        waived = {waiver["resource"] for waiver in self._waivers(seen) if not self._ended(waiver)}
+    def not_waived(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Results:
+        """Pass on what no valid waiver covers; resource is the one checked, in a resource policy."""
+        run = self._runs[policy.name]
+        waived = {waiver["resource"] for waiver in self._waivers(run) if not self._ended(waiver)}
         for item in found:
-            blamed = item.resource or resource
-            name = blamed.name if blamed else ""
+            subject = item.resource or resource
+            name = subject.name if subject else ""
             if isinstance(item, Undecided):
-                seen.unsure.add(name)
+                run.undecided.add(name)
                 yield item
                 continue
-            seen.accused.add(name)
+            run.violating.add(name)
             if name not in waived:
                 yield item
 
-    def judge(self, _resources: Sequence[Resource], _settings: Settings) -> Judgement:
+    def validate_configuration(self, _resources: Sequence[Resource], _settings: Settings) -> Results:
         """Say which parameters no policy has, and which waivers have ended, waive nothing, or may not be."""
-        for seen in self._seen.values():
-            known = {parameter.name for parameter in seen.policy.parameters}
-            for name in sorted(set(seen.settings) - known - {WAIVERS.name}):
+        for run in self._runs.values():
+            known = {parameter.name for parameter in run.policy.parameters}
+            for name in sorted(set(run.settings) - known - {WAIVERS.name}):
                 yield Violation(
-                    f"{seen.policy.name} has no parameter {name} (it has {', '.join(sorted(known)) or 'none'})",
+                    f"{run.policy.name} has no parameter {name} (it has {', '.join(sorted(known)) or 'none'})",
                     "Remove it, or write its right name.",
                 )
-            yield from self._judge_waivers(seen)
+            yield from self._validate_waivers(run)
 
-    def _judge_waivers(self, seen: _Seen) -> Judgement:
-        name = seen.policy.name
-        given = seen.settings.get(WAIVERS.name) or []
-        if given and not seen.policy.waivable:
+    def _validate_waivers(self, run: _PolicyRun) -> Results:
+        name = run.policy.name
+        given = run.settings.get(WAIVERS.name) or []
+        if given and not run.policy.waivable:
             yield Violation(f"{name} cannot be waived", "Remove its waivers and fix the cause.")
             return
         for waiver in given:
@@ -101,12 +101,12 @@ class Ledger:
                     f"the waiver of {name} for {resource} {ended} ({waiver['reason']})",
                     "Fix the cause, or set a new date with a reason that still holds.",
                 )
-            elif resource not in seen.accused | seen.unsure:
+            elif resource not in run.violating | run.undecided:
                 yield Violation(f"the waiver of {name} for {resource} waives nothing", "Remove it.")
 
     @staticmethod
-    def _waivers(seen: _Seen) -> Sequence[Mapping[str, Any]]:
-        return (seen.settings.get(WAIVERS.name) or []) if seen.policy.waivable else []
+    def _waivers(run: _PolicyRun) -> Sequence[Mapping[str, Any]]:
+        return (run.settings.get(WAIVERS.name) or []) if run.policy.waivable else []
 
     def _ended(self, waiver: Mapping[str, Any]) -> str | None:
         try:
@@ -116,11 +116,11 @@ class Ledger:
         return f"ended on {until}" if until < self.today else None
 
 
-def configuration_policy(ledger: Ledger) -> Policy:
-    """Return the policy that judges the configuration of all others; it must come last."""
+def configuration_policy(run_state: RunState) -> Policy:
+    """Return the policy that checks the configuration of all others; it must come last."""
     return Policy(
         name=_CONFIGURATION,
         description="Waivers have not ended and waive something, and parameters are ones that the policies have.",
-        judge_stack=ledger.judge,
+        validate_stack=run_state.validate_configuration,
         waivable=False,
     )

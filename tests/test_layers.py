@@ -279,7 +279,7 @@ def test_every_room_of_local_is_in_the_design():
     assert there - {"__init__"} == LOCAL_ROOMS.keys()
 
 
-def test_policies_judge_what_is_registered_not_what_was_meant():
+def test_policies_check_what_is_registered_not_what_was_meant():
     for file in sorted((ROOT / "policies").rglob("*.py")):
         for name in imports_of(file):
             assert not belongs(name, {"hpkit.config"}), f"{file.relative_to(ROOT)} imports {name}"

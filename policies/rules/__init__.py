@@ -1,1 +1,1 @@
-"""The rules of the pack, one module a family; each module lists its policies in POLICIES."""
+"""The rules of the pack, one module per family; each module lists its policies in POLICIES."""

@@ -4,7 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.checks.rule import listing
-from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Violation, decided, of_type
+from policies.model import (
+    UNKNOWN,
+    Parameter,
+    Policy,
+    Resource,
+    Results,
+    Settings,
+    Violation,
+    of_type,
+    unknown_as_undecided,
+)
 
 __all__ = ["POLICIES"]
 
@@ -41,15 +51,15 @@ _CLUSTER_POLICIES = Parameter(
 )
 
 
-def _bound(resources: Sequence[Resource], settings: Settings) -> Judgement:
+def _bound(resources: Sequence[Resource], settings: Settings) -> Results:
     for binding in of_type(resources, _ROLE_BINDING):
-        yield from decided(_in_namespace(binding), binding)
-    roles = {role.peek("metadata.name", role.name): role for role in of_type(resources, _CLUSTER_ROLE)}
+        yield from unknown_as_undecided(_in_namespace(binding), binding)
+    roles = {role.get_or_unknown("metadata.name", role.name): role for role in of_type(resources, _CLUSTER_ROLE)}
     for binding in of_type(resources, _CLUSTER_ROLE_BINDING):
-        yield from decided(_in_cluster(binding, roles, settings), binding)
+        yield from unknown_as_undecided(_in_cluster(binding, roles, settings), binding)
 
 
-def _in_namespace(binding: Resource) -> Judgement:
+def _in_namespace(binding: Resource) -> Results:
     role, namespace = binding.get("roleRef.name"), binding.get("metadata.namespace", "default")
     for team in _teams(binding.get("subjects", [])):
         if namespace != f"{_NAMESPACE}{team}":
@@ -60,7 +70,7 @@ def _in_namespace(binding: Resource) -> Judgement:
             )
 
 
-def _in_cluster(binding: Resource, roles: Mapping[Any, Resource], settings: Settings) -> Judgement:
+def _in_cluster(binding: Resource, roles: Mapping[Any, Resource], settings: Settings) -> Results:
     name = binding.get("roleRef.name")
     for team in _teams(binding.get("subjects", [])):
         more = _more_than_reads(roles[name], settings) if name in roles else "what this stack does not say"
@@ -89,23 +99,23 @@ def _teams(subjects: Sequence[Any]) -> Iterator[str]:
             yield name.removeprefix(_GROUP)
 
 
-def _scoped(resources: Sequence[Resource], settings: Settings) -> Judgement:
+def _scoped(resources: Sequence[Resource], settings: Settings) -> Results:
     entries = of_type(resources, _ENTRY)
     for association in of_type(resources, _ASSOCIATION):
         own = [entry for entry in entries if _same_principal(entry, association)]
-        yield from decided(_scoped_one(association, own, settings), association)
+        yield from unknown_as_undecided(_scoped_one(association, own, settings), association)
 
 
 def _same_principal(entry: Resource, association: Resource) -> bool:
     """Match by ARN; where it is not known yet, by the entry itself or the same source."""
-    one, other = entry.peek("principalArn"), association.peek("principalArn")
+    one, other = entry.get_or_unknown("principalArn"), association.get_or_unknown("principalArn")
     if UNKNOWN not in (one, other):
         return bool(one == other)
     sources = set(association.property_dependencies.get("principalArn", ()))
     return entry.urn in sources or bool(sources & set(entry.property_dependencies.get("principalArn", ())))
 
 
-def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Settings) -> Judgement:
+def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Settings) -> Results:
     groups = [{"name": group} for entry in entries for group in entry.get("kubernetesGroups", [])]
     teams = list(_teams(groups))
     if not teams:
@@ -136,13 +146,13 @@ POLICIES = (
         name="team-bindings-in-namespace",
         description="Bindings give the group hyperpod:team:<team> rights in hyperpod-ns-<team>, and elsewhere the "
         "reading of names at most.",
-        judge_stack=_bound,
+        validate_stack=_bound,
         parameters=(_CLUSTER_RESOURCES,),
     ),
     Policy(
         name="team-access-policies-in-namespace",
         description="Access policies of a team's principal reach hyperpod-ns-<team> only.",
-        judge_stack=_scoped,
+        validate_stack=_scoped,
         parameters=(_CLUSTER_POLICIES,),
     ),
 )

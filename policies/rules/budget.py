@@ -9,8 +9,8 @@ from typing import Any
 
 from hpkit.catalog.prices import monthly_price
 from hpkit.checks.rule import listing
-from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation, of_type
-from policies.registered import CLUSTER, groups_of, owned_groups, types_of
+from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
+from policies.stack_inputs import CLUSTER, groups_of, owned_groups, types_of
 
 __all__ = ["POLICIES"]
 
@@ -22,7 +22,7 @@ _CEILING = Parameter(
 )
 
 
-def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Judgement:
+def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results:
     ceiling = Decimal(str(settings[_CEILING.name]))
     if not ceiling:
         return
@@ -49,7 +49,7 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Judgeme
         )
 
 
-def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Judgement:
+def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results:
     for cluster in of_type(resources, CLUSTER):
         region = _region(cluster)
         for group in _standing(cluster, resources):
@@ -91,7 +91,7 @@ def _region(cluster: Resource) -> str | None:
     """Return where a cluster is: what its provider says, else its ARNs."""
     region = cluster.provider.get("region")
     for path in ("clusterArn", "orchestrator.eks.clusterArn"):
-        arn = cluster.peek(path)
+        arn = cluster.get_or_unknown(path)
         if not isinstance(region, str) and isinstance(arn, str):
             region = arn.split(":")[3]
     return region if isinstance(region, str) else None
@@ -101,13 +101,13 @@ POLICIES = (
     Policy(
         name="budget-ceiling",
         description="The guaranteed capacity costs no more a month than the organization gives.",
-        judge_stack=_below_ceiling,
+        validate_stack=_below_ceiling,
         parameters=(_CEILING,),
     ),
     Policy(
         name="budget-prices-known",
         description="The catalog knows what every standing instance costs.",
         level="advisory",
-        judge_stack=_prices_known,
+        validate_stack=_prices_known,
     ),
 )

@@ -9,8 +9,8 @@ from hpkit.catalog import find_instance_type
 from hpkit.checks.capacity import excess
 from hpkit.checks.rule import listing
 from hpkit.plan.capacity import QuotaRow, TypeCapacity, usage
-from policies.model import Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation, of_type
-from policies.registered import CLUSTER, QUOTA, capacity_of, quota_of, quotas_by_cluster
+from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
+from policies.stack_inputs import CLUSTER, QUOTA, capacity_of, quota_of, quotas_by_cluster
 
 __all__ = ["POLICIES"]
 
@@ -37,7 +37,7 @@ _FUTURE = Parameter(
 _Rows = list[tuple[str, QuotaRow]]
 
 
-def _fits_capacity(resources: Sequence[Resource], settings: Settings) -> Judgement:
+def _fits_capacity(resources: Sequence[Resource], settings: Settings) -> Results:
     elastic = {(each["team"], each["instanceType"]) for each in settings[_ELASTIC.name]}
     matched, elsewhere = quotas_by_cluster(resources)
     for lost in elsewhere:
@@ -59,12 +59,12 @@ def _fits_capacity(resources: Sequence[Resource], settings: Settings) -> Judgeme
 
 def _compare(
     cluster: Resource, name: str, rows: _Rows, *, known: TypeCapacity, elastic: set[tuple[str, str]]
-) -> Judgement:
+) -> Results:
     instance = find_instance_type(name)
-    firm = [(team, row) for team, row in rows if (team, name) not in elastic]
-    message = excess(name, firm, known.guaranteed, instance=instance, what="guaranteed")
+    guaranteed = [(team, row) for team, row in rows if (team, name) not in elastic]
+    message = excess(name, guaranteed, known.guaranteed, instance=instance, what="guaranteed")
     fix = f"Lower a quota, or raise instanceCount of {listing(list(known.groups))}"
-    if message is None and len(firm) < len(rows):
+    if message is None and len(guaranteed) < len(rows):
         limit = known.guaranteed if known.maximum is None else known.maximum
         message = excess(name, rows, limit, instance=instance, what="at most with Karpenter")
         fix += " or the limits of its NodePools"
@@ -75,7 +75,7 @@ def _compare(
         yield Violation(f"{cluster.name}: {message}", f"{fix}.", cluster)
 
 
-def _type_is_provided(resources: Sequence[Resource], settings: Settings) -> Judgement:
+def _type_is_provided(resources: Sequence[Resource], settings: Settings) -> Results:
     matched, _ = quotas_by_cluster(resources)
     for cluster in of_type(resources, CLUSTER):
         capacity = capacity_of(cluster, resources)
@@ -94,7 +94,7 @@ def _type_is_provided(resources: Sequence[Resource], settings: Settings) -> Judg
                 )
 
 
-def _fraction_exists(quota: Resource, _settings: Settings) -> Judgement:
+def _fraction_exists(quota: Resource, _settings: Settings) -> Results:
     for row in quota_of(quota).rows:
         instance = find_instance_type(row.instance_type)
         problem = usage(row, instance).problem if instance is not None and row.count is None else None
@@ -107,14 +107,14 @@ POLICIES = (
         name="quota-fits-capacity",
         description="The quotas of a cluster together fit its capacity: what its groups guarantee, in every dimension; "
         "those that may count on Karpenter fit what the NodePools' limits allow.",
-        judge_stack=_fits_capacity,
+        validate_stack=_fits_capacity,
         parameters=(_ELASTIC,),
         waivable=False,
     ),
     Policy(
         name="quota-type-provided",
         description="A quota is of an instance type that some instance group of its cluster provides.",
-        judge_stack=_type_is_provided,
+        validate_stack=_type_is_provided,
         parameters=(_FUTURE,),
         waivable=False,
     ),
@@ -122,7 +122,7 @@ POLICIES = (
         name="quota-fraction-exists",
         description="A quota asks only for accelerators and MIG profiles that its instance type has.",
         types=(QUOTA,),
-        judge=_fraction_exists,
+        validate=_fraction_exists,
         waivable=False,
     ),
 )

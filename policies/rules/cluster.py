@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpkit.checks.rule import listing
-from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
-from policies.registered import CLUSTER, QUOTA, quota_of, types_of
+from policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
+from policies.stack_inputs import CLUSTER, QUOTA, quota_of, types_of
 
 __all__ = ["POLICIES"]
 
@@ -20,7 +20,7 @@ _REGIONS = Parameter(
 )
 
 
-def _continuous(cluster: Resource, _settings: Settings) -> Judgement:
+def _continuous(cluster: Resource, _settings: Settings) -> Results:
     mode = cluster.get("nodeProvisioningMode")
     if mode != "Continuous":
         yield Violation(
@@ -30,7 +30,7 @@ def _continuous(cluster: Resource, _settings: Settings) -> Judgement:
         )
 
 
-def _recovery(cluster: Resource, _settings: Settings) -> Judgement:
+def _recovery(cluster: Resource, _settings: Settings) -> Results:
     recovery = cluster.get("nodeRecovery")
     if recovery != "Automatic":
         yield Violation(
@@ -43,7 +43,7 @@ def _recover(cluster: Resource, settings: Settings) -> Mapping[str, Any]:
     return {"nodeRecovery": "Automatic"} if any(_recovery(cluster, settings)) else {}
 
 
-def _types_allowed(resource: Resource, settings: Settings) -> Judgement:
+def _types_allowed(resource: Resource, settings: Settings) -> Results:
     allowed: Sequence[str] = settings[_TYPES.name]
     if not allowed:
         return
@@ -67,11 +67,11 @@ def _types_allowed(resource: Resource, settings: Settings) -> Judgement:
 
 
 def _groups(cluster: Resource, path: str) -> list[Any]:
-    groups = cluster.peek(path, [])
+    groups = cluster.get_or_unknown(path, [])
     return [UNKNOWN] if groups is UNKNOWN else list(groups)
 
 
-def _region_allowed(resource: Resource, settings: Settings) -> Judgement:
+def _region_allowed(resource: Resource, settings: Settings) -> Results:
     allowed: Sequence[str] = settings[_REGIONS.name]
     package = resource.type.partition(":")[0]
     if not allowed or package not in ("aws", "hyperpod"):
@@ -87,26 +87,26 @@ POLICIES = (
         name="cluster-continuous-provisioning",
         description="A HyperPod cluster provisions its nodes continuously.",
         types=(CLUSTER,),
-        judge=_continuous,
+        validate=_continuous,
     ),
     Policy(
         name="cluster-node-recovery",
         description="A HyperPod cluster replaces broken nodes by itself.",
         types=(CLUSTER,),
-        judge=_recovery,
-        remedy=_recover,
+        validate=_recovery,
+        remediate=_recover,
     ),
     Policy(
         name="instance-types-allowed",
         description="Clusters and quotas use only instance types that the organization allows.",
         types=(CLUSTER, QUOTA),
-        judge=_types_allowed,
+        validate=_types_allowed,
         parameters=(_TYPES,),
     ),
     Policy(
         name="regions-allowed",
         description="Resources stand only in regions that the organization allows.",
-        judge=_region_allowed,
+        validate=_region_allowed,
         parameters=(_REGIONS,),
     ),
 )

@@ -3,7 +3,7 @@
 from typing import Final
 
 from hpkit.checks.rule import listing
-from policies.model import Judgement, Parameter, Policy, Resource, Settings, Violation
+from policies.model import Parameter, Policy, Resource, Results, Settings, Violation
 
 __all__ = ["POLICIES"]
 
@@ -28,7 +28,7 @@ _UNPINNED = Parameter(
 )
 
 
-def _endpoint(cluster: Resource, _settings: Settings) -> Judgement:
+def _endpoint(cluster: Resource, _settings: Settings) -> Results:
     if cluster.get("vpcConfig.endpointPublicAccess", True) is False:
         return
     # EKS itself opens the endpoint to the world where no range is given.
@@ -41,24 +41,24 @@ def _endpoint(cluster: Resource, _settings: Settings) -> Judgement:
         )
 
 
-def _logging(cluster: Resource, _settings: Settings) -> Judgement:
+def _logging(cluster: Resource, _settings: Settings) -> Results:
     logged = cluster.get("enabledClusterLogTypes", [])
     missing = [kind for kind in _LOGS if kind not in logged]
     if missing:
         yield Violation(f"{cluster.name} does not log {listing(missing)}", "List all five in enabledClusterLogTypes.")
 
 
-def _secrets(cluster: Resource, _settings: Settings) -> Judgement:
+def _secrets(cluster: Resource, _settings: Settings) -> Results:
     # The key's ARN is not known before the key is made; that there is one is enough.
     resources = cluster.get("encryptionConfig.resources", [])
-    if "secrets" not in resources or not cluster.peek("encryptionConfig.provider.keyArn"):
+    if "secrets" not in resources or not cluster.get_or_unknown("encryptionConfig.provider.keyArn"):
         yield Violation(
             f"{cluster.name} keeps Kubernetes secrets without a key of your own",
             'Add encryptionConfig with resources ["secrets"] and a KMS key.',
         )
 
 
-def _authentication(cluster: Resource, settings: Settings) -> Judgement:
+def _authentication(cluster: Resource, settings: Settings) -> Results:
     mode = cluster.get("accessConfig.authenticationMode", "CONFIG_MAP")
     if mode not in settings[_MODES.name]:
         yield Violation(
@@ -67,20 +67,20 @@ def _authentication(cluster: Resource, settings: Settings) -> Judgement:
         )
 
 
-def _pinned(addon: Resource, settings: Settings) -> Judgement:
+def _pinned(addon: Resource, settings: Settings) -> Results:
     name = addon.get("addonName")
-    if addon.peek("addonVersion") is None and name not in settings[_UNPINNED.name]:
+    if addon.get_or_unknown("addonVersion") is None and name not in settings[_UNPINNED.name]:
         yield Violation(
             f"the add-on {name} has no addonVersion: two runs of one program can install different versions",
             f"Pin its version, or list it in {_UNPINNED.name}.",
         )
 
 
-def _chart_pinned(release: Resource, _settings: Settings) -> Judgement:
-    chart, repository = str(release.get("chart")), release.peek("repositoryOpts.repo")
+def _chart_pinned(release: Resource, _settings: Settings) -> Results:
+    chart, repository = str(release.get("chart")), release.get_or_unknown("repositoryOpts.repo")
     # A chart in a folder is what that folder holds; one from a repository is what stands there today.
     fetched = repository is not None or chart.startswith(("oci://", "http://", "https://"))
-    if fetched and release.peek("version") is None:
+    if fetched and release.get_or_unknown("version") is None:
         yield Violation(f"{release.name} takes the newest version of the chart {chart}", "Pin its version.")
 
 
@@ -89,25 +89,25 @@ POLICIES = (
         name="eks-endpoint-not-open",
         description="The public endpoint of an EKS cluster is not open to the world.",
         types=(_CLUSTER,),
-        judge=_endpoint,
+        validate=_endpoint,
     ),
     Policy(
         name="eks-control-plane-logging",
         description="An EKS cluster logs all five parts of its control plane.",
         types=(_CLUSTER,),
-        judge=_logging,
+        validate=_logging,
     ),
     Policy(
         name="eks-secrets-encrypted",
         description="An EKS cluster encrypts Kubernetes secrets with a KMS key.",
         types=(_CLUSTER,),
-        judge=_secrets,
+        validate=_secrets,
     ),
     Policy(
         name="eks-access-entries",
         description="An EKS cluster takes access from access entries (authentication mode API).",
         types=(_CLUSTER,),
-        judge=_authentication,
+        validate=_authentication,
         parameters=(_MODES,),
     ),
     Policy(
@@ -116,13 +116,13 @@ POLICIES = (
         # Advice by default: AWS documents no version for most of them, so the kit itself cannot pin those.
         level="advisory",
         types=(_ADDON,),
-        judge=_pinned,
+        validate=_pinned,
         parameters=(_UNPINNED,),
     ),
     Policy(
         name="helm-charts-pinned",
         description="A Helm release from a repository has a pinned version.",
         types=(_RELEASE,),
-        judge=_chart_pinned,
+        validate=_chart_pinned,
     ),
 )

@@ -1,6 +1,6 @@
 """IAM: what roles and policies grant, and whom a role trusts.
 
-Does not: judge policies of resources (bucket, key), where `*` is the resource itself.
+Does not: check policies of resources (bucket, key), where `*` is the resource itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Final
 from hpkit.checks.rule import listing
 from policies.actions import takes_resource
 from policies.documents import DocumentError, Statement, statements
-from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
+from policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
 __all__ = ["POLICIES"]
 
@@ -61,7 +61,7 @@ _PRINCIPALS: Final = Parameter(
 )
 
 
-def _no_wildcard_action(resource: Resource, settings: Settings) -> Judgement:
+def _no_wildcard_action(resource: Resource, settings: Settings) -> Results:
     for document in _documents(resource):
         for statement in _granting(document):
             if isinstance(statement, Violation | Undecided):
@@ -80,7 +80,7 @@ def _no_wildcard_action(resource: Resource, settings: Settings) -> Judgement:
                 )
 
 
-def _no_wildcard_resource(resource: Resource, settings: Settings) -> Judgement:
+def _no_wildcard_resource(resource: Resource, settings: Settings) -> Results:
     for document in _documents(resource):
         for statement in _granting(document):
             if not isinstance(statement, Statement):
@@ -104,8 +104,8 @@ def _is_any(resource: str) -> bool:
 
 def _documents(resource: Resource) -> list[Any]:
     if resource.type != _ROLE:
-        return [resource.peek("policy")]
-    inline = resource.peek("inlinePolicies", [])
+        return [resource.get_or_unknown("policy")]
+    inline = resource.get_or_unknown("inlinePolicies", [])
     return [UNKNOWN] if inline is UNKNOWN else [each.get("policy") for each in inline if isinstance(each, Mapping)]
 
 
@@ -123,8 +123,8 @@ def _where(resource: Resource, statement: Statement) -> str:
     return f"{resource.name}, statement {statement.sid}," if statement.sid else resource.name
 
 
-def _trust_is_limited(role: Resource, settings: Settings) -> Judgement:
-    for statement in _granting(role.peek("assumeRolePolicy")):
+def _trust_is_limited(role: Resource, settings: Settings) -> Results:
+    for statement in _granting(role.get_or_unknown("assumeRolePolicy")):
         if not isinstance(statement, Statement):
             yield statement
             continue
@@ -164,14 +164,14 @@ POLICIES = (
         name="iam-no-wildcard-action",
         description="What a role, user or group may do is named action by action.",
         types=_DOCUMENTS,
-        judge=_no_wildcard_action,
+        validate=_no_wildcard_action,
         parameters=(_ACTIONS,),
     ),
     Policy(
         name="iam-no-wildcard-resource",
         description="Actions that take a resource are granted on named resources only.",
         types=_DOCUMENTS,
-        judge=_no_wildcard_resource,
+        validate=_no_wildcard_resource,
         parameters=(_ANY_RESOURCE,),
     ),
     Policy(
@@ -179,7 +179,7 @@ POLICIES = (
         description="A role trusts named services, and those only for this account's sake where they say for whom they "
         "act.",
         types=(_ROLE,),
-        judge=_trust_is_limited,
+        validate=_trust_is_limited,
         parameters=(_TRUSTED, _PRINCIPALS),
     ),
 )

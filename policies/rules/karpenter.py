@@ -5,13 +5,13 @@ from typing import Any
 
 from hpkit.catalog import find_instance_type
 from hpkit.checks.rule import listing
-from policies.model import UNKNOWN, Judgement, Policy, Resource, Settings, Undecided, Violation, of_type
-from policies.registered import CLUSTER, NODE_CLASS, NODE_POOL, groups_of, owners_of, types_of
+from policies.model import UNKNOWN, Policy, Resource, Results, Settings, Undecided, Violation, of_type
+from policies.stack_inputs import CLUSTER, NODE_CLASS, NODE_POOL, groups_of, owners_of, types_of
 
 __all__ = ["POLICIES"]
 
 
-def _groups_exist(resources: Sequence[Resource], _settings: Settings) -> Judgement:
+def _groups_exist(resources: Sequence[Resource], _settings: Settings) -> Results:
     clusters = of_type(resources, CLUSTER)
     listed = [groups_of(cluster) for cluster in clusters]
     known = {str(group.get("instanceGroupName")) for groups in listed for group in groups or ()}
@@ -19,7 +19,7 @@ def _groups_exist(resources: Sequence[Resource], _settings: Settings) -> Judgeme
         if not clusters or None in listed:
             yield Undecided(f"{node_class.name}: the groups of its cluster are not known", node_class)
             continue
-        names = node_class.peek("spec.instanceGroups", [])
+        names = node_class.get_or_unknown("spec.instanceGroups", [])
         for name in [] if names is UNKNOWN else names:
             if name is not UNKNOWN and name not in known:
                 yield Violation(
@@ -29,7 +29,7 @@ def _groups_exist(resources: Sequence[Resource], _settings: Settings) -> Judgeme
                 )
 
 
-def _groups_fit(resources: Sequence[Resource], _settings: Settings) -> Judgement:
+def _groups_fit(resources: Sequence[Resource], _settings: Settings) -> Results:
     owners = owners_of(resources)
     for cluster in of_type(resources, CLUSTER):
         groups = groups_of(cluster)
@@ -62,7 +62,7 @@ def _problems(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"is of {name}, an Arm type", "Use an x86 type: managed Karpenter takes amd64 only."
 
 
-def _pool_limits(pool: Resource, _settings: Settings) -> Judgement:
+def _pool_limits(pool: Resource, _settings: Settings) -> Results:
     if not pool.get("spec.limits"):
         yield Violation(
             f"{pool.name} has no limits: nothing bounds what Karpenter may add, or its cost",
@@ -74,18 +74,18 @@ POLICIES = (
     Policy(
         name="karpenter-groups-exist",
         description="A HyperpodNodeClass names instance groups that the cluster has.",
-        judge_stack=_groups_exist,
+        validate_stack=_groups_exist,
     ),
     Policy(
         name="karpenter-groups-fit",
         description="A group that a HyperpodNodeClass names starts at 0, without deep health checks or training plan, "
         "and is x86.",
-        judge_stack=_groups_fit,
+        validate_stack=_groups_fit,
     ),
     Policy(
         name="nodepool-limits",
         description="A NodePool has limits.",
         types=(NODE_POOL,),
-        judge=_pool_limits,
+        validate=_pool_limits,
     ),
 )

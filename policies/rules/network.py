@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from policies.model import UNKNOWN, Judgement, Parameter, Policy, Resource, Settings, Undecided, Violation
+from policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
 __all__ = ["POLICIES"]
 
@@ -18,7 +18,7 @@ _PORTS = Parameter(
 )
 
 
-def _not_open(resource: Resource, settings: Settings) -> Judgement:
+def _not_open(resource: Resource, settings: Settings) -> Results:
     for rule in _ingress(resource):
         sources = [UNKNOWN] if rule is UNKNOWN else _flat(rule)
         world = [source for source in sources if source in ("0.0.0.0/0", "::/0")]
@@ -38,7 +38,7 @@ def _not_open(resource: Resource, settings: Settings) -> Judgement:
 
 def _ingress(resource: Resource) -> Iterable[Any]:
     if resource.type in _GROUPS:
-        rules = resource.peek("ingress", [])
+        rules = resource.get_or_unknown("ingress", [])
         return [UNKNOWN] if rules is UNKNOWN else list(rules)
     if resource.type == _RULE and resource.get("type") != "ingress":
         return []
@@ -59,7 +59,7 @@ POLICIES = (
         name="security-group-not-open",
         description="No security group is open to the world.",
         types=(*_GROUPS, _RULE, _INGRESS),
-        judge=_not_open,
+        validate=_not_open,
         parameters=(_PORTS,),
     ),
 )

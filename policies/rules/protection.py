@@ -7,8 +7,8 @@ kit's own program a ChangeGuard refuses before that, and its allowance is the or
 
 from typing import Final
 
-from policies.model import Judgement, Parameter, Policy, Resource, Settings, Violation
-from policies.registered import CLUSTER
+from policies.model import Parameter, Policy, Resource, Results, Settings, Violation
+from policies.stack_inputs import CLUSTER
 
 __all__ = ["POLICIES"]
 
@@ -24,7 +24,7 @@ _ALLOW = Parameter(
 )
 
 
-def _protected(resource: Resource, settings: Settings) -> Judgement:
+def _protected(resource: Resource, settings: Settings) -> Results:
     if resource.type == _GUARD:
         yield from _guarded(resource, settings)
         return
@@ -36,9 +36,9 @@ def _protected(resource: Resource, settings: Settings) -> Judgement:
         )
 
 
-def _guarded(guard: Resource, settings: Settings) -> Judgement:
+def _guarded(guard: Resource, settings: Settings) -> Results:
     allowed = guard.get("allowReplace", [])
-    subject = guard.peek("subject")
+    subject = guard.get_or_unknown("subject")
     for word in allowed if isinstance(allowed, list) else []:
         if word not in settings[_ALLOW.name]:
             yield Violation(
@@ -53,7 +53,7 @@ POLICIES = (
         description="HyperPod cluster, EKS cluster and VPC are protected, so that the engine refuses to replace them, "
         "and no guard lets them be replaced.",
         types=(*_GUARDED, _GUARD),
-        judge=_protected,
+        validate=_protected,
         parameters=(_ALLOW,),
     ),
 )

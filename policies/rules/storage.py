@@ -1,11 +1,21 @@
-"""Buckets: private, encrypted, versioned, reached by TLS only; each bucket is judged with its companion resources."""
+"""Buckets: private, encrypted, versioned, reached by TLS only; each bucket is checked with its companion resources."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.checks.rule import listing
 from policies.documents import DocumentError, Statement, statements
-from policies.model import UNKNOWN, Judgement, Policy, Resource, Settings, Undecided, Violation, decided, of_type
+from policies.model import (
+    UNKNOWN,
+    Policy,
+    Resource,
+    Results,
+    Settings,
+    Undecided,
+    Violation,
+    of_type,
+    unknown_as_undecided,
+)
 
 __all__ = ["POLICIES"]
 
@@ -26,20 +36,27 @@ _SWITCHES: Final = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", 
 
 def _companions(bucket: Resource, resources: Sequence[Resource], types: Sequence[str]) -> list[Resource]:
     """Return the companions of a bucket: by where their bucket comes from, else by the name they give."""
-    names = {name for key in ("id", "bucket") if isinstance(name := bucket.peek(key), str)}
+    names = {name for key in ("id", "bucket") if isinstance(name := bucket.get_or_unknown(key), str)}
     return [
         other
         for other in of_type(resources, *types)
-        if bucket.urn in other.property_dependencies.get("bucket", ()) or other.peek("bucket") in names
+        if bucket.urn in other.property_dependencies.get("bucket", ()) or other.get_or_unknown("bucket") in names
     ]
 
 
-def _private(resources: Sequence[Resource], _settings: Settings) -> Judgement:
-    for bucket in of_type(resources, *_BUCKETS):
-        yield from decided(_private_one(bucket, resources), bucket)
+def _of_each_bucket(
+    check: Callable[[Resource, Sequence[Resource]], Results],
+) -> Callable[[Sequence[Resource], Settings], Results]:
+    """Return a check of one bucket, given all resources, as one of the stack."""
+
+    def validate(resources: Sequence[Resource], _settings: Settings) -> Results:
+        for bucket in of_type(resources, *_BUCKETS):
+            yield from unknown_as_undecided(check(bucket, resources), bucket)
+
+    return validate
 
 
-def _private_one(bucket: Resource, resources: Sequence[Resource]) -> Judgement:
+def _private(bucket: Resource, resources: Sequence[Resource]) -> Results:
     blocks = _companions(bucket, resources, _BLOCKS)
     missing = [switch for switch in _SWITCHES if not any(block.get(switch) is True for block in blocks)]
     if missing:
@@ -50,27 +67,21 @@ def _private_one(bucket: Resource, resources: Sequence[Resource]) -> Judgement:
         )
 
 
-def _encrypted(resources: Sequence[Resource], _settings: Settings) -> Judgement:
-    for bucket in of_type(resources, *_BUCKETS):
-        # What the bucket itself says is unknown at preview when the program says nothing: S3 fills it in.
-        stated = isinstance(bucket.peek("serverSideEncryptionConfiguration"), Mapping)
-        if not stated and not _companions(bucket, resources, _ENCRYPTIONS):
-            yield Violation(
-                f"{bucket.name} states no encryption",
-                "Add a BucketServerSideEncryptionConfiguration with aws:kms or AES256.",
-                bucket,
-            )
+def _encrypted(bucket: Resource, resources: Sequence[Resource]) -> Results:
+    # What the bucket itself says is unknown at preview when the program says nothing: S3 fills it in.
+    stated = isinstance(bucket.get_or_unknown("serverSideEncryptionConfiguration"), Mapping)
+    if not stated and not _companions(bucket, resources, _ENCRYPTIONS):
+        yield Violation(
+            f"{bucket.name} states no encryption",
+            "Add a BucketServerSideEncryptionConfiguration with aws:kms or AES256.",
+            bucket,
+        )
 
 
-def _versioned(resources: Sequence[Resource], _settings: Settings) -> Judgement:
-    for bucket in of_type(resources, *_BUCKETS):
-        yield from decided(_versioned_one(bucket, resources), bucket)
-
-
-def _versioned_one(bucket: Resource, resources: Sequence[Resource]) -> Judgement:
+def _versioned(bucket: Resource, resources: Sequence[Resource]) -> Results:
     companions = _companions(bucket, resources, _VERSIONINGS)
     states = [companion.get("versioningConfiguration.status") for companion in companions]
-    if "Enabled" not in states and bucket.peek("versioning.enabled") is not True:
+    if "Enabled" not in states and bucket.get_or_unknown("versioning.enabled") is not True:
         yield Violation(
             f"{bucket.name} keeps no versions ({listing([str(state) for state in states]) or 'not configured'})",
             "Add a BucketVersioning with status Enabled.",
@@ -78,13 +89,10 @@ def _versioned_one(bucket: Resource, resources: Sequence[Resource]) -> Judgement
         )
 
 
-def _tls_only(resources: Sequence[Resource], _settings: Settings) -> Judgement:
-    for bucket in of_type(resources, *_BUCKETS):
-        yield from decided(_tls_one(bucket, resources), bucket)
-
-
-def _tls_one(bucket: Resource, resources: Sequence[Resource]) -> Judgement:
-    documents: list[Any] = [companion.peek("policy") for companion in _companions(bucket, resources, _POLICIES)]
+def _tls_only(bucket: Resource, resources: Sequence[Resource]) -> Results:
+    documents: list[Any] = [
+        companion.get_or_unknown("policy") for companion in _companions(bucket, resources, _POLICIES)
+    ]
     try:
         known = [each for document in documents if document is not UNKNOWN for each in statements(document)]
     except DocumentError as error:
@@ -120,12 +128,20 @@ def _refuses_plain_http(statement: Statement) -> bool:
 
 
 POLICIES = (
-    Policy(name="bucket-private", description="A bucket blocks public access in all four ways.", judge_stack=_private),
-    Policy(name="bucket-encrypted", description="A bucket states how it encrypts.", judge_stack=_encrypted),
-    Policy(name="bucket-versioned", description="A bucket keeps versions.", judge_stack=_versioned),
+    Policy(
+        name="bucket-private",
+        description="A bucket blocks public access in all four ways.",
+        validate_stack=_of_each_bucket(_private),
+    ),
+    Policy(
+        name="bucket-encrypted",
+        description="A bucket states how it encrypts.",
+        validate_stack=_of_each_bucket(_encrypted),
+    ),
+    Policy(name="bucket-versioned", description="A bucket keeps versions.", validate_stack=_of_each_bucket(_versioned)),
     Policy(
         name="bucket-tls-only",
         description="A bucket refuses every request that does not come by TLS.",
-        judge_stack=_tls_only,
+        validate_stack=_of_each_bucket(_tls_only),
     ),
 )

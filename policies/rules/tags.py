@@ -7,10 +7,10 @@ from typing import Any, Final
 from hpkit.checks.rule import listing
 from policies.model import (
     UNKNOWN,
-    Judgement,
     Parameter,
     Policy,
     Resource,
+    Results,
     Settings,
     UnknownInputError,
     Violation,
@@ -56,7 +56,7 @@ _VALUES = Parameter(
 )
 
 
-def _tagged(resource: Resource, settings: Settings) -> Judgement:
+def _tagged(resource: Resource, settings: Settings) -> Results:
     missing = _missing(resource, settings[_KEYS.name])
     if missing:
         yield Violation(
@@ -68,7 +68,7 @@ def _tagged(resource: Resource, settings: Settings) -> Judgement:
 def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
     wanted = {key: settings[_VALUES.name][key] for key in _missing(resource, settings[_VALUES.name])}
     # A tag whose value is not known yet cannot be written back as it is.
-    if not wanted or not is_known(resource.peek("tags", [])):
+    if not wanted or not is_known(resource.get_or_unknown("tags", [])):
         return {}
     if resource.type in _LISTED:
         added = [{"key": key, "value": value} for key, value in wanted.items()]
@@ -77,7 +77,7 @@ def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
 
 
 def _missing(resource: Resource, keys: Any) -> list[str]:
-    tags = resource.peek("tags", [])
+    tags = resource.get_or_unknown("tags", [])
     # Keys are all that counts here; values may come from elsewhere.
     own = [tag.get("key") if isinstance(tag, Mapping) else tag for tag in tags] if isinstance(tags, list) else tags
     if tags is UNKNOWN or UNKNOWN in own:
@@ -98,8 +98,8 @@ POLICIES = (
         name="mandatory-tags",
         description="Resources carry the tags that the organization demands.",
         types=(*_LISTED, *_MAPPED),
-        judge=_tagged,
-        remedy=_tag,
+        validate=_tagged,
+        remediate=_tag,
         parameters=(_KEYS, _VALUES),
     ),
 )

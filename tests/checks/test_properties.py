@@ -68,7 +68,7 @@ def brute_force(data):
                 part = {key: Fraction(row["count"] * one) for key, one in totals.items()}
                 part["instances"] = Fraction(row["count"])
             elif "share" in row:
-                continue  # judged by the property on shares
+                continue  # checked by the property on shares
             elif "accelerators" in row:
                 ratio = Fraction(row["accelerators"], totals["gpu"])
                 part = {key: one * ratio for key, one in totals.items()}

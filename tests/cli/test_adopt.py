@@ -9,6 +9,8 @@ from local.aws.testing import running_endpoint
 from tests.cli.test_validate import ROOT, hpkit
 from tests.local.aws.conftest import Cloud
 
+KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+
 
 @pytest.fixture(scope="module")
 def live():
@@ -44,19 +46,16 @@ def live():
 
 def adopt(live, *arguments, cwd=ROOT):
     endpoint, arn = live
-    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-    return hpkit("adopt", "--cluster", arn, *arguments, cwd=cwd, AWS_ENDPOINT_URL=endpoint.url, **keys)
+    return hpkit("adopt", "--cluster", arn, *arguments, cwd=cwd, AWS_ENDPOINT_URL=endpoint.url, **KEYS)
 
 
-def test_the_file_is_valid_and_says_what_is_live(live, tmp_path):
-    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
-    (tmp_path / "stacks").mkdir()
-    result = adopt(live, "--write", "stacks/train.yaml", cwd=tmp_path)
+def test_the_file_is_valid_and_says_what_is_live(live, project):
+    result = adopt(live, "--write", "stacks/train.yaml", cwd=project)
     assert result.returncode == 0, result.stderr
     assert result.stdout == ""
-    checked = hpkit("validate", cwd=tmp_path)
+    checked = hpkit("validate", cwd=project)
     assert checked.returncode == 0, checked.stdout
-    data = yaml.safe_load((tmp_path / "stacks" / "train.yaml").read_text())
+    data = yaml.safe_load((project / "stacks" / "train.yaml").read_text())
     gpu, system = data["environments"]["prod"]["cluster"]["instanceGroups"]
     assert gpu == {
         "name": "gpu",
@@ -109,8 +108,7 @@ def test_the_import_file_holds_every_live_thing_by_the_name_that_the_program_reg
 
 def test_a_cluster_is_found_by_its_name_in_a_region(live):
     endpoint, arn = live
-    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_ENDPOINT_URL": endpoint.url}
-    result = hpkit("adopt", "--cluster", "train", "--region", "us-west-2", cwd=ROOT, **keys)
+    result = adopt((endpoint, "train"), "--region", "us-west-2")
     assert result.returncode == 0, result.stderr
     assert f"# Adopted from {arn}." in result.stdout
 
@@ -131,16 +129,15 @@ def test_what_is_no_cluster_is_said_without_a_traceback(live):
     assert hpkit("adopt", cwd=ROOT).returncode == 2
     endpoint, arn = live
     gone = arn[:-4] + "zzzz"
-    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-    result = hpkit("adopt", "--cluster", gone, cwd=ROOT, AWS_ENDPOINT_URL=endpoint.url, **keys)
+    result = adopt((endpoint, gone))
     assert result.returncode == 1
     assert "sagemaker:DescribeCluster: ResourceNotFound" in result.stderr
 
 
 def test_a_service_that_cannot_be_reached_is_said_without_a_traceback(live):
     _, arn = live
-    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_MAX_ATTEMPTS": "1"}
-    result = hpkit("adopt", "--cluster", arn, cwd=ROOT, AWS_ENDPOINT_URL="http://127.0.0.1:9", **keys)
+    nobody = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_MAX_ATTEMPTS": "1"}
+    result = hpkit("adopt", "--cluster", arn, cwd=ROOT, **KEYS, **nobody)
     assert result.returncode == 1
     assert "sagemaker:DescribeCluster: EndpointConnectionError" in result.stderr
     assert "Run it again when the service can be reached" in result.stderr

@@ -3,7 +3,10 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
+from hpkit.cli.plan import command as plan_command
+from tests.builders import organization, text_of
 from tests.cli.test_validate import ROOT, hpkit
 
 
@@ -50,6 +53,29 @@ def test_plan_of_a_file_that_cannot_be_read_shows_why(tmp_path):
     result = hpkit("plan", "bad.yaml", cwd=tmp_path)
     assert result.returncode == 1
     assert "CFG005" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "deployer-policy"])
+def test_errors_of_a_file_that_stop_the_program_are_named(project, command):
+    data = organization()
+    data["environments"]["dev"]["network"]["vpcCidr"] = "10.192.0.0/28"
+    (project / "stacks" / "acme.yaml").write_bytes(text_of(data))
+    result = hpkit(command, "--stack", "acme-dev", cwd=project)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "NET005" in result.stderr
+    assert "hpkit validate --stack acme-dev" in result.stderr
+
+
+def test_a_failure_of_the_program_without_an_error_of_the_file_is_a_defect(project, monkeypatch):
+    def fail(*_arguments):
+        raise KeyError("zone")
+
+    (project / "stacks" / "acme.yaml").write_bytes(text_of(organization()))
+    monkeypatch.setattr("hpkit.recording.record", fail)
+    monkeypatch.chdir(project)
+    error = CliRunner().invoke(plan_command).exception
+    assert type(error) is KeyError, "as it is, so that Python prints the traceback"
+    assert "defect of hpkit" in error.__notes__[0]
 
 
 def test_rules_lists_all_and_explains_one_with_examples():

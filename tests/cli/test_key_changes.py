@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from hpkit.change import GOES, PRECIOUS
+from hpkit.change import GUARDED_TYPES, UNGUARDED_TYPES
 from hpkit.cli.generate_changes import PAGE, examples, page, unexplained
 from hpkit.cli.key_changes import outcomes
 from hpkit.project import project_root
@@ -34,24 +34,24 @@ def test_every_key_is_edited_and_every_kind_of_outcome_occurs(found):
     assert {each.kind for each in found} == {"invalid", "nothing", "in place", "lost", "refused"}
 
 
-def test_what_is_precious_is_lost_by_no_edit_that_is_not_refused(found):
+def test_what_a_guard_protects_is_lost_by_no_edit_that_is_not_refused(found):
     unguarded = [
         (each.stack, each.edit.key, step.type)
         for each in found
         if each.change and not each.change.refused
         for step in each.change.lost
-        if step.type in PRECIOUS
+        if step.type in GUARDED_TYPES
     ]
     assert unguarded == []
 
 
 @pytest.mark.nightly
-def test_of_everything_else_that_goes_it_is_said_why_nothing_is_lost_and_of_nothing_more(found):
+def test_every_explained_type_does_go(found):
     gone = {step.type for each in found if each.kind == "lost" and each.change for step in each.change.lost}
-    assert set(GOES) <= gone, set(GOES) - gone
+    assert set(UNGUARDED_TYPES) <= gone, set(UNGUARDED_TYPES) - gone
 
 
-def test_nothing_goes_that_no_guard_refuses_and_nothing_is_said_of(found):
+def test_every_type_that_goes_unrefused_is_explained(found):
     assert found
     assert unexplained(found) == set()
 

@@ -35,11 +35,9 @@ def account(endpoint, monkeypatch):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
-    (tmp_path / "stacks").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def project(project, monkeypatch):
+    monkeypatch.chdir(project)
+    return project
 
 
 def run(*arguments):

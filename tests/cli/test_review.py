@@ -143,7 +143,7 @@ def test_code_touches_every_stack_and_the_note_says_so(repository):
     repository.write("infra/__main__.py", b"print()\n")
     said = repository.review()
     assert set(verdicts(said)) == {"acme-dev", "other-dev"}
-    assert "code changed (infra/__main__.py), which reaches every stack" in said["notes"][0]
+    assert "infra/__main__.py" in said["notes"][0]
 
 
 def test_documents_and_tests_touch_no_stack(repository):
@@ -173,7 +173,7 @@ def test_a_base_that_could_not_be_read_is_said(repository):
     repository.commit()
     repository.write("stacks/acme.yaml", acme())
     (stack,) = repository.review()["stacks"]
-    assert stack["note"] == "the base could not be read, so nothing is compared"
+    assert "the base" in stack["note"]
 
 
 def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):
@@ -261,4 +261,4 @@ def test_a_preview_without_pulumi_says_how_to_get_it(repository):
     (tools / "git").symlink_to(git)
     result = repository.run("--preview", PATH=str(tools))
     assert result.returncode == 1
-    assert "pulumi is not installed" in result.stderr
+    assert "hpkit doctor" in result.stderr

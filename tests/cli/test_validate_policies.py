@@ -13,13 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    (tmp_path / "stacks").mkdir()
-    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+def project(project, monkeypatch):
     for name in ("handson.yaml", "handson.policy.json", "Pulumi.handson-dev.yaml"):
-        shutil.copy(ROOT / "stacks" / name, tmp_path / "stacks")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        shutil.copy(ROOT / "stacks" / name, project / "stacks")
+    monkeypatch.chdir(project)
+    return project
 
 
 def validate(*arguments):
@@ -52,7 +50,7 @@ def test_other_formats_carry_policies_as_they_carry_rules(project, form):
         assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
 
 
-def test_settings_that_are_wrong_are_said_and_nothing_is_judged(project):
+def test_settings_that_are_wrong_are_reported_and_nothing_is_checked(project):
     (project / "stacks" / "handson.policy.json").write_text('{"eks-addon-pinned": "mandatory"}')
     said = validate()
     assert said.exit_code == 1

@@ -49,7 +49,12 @@ def test_an_alias_bomb_is_refused_and_not_unfolded():
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(b"", "empty"), (b"# only a comment\n", "empty"), (b"- a\n", "a list"), (b"word\n", "text")],
+    [
+        (b"", "the file is empty"),
+        (b"# only a comment\n", "the file is empty"),
+        (b"- a\n", "a list where a map belongs"),
+        (b"word\n", "text"),
+    ],
 )
 def test_a_file_that_is_no_map_says_what_it_is(content, says):
     (found,) = findings_in(content)
@@ -89,7 +94,7 @@ def test_merge_keys_work_and_own_keys_win():
 def test_booleans_of_yaml_1_1_get_a_finding_of_their_own(word):
     (found,) = read_text(f"a: {word}\n".encode()).problems
     assert found.rule == "CFG002"
-    assert f"`{word}` without quotes is a boolean to YAML 1.1 tools" in found.message
+    assert f"`{word}`" in found.message
     assert read_text(f'a: "{word}"\n'.encode()).problems == ()
 
 

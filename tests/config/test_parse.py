@@ -35,12 +35,12 @@ def test_all_problems_of_a_file_are_said_in_one_run():
     }
 
 
-def test_an_environment_that_can_be_read_is_judged_although_another_cannot():
+def test_an_environment_that_can_be_read_is_checked_although_another_cannot():
     data = organization()
-    broken, judged = dict(data["environments"]["dev"]), dict(data["environments"]["dev"])
+    broken, whole = dict(data["environments"]["dev"]), dict(data["environments"]["dev"])
     broken["region"] = 7
-    judged["eks"] = {"version": "1.99"}
-    data["environments"] = {"dev": broken, "prod": judged}
+    whole["eks"] = {"version": "1.99"}
+    data["environments"] = {"dev": broken, "prod": whole}
     assert {(found.rule, found.path) for found in findings(data)} == {
         ("CFG002", "environments.dev.region"),
         ("EKS002", "environments.prod.eks.version"),
@@ -48,17 +48,11 @@ def test_an_environment_that_can_be_read_is_judged_although_another_cannot():
 
 
 @pytest.mark.parametrize(
-    ("value", "says", "fix"),
-    [
-        (1.3, "a version without quotes is a number", 'Write it in quotes: "1.3".'),
-        ("latest", "not a version like 1.33", "Fix the value."),
-        (True, "eks.version is", ""),
-    ],
+    ("value", "fix"), [(1.3, 'Write it in quotes: "1.3".'), ("latest", "Fix the value."), (True, "")]
 )
-def test_a_version_that_is_none_says_why(value, says, fix):
+def test_a_version_that_is_none_says_how_to_write_one(value, fix):
     found = only(organization(environment={"eks": {"version": value}}))
-    assert found.rule == "CFG002"
-    assert says.removeprefix("eks.") in found.message
+    assert (found.rule, found.path) == ("CFG002", "environments.dev.eks.version")
     assert fix in found.fix
 
 
@@ -91,8 +85,8 @@ def test_a_wrong_enum_member_names_the_nearest(value):
     data = organization()
     data["environments"]["dev"]["cluster"]["nodeRecovery"] = value
     found = only(data)
-    assert found.fix == "Did you mean Automatic?"
-    assert "must be one of Automatic, None" in found.message
+    assert (found.rule, found.path) == ("CFG002", "environments.dev.cluster.nodeRecovery")
+    assert "Automatic" in found.fix
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A stack that no policy accuses, so that a test breaks exactly one thing; and policies called without an engine."""
+"""A stack on which no policy reports anything, for tests that break one thing; and policies run without an engine."""
 
 import copy
 import dataclasses
@@ -6,7 +6,7 @@ import datetime
 import json
 from typing import Any
 
-from policies.model import Policy, Resource, Undecided, UnknownInputError, Violation
+from policies.model import Policy, Resource, Undecided, Violation, unknown_as_undecided
 
 TODAY = datetime.date(2026, 11, 21)
 ACCOUNT = "123456789012"
@@ -71,7 +71,7 @@ def quota(team: str, count: int, **row: Any) -> Resource:
 
 
 def happy() -> dict[str, Resource]:
-    """Return the parts of a stack by a short name each."""
+    """Return the parts of a stack, each under a short name."""
     return {part: copy.deepcopy(each) for part, each in {**_platform(), **_inside()}.items()}
 
 
@@ -255,22 +255,16 @@ def changed(resource: Resource, path: str, value: Any) -> Resource:
     return dataclasses.replace(resource, props=props)
 
 
-def judge(policy: Policy, stack: dict[str, Resource], **settings: Any) -> list[Violation | Undecided]:
+def results_of(policy: Policy, stack: dict[str, Resource], **settings: Any) -> list[Violation | Undecided]:
     """Return what a policy says of a stack, with the defaults of the pack."""
     known = {**policy.defaults, **settings}
-    found: list[Violation | Undecided] = []
-    judgements = (
-        [policy.judge_stack(list(stack.values()), known)]
-        if policy.judge_stack
-        else [policy.judge(each, known) for each in stack.values() if not policy.types or each.type in policy.types]
+    runs = (
+        [policy.validate_stack(list(stack.values()), known)]
+        if policy.validate_stack
+        else [policy.validate(each, known) for each in stack.values() if policy.applies_to(each.type)]
     )
-    for judgement in judgements:
-        try:
-            found.extend(judgement)
-        except UnknownInputError as unknown:
-            found.append(Undecided(str(unknown)))
-    return found
+    return [item for run in runs for item in unknown_as_undecided(run)]
 
 
 def messages(policy: Policy, stack: dict[str, Resource], **settings: Any) -> list[str]:
-    return [item.message for item in judge(policy, stack, **settings) if isinstance(item, Violation)]
+    return [item.message for item in results_of(policy, stack, **settings) if isinstance(item, Violation)]

@@ -9,8 +9,8 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown
 from policies.__main__ import POLICIES
 from policies.adapter import plain, to_pulumi
 from policies.model import UNKNOWN
-from policies.waivers import Ledger, configuration_policy
-from tests.policies.builders import TAGS, TODAY
+from policies.waivers import RunState, configuration_policy
+from tests.policies.builders import TODAY
 
 BY_NAME = {policy.name: policy for policy in POLICIES}
 OPTIONS = sdk.PolicyResourceOptions(
@@ -30,23 +30,23 @@ def arguments(props, config=None, kind="aws:ec2/vpc:Vpc"):
 
 
 class Run:
-    """One run of some policies with one ledger, as the engine has it."""
+    """One run of some policies that share a state, as the engine has it."""
 
     def __init__(self):
-        self.ledger = Ledger(TODAY)
+        self.state = RunState(TODAY)
         self.said = []
 
     def report(self, message, _urn=None):
         self.said.append(message)
 
     def resource(self, name, props, **config):
-        policy = to_pulumi(BY_NAME[name], self.ledger)
+        policy = to_pulumi(BY_NAME[name], self.state)
         policy.validate(arguments(props, config), self.report)
         return self.said
 
     def configuration(self):
         self.said.clear()
-        policy = to_pulumi(configuration_policy(self.ledger), self.ledger)
+        policy = to_pulumi(configuration_policy(self.state), self.state)
         policy.validate(sdk.StackValidationArgs([]), self.report)
         return self.said
 
@@ -66,7 +66,7 @@ def test_values_are_plain_whole_numbers_whole_and_unknown_ones_marked():
     assert isinstance(plain(4.0), int)
 
 
-def test_a_violation_ends_with_how_to_mend_it():
+def test_a_violation_ends_with_how_to_fix_it():
     said = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
     fix = "Add it, or have it added: name its value in the parameter values, and set the level to remediate."
     assert said == [f"it has no tag team. {fix}"]
@@ -86,37 +86,55 @@ def test_a_waiver_covers_its_resource_until_its_day():
         assert (run.configuration() == []) is covered
 
 
-def test_a_waiver_of_another_resource_covers_nothing_and_is_reported():
-    run = Run()
-    assert run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver(resource="other")])
-    assert run.configuration() == ["the waiver of mandatory-tags for other waives nothing. Remove it."]
-
-
-def test_a_waiver_of_what_could_not_be_judged_is_not_called_unused():
+def test_a_waiver_of_what_could_not_be_decided_is_not_called_unused():
     run = Run()
     with pytest.raises(UnknownValueError):
         run.resource("mandatory-tags", {"tags": UNKNOWN_STRING_VALUE}, waivers=[waiver()])
     assert run.configuration() == []
 
 
-def test_a_day_that_the_calendar_does_not_have_ends_a_waiver():
+@pytest.mark.parametrize(
+    ("settings", "message", "fix"),
+    [
+        (
+            {"waivers": [waiver(resource="other")]},
+            "the waiver of mandatory-tags for other waives nothing",
+            "Remove it.",
+        ),
+        (
+            {"waivers": [waiver("2020-01-01")]},
+            "the waiver of mandatory-tags for it ended on 2020-01-01 (moves in May)",
+            "Fix the cause, or set a new date with a reason that still holds.",
+        ),
+        (
+            {"waivers": [waiver("2026-02-30")]},
+            "the waiver of mandatory-tags for it has no end date: 2026-02-30 is no day of the calendar (moves in May)",
+            "Fix the cause, or set a new date with a reason that still holds.",
+        ),
+        (
+            {"key": []},
+            "mandatory-tags has no parameter key (it has keys, values)",
+            "Remove it, or write its right name.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_configuration_is_said_with_its_fix(settings, message, fix):
     run = Run()
-    assert run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver("2026-02-30")])
-    assert "2026-02-30 is no day of the calendar" in run.configuration()[0]
+    assert run.resource("mandatory-tags", {"tags": {}}, **settings), "and nothing of it is waived"
+    assert run.configuration() == [f"{message}. {fix}"]
 
 
-def test_unknown_parameters_are_reported_with_the_known_ones():
+def test_a_waiver_of_what_cannot_be_waived_is_said_and_waives_nothing():
     run = Run()
-    run.resource("mandatory-tags", {"tags": TAGS}, key=["team"])
-    assert run.configuration() == [
-        "mandatory-tags has no parameter key (it has keys, values). Remove it, or write its right name."
-    ]
+    (policy,) = [policy for policy in POLICIES if policy.name == "quota-fraction-exists"]
+    run.state.observe(policy, {"waivers": [waiver()]})
+    assert run.configuration() == ["quota-fraction-exists cannot be waived. Remove its waivers and fix the cause."]
 
 
-def test_capacity_takes_no_waivers_by_its_schema_and_reports_those_it_is_given():
-    ledger = Ledger(TODAY)
+def test_the_schema_of_what_cannot_be_waived_takes_no_waivers():
+    run_state = RunState(TODAY)
     for policy in POLICIES:
-        schema = to_pulumi(policy, ledger).config_schema
+        schema = to_pulumi(policy, run_state).config_schema
         assert ("waivers" in schema.properties) is policy.waivable
     assert {policy.name for policy in POLICIES if not policy.waivable} == {
         "quota-fits-capacity",
@@ -125,15 +143,15 @@ def test_capacity_takes_no_waivers_by_its_schema_and_reports_those_it_is_given()
     }
 
 
-def test_a_remedy_keeps_what_it_does_not_touch():
-    policy = to_pulumi(BY_NAME["mandatory-tags"], Ledger(TODAY))
+def test_a_remediation_keeps_what_it_does_not_touch():
+    policy = to_pulumi(BY_NAME["mandatory-tags"], RunState(TODAY))
     props = {"cidrBlock": UNKNOWN_STRING_VALUE, "tags": {"Name": "network"}}
     args = arguments(props, {"values": {"team": "ml"}})
-    remedied = policy.remediate(args)
-    assert remedied is args.props
-    assert remedied["tags"] == {"Name": "network", "team": "ml"}
+    remediated = policy.remediate(args)
+    assert remediated is args.props
+    assert remediated["tags"] == {"Name": "network", "team": "ml"}
     with pytest.raises(UnknownValueError):
-        remedied["cidrBlock"]
+        remediated["cidrBlock"]
     assert policy.remediate(arguments({"tags": {"team": "x"}}, {"values": {"team": "ml"}})) is None
 
 
@@ -146,12 +164,12 @@ def test_stack_policies_see_inputs_where_no_output_is_known():
         "roleRef": {"name": "scientist"},
         "subjects": [{"name": "hyperpod:team:john"}],
     }
-    for outputs, accused in (({}, True), ({"metadata": {"namespace": "hyperpod-ns-john"}}, False)):
+    for outputs, reported in (({}, True), ({"metadata": {"namespace": "hyperpod-ns-john"}}, False)):
         run.said.clear()
-        to_pulumi(BY_NAME["nodepool-limits"], run.ledger).validate(arguments(inputs, kind=kind), run.report)
+        to_pulumi(BY_NAME["nodepool-limits"], run.state).validate(arguments(inputs, kind=kind), run.report)
         registered = sdk.PolicyResource(
             kind, unknown_checking_proxy(outputs), arguments(inputs, kind=kind).urn, "it", OPTIONS, None, None, [], {}
         )
-        policy = to_pulumi(BY_NAME["team-bindings-in-namespace"], run.ledger)
+        policy = to_pulumi(BY_NAME["team-bindings-in-namespace"], run.state)
         policy.validate(sdk.StackValidationArgs([registered]), run.report)
-        assert bool(run.said) is accused, "what is known of the outputs counts before the inputs"
+        assert bool(run.said) is reported, "what is known of the outputs counts before the inputs"

@@ -1,11 +1,11 @@
-"""The kit keeps to its own pack: every example stack, judged as it is registered, with its organization's file."""
+"""The kit keeps to its own pack: every example stack, as it is registered, with its organization's file."""
 
 import json
 
 import pytest
 
 from policies.configuration import problems
-from policies.recorded import judge, resources_of
+from policies.recorded import findings_of, resources_of
 from tests.policies.builders import TODAY
 from tests.program.recorder import STACKS, recorded
 
@@ -18,23 +18,23 @@ def settings_of(stack):
     return json.loads(file.read_text()) if file.is_file() else {}
 
 
-def verdicts_of(stack, settings=None):
+def pack_findings(stack, settings=None):
     resources = resources_of(recorded(stack).resources.values())
-    return judge(resources, settings_of(stack) | (settings or {}), TODAY)
+    return findings_of(resources, settings_of(stack) | (settings or {}), TODAY)
 
 
 @pytest.mark.parametrize("stack", NAMES)
 def test_an_example_stack_breaks_no_mandatory_policy_and_all_is_known(stack):
-    verdicts = verdicts_of(stack)
-    assert [each for each in verdicts if each.level != "advisory"] == []
-    assert not [each for each in verdicts if each.message.startswith("not judged")]
+    found = pack_findings(stack)
+    assert [each for each in found if each.level != "advisory"] == []
+    assert not [each for each in found if each.message.startswith("not checked")]
 
 
 def test_levels_and_parameters_are_those_of_the_organization():
     name = "handson-dev"
-    assert {each.level for each in verdicts_of(name, {"eks-addons-pinned": "mandatory"})} == {"mandatory", "advisory"}
-    assert {each.policy for each in verdicts_of(name, {"eks-addons-pinned": "disabled"})} == {"budget-prices-known"}
-    elsewhere = verdicts_of(name, {"regions-allowed": {"allowed": ["eu-west-1"]}})
+    assert {each.level for each in pack_findings(name, {"eks-addons-pinned": "mandatory"})} == {"mandatory", "advisory"}
+    assert {each.policy for each in pack_findings(name, {"eks-addons-pinned": "disabled"})} == {"budget-prices-known"}
+    elsewhere = pack_findings(name, {"regions-allowed": {"allowed": ["eu-west-1"]}})
     said = [each for each in elsewhere if each.level != "advisory"]
     assert {each.policy for each in said} == {"regions-allowed"}
     assert all("us-west-2" in each.message for each in said)
@@ -43,10 +43,10 @@ def test_levels_and_parameters_are_those_of_the_organization():
 def test_a_waiver_covers_what_it_names_until_it_ends():
     waiver = {"resource": "vpc-cni", "reason": "pinned next week", "until": "2026-12-31"}
     settings = {"eks-addons-pinned": {"enforcementLevel": "mandatory", "waivers": [waiver]}}
-    accused = {each.name for each in verdicts_of("handson-dev", settings) if each.policy == "eks-addons-pinned"}
-    assert accused == {"coredns", "eks-pod-identity-agent", "kube-proxy"}
+    reported = {each.name for each in pack_findings("handson-dev", settings) if each.policy == "eks-addons-pinned"}
+    assert reported == {"coredns", "eks-pod-identity-agent", "kube-proxy"}
     waiver["until"] = "2026-01-01"
-    ended = [each for each in verdicts_of("handson-dev", settings) if "ended on 2026-01-01" in each.message]
+    ended = [each for each in pack_findings("handson-dev", settings) if "ended on 2026-01-01" in each.message]
     assert [each.policy for each in ended] == ["policy-configuration"]
 
 

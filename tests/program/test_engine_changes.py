@@ -31,15 +31,15 @@ def chosen(file):
     for each in found:
         # A refusal ends the preview, so that what else would go is not seen.
         lost = {(step.action, step.type) for step in each.change.lost}
-        key = frozenset(code(judged) for judged in each.change.judgements) or frozenset(lost)
+        key = frozenset(code(decision) for decision in each.change.decisions) or frozenset(lost)
         first.setdefault((each.kind, key), each)
     refused = [each for each in first.values() if each.kind == "refused"]
     others = [each for each in first.values() if each.kind != "refused"]
     return [*refused[:3], *sorted(others, key=lambda each: -len(each.change.lost))[:2], others[0]]
 
 
-def code(judged):
-    return judged.reason.partition(" of instance group ")[0] if judged.code == "refused" else judged.code
+def code(decision):
+    return decision.reason.partition(" of instance group ")[0] if decision.code == "refused" else decision.code
 
 
 def short(urn):
@@ -75,9 +75,9 @@ def test_the_engine_previews_what_is_foretold(file, instance, repository):
             goes_on, lost, said = previewed(program)
             expected = foretold(each.change)
             if goes_on is each.change.refused or (goes_on and lost != expected):
-                judged = sorted(code(judgement) for judgement in each.change.judgements)
+                decisions = sorted(code(decision) for decision in each.change.decisions)
                 differs = sorted(lost ^ expected) if goes_on else said
-                wrong.append(f"{each.edit.how} {each.edit.path} → {each.value}: {judged}, {goes_on=}, {differs}")
+                wrong.append(f"{each.edit.how} {each.edit.path} → {each.value}: {decisions}, {goes_on=}, {differs}")
         data = repository.read(file.stem)
         data["environments"][stack.rpartition("-")[2]]["protect"] = False
         repository.write(file.stem, data)

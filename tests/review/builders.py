@@ -4,32 +4,32 @@ from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive_all
 from hpkit.recording import record
-from hpkit.review import FileInput, Half, Review, Side, StackInput, review
+from hpkit.review import FileInput, FileVersion, Review, StackInput, StackVersion, review
 from tests.builders import TODAY
 
 FILE = "stacks/acme.yaml"
 
 
-def side(content: bytes | None) -> tuple[Side | None, set[str]]:
+def file_version(content: bytes | None) -> tuple[FileVersion | None, set[str]]:
     if content is None:
         return None, set()
     document = read_text(content)
     parsed = parse(document)
     environments = document.data.get("environments", {}) if isinstance(document.data, dict) else {}
     plans = derive_all(parsed.organization) if parsed.organization else {}
-    return Side(plans, tuple(check(document, parsed, plans, file=FILE, today=TODAY))), set(environments)
+    return FileVersion(plans, tuple(check(document, parsed, plans, file=FILE, today=TODAY))), set(environments)
 
 
 def review_of(base: bytes | None, head: bytes | None, **more) -> Review:
-    before, old = side(base)
-    after, new = side(head)
+    before, old = file_version(base)
+    after, new = file_version(head)
     stacks = [
         StackInput(
             f"acme-{name}",
             FILE,
             f"{FILE} changed",
-            Half(before, name) if before and (name in old or not old) else None,
-            Half(after, name) if after and (name in new or not new) else None,
+            StackVersion(before, name) if before and (name in old or not old) else None,
+            StackVersion(after, name) if after and (name in new or not new) else None,
         )
         for name in sorted(old | new)
     ]

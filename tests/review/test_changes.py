@@ -48,7 +48,7 @@ def test_findings_and_what_to_watch_are_as_expected(name):
     for kind, rules in expected.get("rules", {}).items():
         changes = [part.findings for part in (*review.files, *review.stacks)]
         assert [each.rule for found in changes for each in getattr(found, kind)] == rules, kind
-    codes = {caution.code for stack in review.stacks for caution in stack.cautions}
+    codes = {risk.code for stack in review.stacks for risk in stack.risks}
     assert set(expected.get("watch", ())) <= codes
 
 

@@ -7,8 +7,8 @@ import pytest
 from hpkit.plan.derive import derive
 from hpkit.plan.diff import Change
 from hpkit.review.cost import guaranteed_cost, maximum_cost, total
+from hpkit.review.formatting import cost, cost_change
 from hpkit.review.model import Cost
-from hpkit.review.words import cost, cost_change
 from tests.builders import group, organization, typed
 
 PRICES = {"ml.g5.8xlarge": Decimal(10), "ml.g5.12xlarge": Decimal(30)}

@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from hpkit.change import PRECIOUS
+from hpkit.change import GUARDED_TYPES
+from hpkit.change.deletions import CODES
 from hpkit.cli.review import command
 from hpkit.review.as_json import as_dict
 from hpkit.review.as_markdown import LIMIT
@@ -20,14 +21,12 @@ def test_every_option_is_described():
 
 
 def test_every_code_to_watch_is_described_and_no_other():
-    sources = "".join(
-        (ROOT / "infra" / "hpkit" / "review" / name).read_text()
-        for name in ("cautions.py", "sharing.py", "resources.py")
+    folders = (ROOT / "infra" / "hpkit" / name for name in ("review", "change"))
+    sources = "".join(file.read_text() for folder in folders for file in folder.glob("*.py"))
+    made = set(re.findall(r'(?:Risk|GuardDecision)\(\s*"([a-z-]+)"', sources)) | {"group-leaves", "group-renamed"}
+    made |= {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | set(
+        CODES.values()
     )
-    made = set(re.findall(r'Caution\(\s*"([a-z-]+)"', sources))
-    judged = (ROOT / "infra" / "hpkit" / "change" / "groups.py").read_text()
-    made |= set(re.findall(r'Judgement\(\s*"([a-z-]+)"', judged)) | {"group-leaves", "group-renamed"}
-    made |= {f"{action}-{key}" for action in ("replace", "delete") for key in PRECIOUS.values()}
     section = PAGE.split("## What to watch")[1].split("## Cost")[0]
     rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
     assert made == {code for row in rows for code in re.findall(r"`([a-zA-Z-]+)`", row)}

@@ -1,4 +1,4 @@
-"""Previews: what the engine's JSON comes to, and a real engine's own."""
+"""Previews: the engine's JSON, parsed, and a real engine's own."""
 
 import json
 

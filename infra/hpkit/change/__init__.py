@@ -1,25 +1,28 @@
-"""What a change does to what is deployed, without an engine: from two recordings of one stack to steps and judgement.
+"""What a change does to what is deployed, without an engine: from two recordings of one stack to steps and decisions.
 
 Does not: load Pulumi, ask AWS, or know what is live. A recording is what the program registers (hpkit.recording); the
 real preview compares with the state, which another run may have left elsewhere.
 """
 
-from hpkit.change.goes import GOES
-from hpkit.change.judgement import PRECIOUS, Judgement
+from hpkit.change.causes import describe
+from hpkit.change.decision import GUARDED_TYPES, GuardDecision
 from hpkit.change.recorded import Recorded, RecordedResource
-from hpkit.change.stack import StackChange, Unneeded, change
-from hpkit.change.steps import Cause, Step, steps_of
+from hpkit.change.stack import StackChange, UnusedAllowance, change
+from hpkit.change.steps import Action, Cause, Step, steps_of
+from hpkit.change.unguarded import UNGUARDED_TYPES
 
 __all__ = [
-    "GOES",
-    "PRECIOUS",
+    "GUARDED_TYPES",
+    "UNGUARDED_TYPES",
+    "Action",
     "Cause",
-    "Judgement",
+    "GuardDecision",
     "Recorded",
     "RecordedResource",
     "StackChange",
     "Step",
-    "Unneeded",
+    "UnusedAllowance",
     "change",
+    "describe",
     "steps_of",
 ]

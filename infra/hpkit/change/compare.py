@@ -62,15 +62,17 @@ def deletes_first(old: RecordedResource, new: RecordedResource) -> bool:
 def with_unknown(value: Any, marks: Iterable[str]) -> Any:
     """Return the value, unknown wherever a text holds one of the marks."""
     alternatives = "|".join(re.escape(mark) for mark in marks)
-    return _masked(value, re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])")) if alternatives else value
+    return (
+        _with_pattern_unknown(value, re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])")) if alternatives else value
+    )
 
 
-def _masked(value: Any, pattern: re.Pattern[str]) -> Any:
+def _with_pattern_unknown(value: Any, pattern: re.Pattern[str]) -> Any:
     if isinstance(value, str):
         return UNKNOWN if pattern.search(value) else value
     if isinstance(value, Mapping):
-        return {key: _masked(item, pattern) for key, item in value.items()}
-    return [_masked(item, pattern) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _with_pattern_unknown(item, pattern) for key, item in value.items()}
+    return [_with_pattern_unknown(item, pattern) for item in value] if isinstance(value, list | tuple) else value
 
 
 def has_unknown(value: Any) -> bool:
@@ -88,7 +90,7 @@ def differences(
     if new is UNKNOWN or old is UNKNOWN or (path in facts.present and (old is None) != (new is None)):
         yield Difference(path, old, new, replaces)
         return
-    if _left_out(facts, path, old, new):
+    if _unset_means_same(facts, path, old, new):
         return
     if isinstance(old, Mapping) or isinstance(new, Mapping):
         before, after = (side if isinstance(side, Mapping) else {} for side in (old, new))
@@ -97,10 +99,10 @@ def differences(
             yield from differences(facts, before.get(key), after.get(key), inner, replaces=replaces)
     elif path in facts.entries:
         yield from _entries(facts, old or (), new or (), path, replaces=replaces)
-    elif _pairs(facts, path, old, new):
+    elif _same_length_maps(facts, path, old, new):
         for one, other in zip(old, new, strict=True):
             yield from differences(facts, one, other, path, replaces=replaces)
-    elif _plain(facts, path, old) != _plain(facts, path, new):
+    elif _comparable(facts, path, old) != _comparable(facts, path, new):
         yield Difference(path, old, new, replaces)
 
 
@@ -114,17 +116,17 @@ def _entries(facts: TypeFacts, old: Any, new: Any, path: str, *, replaces: bool)
             yield Difference(f"{path}[{key}]", before.get(key), after.get(key), replaces)
 
 
-def _left_out(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:
+def _unset_means_same(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:
     """Return whether one side says nothing, and the type takes that for what the other says."""
     return (new is None and path in facts.optional) or (old is None and path in facts.unasked)
 
 
-def _pairs(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:
+def _same_length_maps(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:
     lists = isinstance(old, list) and isinstance(new, list) and path not in facts.sets
     return lists and len(old) == len(new) and all(isinstance(each, Mapping) for each in (*old, *new))
 
 
-def _plain(facts: TypeFacts, path: str, value: Any) -> Any:
+def _comparable(facts: TypeFacts, path: str, value: Any) -> Any:
     if value is None or value in ("", [], {}):
         value = facts.defaults.get(path)
     if value is False:

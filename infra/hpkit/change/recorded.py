@@ -1,4 +1,4 @@
-"""What this package reads of a recording: its shape alone, so that judging a change loads no Pulumi."""
+"""What this package reads of a recording: its shape alone, so that comparing loads no Pulumi."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol

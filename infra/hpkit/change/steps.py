@@ -66,9 +66,9 @@ class _Run:
 
     def __init__(self, old: Resources, new: Resources) -> None:
         self._old, self._new = old, new
-        self._fresh = {urn for urn in new if urn not in old}
+        self._created = {urn for urn in new if urn not in old}
         self._replaced: set[str] = set()
-        self._dragged: dict[str, tuple[Cause, ...]] = {}
+        self._dependents: dict[str, tuple[Cause, ...]] = {}
         size = -1
         while size != len(self._replaced):
             size = len(self._replaced)
@@ -78,7 +78,7 @@ class _Run:
 
     def steps(self) -> Iterator[Step]:
         for urn, resource in self._new.items():
-            if urn in self._fresh:
+            if urn in self._created:
                 yield _step("create", resource, ())
             elif causes := self._causes(urn):
                 yield _step("replace" if urn in self._replaced else "update", resource, causes)
@@ -90,10 +90,10 @@ class _Run:
         old, new = self._old[urn], self._new[urn]
         if not new.custom:
             return ()
-        found = list(self._dragged.get(urn, ()))
+        found = list(self._dependents.get(urn, ()))
         if new.provider in self._replaced or new.provider != old.provider:
             found.append(Cause("", None, None, (new.provider,), replaces=True))
-        away = self._replaced | self._fresh
+        away = self._replaced | self._created
         inputs = {name: self._known(new, name, value, away) for name, value in new.inputs.items()}
         for each in differences(facts_of(new), old.inputs, inputs):
             used = (
@@ -131,7 +131,7 @@ class _Run:
                 going.add(other)
                 if other in self._new:
                     self._replaced.add(other)
-                    self._dragged[other] = tuple(causes)
+                    self._dependents[other] = tuple(causes)
 
 
 def _step(action: Action, resource: RecordedResource, causes: tuple[Cause, ...]) -> Step:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from hpkit.cli.inputs import plans_of, resolve
+from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.calls import calls
 from hpkit.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, deployer_policies
@@ -22,10 +22,11 @@ _EXAMPLE: Final = "handson-dev"
 
 def policies_text(stack: str, account: str) -> str:
     """Return the policies of one stack as JSON: a list of `name` and `document`."""
-    from hpkit.recording import Answers, record
+    from hpkit.recording import Answers
 
-    (plan,) = plans_of(resolve((), (stack,)))
-    recording = record(plan, Answers(account=account))
+    (loaded,) = resolve((), (stack,))
+    (plan,) = plans_of([loaded])
+    recording = record_plan(plan, loaded, Answers(account=account))
     types = calling_types(each.type for each in recording.resources.values())
     policies = deployer_policies(plan, AwsAccount("aws", plan.spec.region, account), types)
     return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"

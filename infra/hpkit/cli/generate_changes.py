@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hpkit.change import GOES, PRECIOUS
+from hpkit.change import GUARDED_TYPES, UNGUARDED_TYPES
 from hpkit.cli.key_changes import Outcome, outcomes
 from hpkit.plan.names import short_type
 from hpkit.project import project_root
@@ -20,7 +20,7 @@ _HEAD = """# What a change of each key does
 
 This page is generated: every key of the example organizations in [stacks/](../../stacks) is edited, one at a time, to
 another value that it could hold (a list loses each item, a section that may be absent is taken out), and each edit is
-judged as a preview would judge it: first the validator, then the guards, then what the engine does. `[]` is an item of
+checked in the order of a preview: first the validator, then the guards, then what the engine does. `[]` is an item of
 a list, `<name>` a name that people give. Where items and examples differ, each outcome stands.
 
 What one key alone may not do may be possible with others: a region with all its zones, say, replaces everything, and is
@@ -54,14 +54,16 @@ def page(found: Iterable[Outcome]) -> str:
     lines = [_HEAD, "## Keys", "", "| key | edit | what it does |", "|---|---|---|"]
     lines += [f"| `{key}` | {how} | {_said(group)} |" for (key, how), group in rows.items()]
     lines += ["", "## What goes without being refused", "", "| type | what that means |", "|---|---|"]
-    lines += [f"| `{token}` | {reason} |" for token, reason in GOES.items()]
-    kept = "\n".join(["| type | name |", "|---|---|", *(f"| `{token}` | `{key}` |" for token, key in PRECIOUS.items())])
+    lines += [f"| `{token}` | {reason} |" for token, reason in UNGUARDED_TYPES.items()]
+    kept = "\n".join(
+        ["| type | name |", "|---|---|", *(f"| `{token}` | `{key}` |" for token, key in GUARDED_TYPES.items())]
+    )
     lines += [_KEPT.format(rows=kept).rstrip()]
     return "\n".join(lines) + "\n"
 
 
 def _said(group: Sequence[Outcome]) -> str:
-    """Return what comes of the edits of one key, each outcome once, the gravest first."""
+    """Return what the edits of one key do, each outcome once, the gravest first."""
     by_kind = {kind: [each for each in group if each.kind == kind] for kind in _KINDS}
     said: dict[str, str] = {
         "refused": f"**refused at preview**: {', '.join(_refusals(by_kind['refused']))}",
@@ -78,8 +80,8 @@ def _rules(found: Sequence[Outcome]) -> str:
 
 
 def _refusals(found: Sequence[Outcome]) -> list[str]:
-    judged = (judgement for each in found if each.change for judgement in each.change.judgements if judgement.refused)
-    return list(dict.fromkeys(_code(each.code, each.reason) for each in judged))
+    refused = (decision for each in found if each.change for decision in each.change.decisions if decision.refused)
+    return list(dict.fromkeys(_code(each.code, each.reason) for each in refused))
 
 
 def _actions(found: Sequence[Outcome]) -> str:
@@ -93,14 +95,14 @@ def _actions(found: Sequence[Outcome]) -> str:
 
 
 def _code(code: str, reason: str) -> str:
-    """Return a judgement in a few words; what the service refuses is named by its property."""
+    """Return a refusal in a few words; what the service refuses is named by its property."""
     return f"{reason.partition(' of instance group ')[0]} of a group that exists" if code == "refused" else code
 
 
 def unexplained(found: Iterable[Outcome]) -> set[str]:
     """Return the types that an edit replaces or deletes, that no guard refuses, and that nothing is said of."""
     kinds = {step.type for each in found if each.kind == "lost" and each.change for step in each.change.lost}
-    return kinds - GOES.keys()
+    return kinds - UNGUARDED_TYPES.keys()
 
 
 def main() -> int:

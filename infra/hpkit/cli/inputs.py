@@ -2,20 +2,23 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from hpkit.checks import summarize
 from hpkit.cli.formats import WRITERS
-from hpkit.errors import SelectionError, ToolError
+from hpkit.errors import InputError, SelectionError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
 
 if TYPE_CHECKING:
-    from hpkit.recording import Recording
+    from hpkit.recording import Answers, Recording
 
-__all__ = ["plans_of", "recording_of", "resolve"]
+__all__ = ["plans_of", "record_plan", "resolve"]
+
+_DEFECT = "This is a defect of hpkit, not of your file: please report it with this traceback and, if you may, with"
 
 
 def resolve(files: tuple[str, ...], stacks: tuple[str, ...]) -> list[Loaded]:
@@ -44,12 +47,23 @@ def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
     return [plan for each in loaded for plan in each.plans.values()]
 
 
-def recording_of(plan: Plan) -> "Recording":
-    """Return what the program registers for a plan; raises ToolError where it ends in an error."""
-    from hpkit.recording import UNKNOWN_ACCOUNT, Answers, record
+def record_plan(plan: Plan, loaded: Loaded, answers: "Answers") -> "Recording":
+    """Return what the program registers for a plan of a file.
+
+    Raises InputError where errors of the file keep the program from running; a failure without them is a defect of the
+    program, and is raised as it is: its traceback tells where.
+    """
+    from hpkit.recording import record
 
     try:
-        return record(plan, Answers(account=UNKNOWN_ACCOUNT))
+        return record(plan, answers)
     except Exception as error:
-        message = f"the program of {plan.stack} ends with: {error} (`hpkit validate` shows what stands against it)"
-        raise ToolError(message) from error
+        own = replace(loaded, environment=plan.environment)
+        rules = sorted({finding.rule for finding in own.findings if finding.severity == "error"})
+        if not rules:
+            error.add_note(f"{_DEFECT} {loaded.file}, {plan.stack}")
+            raise
+        raise InputError(
+            f"nothing can be planned of {plan.stack} while {loaded.file} has errors ({', '.join(rules)}): fix what "
+            f"`hpkit validate --stack {plan.stack}` shows"
+        ) from error

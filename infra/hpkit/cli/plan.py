@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.formats import width
-from hpkit.cli.inputs import plans_of, recording_of, resolve
+from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.plan.model import Plan
+from hpkit.project import Loaded
 
 if TYPE_CHECKING:
     from hpkit.recording import Node
@@ -26,7 +27,10 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
 
     Without FILE or --stack, for all of stacks/*.yaml.
     """
-    trees = [_tree(plan) for plan in plans_of(resolve(files, stacks))]
+    chosen = resolve(files, stacks)
+    # Says the errors first, and ends here where the form of a file is not right.
+    plans_of(chosen)
+    trees = [_tree(plan, loaded) for loaded in chosen for plan in loaded.plans.values()]
     if form == "json":
         click.echo(json.dumps([_with_count(tree) for tree in trees], indent=2, ensure_ascii=False))
         return
@@ -34,10 +38,10 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
         _print(tree, everything=everything)
 
 
-def _tree(plan: Plan) -> "Node":
-    from hpkit.recording import tree_of
+def _tree(plan: Plan, loaded: Loaded) -> "Node":
+    from hpkit.recording import UNKNOWN_ACCOUNT, Answers, tree_of
 
-    return tree_of(recording_of(plan))
+    return tree_of(record_plan(plan, loaded, Answers(account=UNKNOWN_ACCOUNT)))
 
 
 def _with_count(tree: "Node") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hpkit.cli.formats import colored, folded, width
-from hpkit.cli.inputs import plans_of, recording_of, resolve
+from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 
@@ -35,13 +35,14 @@ def command(stack: str, form: str, profile: str | None) -> None:
     not be found out is unknown, with the reason, and no error.
     """
     from hpkit.preflight.evaluate import count_by_status, evaluate
+    from hpkit.recording import UNKNOWN_ACCOUNT, Answers
 
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
     # Without an organization there would be no plan.
     organization = cast("Organization", loaded.parsed.organization)
     session = _session(profile, plan.spec.region)
-    recording = recording_of(plan)
+    recording = record_plan(plan, loaded, Answers(account=UNKNOWN_ACCOUNT))
     results = evaluate(organization, recording, _fetch(session, recording))
     counts = count_by_status(results)
     if form == "json":

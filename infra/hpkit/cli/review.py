@@ -62,7 +62,7 @@ def command(ref: str | None, stacks: tuple[str, ...], form: str, output: str | N
 
 
 def _record(plan: Plan, stack: str) -> Recorded:
-    """Return what a plan registers; Pulumi is loaded when there is a change to judge, and not before."""
+    """Return what a plan registers; Pulumi is loaded when there is a change to compare, and not before."""
     from hpkit.recording import record
 
     return record(plan, stack=stack)

@@ -8,7 +8,7 @@ import click
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
 from hpkit.project import Loaded, environments_in, load, organization_files, split_stack
-from hpkit.review import FileInput, Half, Side, StackInput
+from hpkit.review import FileInput, FileVersion, StackInput, StackVersion
 
 __all__ = ["Scope", "scope_of"]
 
@@ -41,8 +41,10 @@ class _Place:
 class _Tree:
     """One side of the project: its organization files, read once, and its stacks."""
 
-    def __init__(self, sides: dict[str, Side], documents: dict[str, Document], settings: dict[str, Document]) -> None:
-        self.sides = sides
+    def __init__(
+        self, files: dict[str, FileVersion], documents: dict[str, Document], settings: dict[str, Document]
+    ) -> None:
+        self.files = files
         self.stacks: dict[str, _Place] = {}
         for file, document in settings.items():
             name = Path(file).name.removeprefix("Pulumi.").removesuffix(".yaml")
@@ -59,16 +61,15 @@ class _Tree:
             (file, environment) for file, document in documents.items() for environment in environments_in(document)
         }
 
-    def half(self, stack: str) -> Half | None:
+    def version(self, stack: str) -> StackVersion | None:
         place = self.stacks.get(stack)
-        if place is None or place.file not in self.sides:
+        if place is None or place.file not in self.files:
             return None
         # A file that cannot be read at all still has its stacks: they must not look removed.
-        side = self.sides[place.file]
         readable = any(file == place.file for file, _ in self._known)
         if readable and (place.file, place.environment) not in self._known:
             return None
-        return Half(side, place.environment)
+        return StackVersion(self.files[place.file], place.environment)
 
 
 def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
@@ -84,7 +85,7 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
     if code:
         shown = f"{code[0]} and {len(code) - 1} more" if len(code) > 1 else code[0]
         notes.append(
-            f"code changed ({shown}), which reaches every stack; both sides are judged by the code of the head, so "
+            f"code changed ({shown}), which reaches every stack; both sides are planned by the code of the head, so "
             "only a preview shows what the code changes"
         )
     if wanted:
@@ -95,15 +96,15 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
                 raise click.UsageError(f"neither side has the stack {name} (known: {', '.join(known) or 'none'})")
         why = {name: why.get(name, "named by --stack") for name in wanted}
     stacks = tuple(_stack(name, reason, before, after) for name, reason in sorted(why.items()))
-    names = sorted({each.file for each in stacks} | {name for name in changed if name in before.sides | after.sides})
+    names = sorted({each.file for each in stacks} | {name for name in changed if name in before.files | after.files})
     names = [name for name in names if not wanted or any(each.file == name for each in stacks)]
-    files = tuple(FileInput(name, before.sides.get(name), after.sides.get(name)) for name in names)
+    files = tuple(FileInput(name, before.files.get(name), after.files.get(name)) for name in names)
     return Scope(files, stacks, tuple(notes))
 
 
 def _stack(name: str, why: str, before: _Tree, after: _Tree) -> StackInput:
     place = after.stacks.get(name) or before.stacks[name]
-    return StackInput(name, place.file, why, before.half(name), after.half(name))
+    return StackInput(name, place.file, why, before.version(name), after.version(name))
 
 
 def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:
@@ -126,7 +127,7 @@ def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:
 
 
 def _at_base(folder: Path, base: Base) -> _Tree:
-    sides, documents, settings = {}, {}, {}
+    files, documents, settings = {}, {}, {}
     for name in files_at(folder, base, _STACKS):
         content = content_at(folder, base, name) if name.endswith(".yaml") else None
         if content is None:
@@ -136,24 +137,24 @@ def _at_base(folder: Path, base: Base) -> _Tree:
             settings[name] = document
         else:
             documents[name] = document
-            sides[name] = _side(Loaded(name, document, parse(document)))
-    return _Tree(sides, documents, settings)
+            files[name] = _file_version(Loaded(name, document, parse(document)))
+    return _Tree(files, documents, settings)
 
 
 def _here(folder: Path) -> _Tree:
-    sides, documents, settings = {}, {}, {}
+    files, documents, settings = {}, {}, {}
     for file in organization_files():
         name = f"{_STACKS}/{file.name}"
         loaded = replace(load(file), file=name)
         documents[name] = loaded.document
-        sides[name] = _side(loaded)
+        files[name] = _file_version(loaded)
     for file in sorted((folder / _STACKS).glob("Pulumi.*.yaml")):
         settings[f"{_STACKS}/{file.name}"] = load(file).document
-    return _Tree(sides, documents, settings)
+    return _Tree(files, documents, settings)
 
 
-def _side(loaded: Loaded) -> Side:
-    return Side(loaded.plans, loaded.findings)
+def _file_version(loaded: Loaded) -> FileVersion:
+    return FileVersion(loaded.plans, loaded.findings)
 
 
 def _stated(stack: str, document: Document) -> _Place | None:

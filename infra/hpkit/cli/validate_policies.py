@@ -12,7 +12,7 @@ from hpkit.plan.names import short_type
 from hpkit.project import Loaded, project_root
 
 if TYPE_CHECKING:
-    from policies.recorded import Verdict
+    from policies.recorded import PolicyFinding
 
 __all__ = ["policy_findings"]
 
@@ -47,22 +47,22 @@ def _settings(loaded: Loaded) -> Mapping[str, Any]:
 
 def _findings(loaded: Loaded, plan: Plan, settings: Mapping[str, Any]) -> Iterator[Finding]:
     from hpkit.recording import record
-    from policies.recorded import judge, resources_of
+    from policies.recorded import findings_of, resources_of
 
     mark = loaded.document.locate(("environments", plan.environment))
-    for verdict in judge(resources_of(record(plan).resources.values()), settings):
+    for found in findings_of(resources_of(record(plan).resources.values()), settings):
         yield Finding(
-            rule=verdict.policy,
-            severity="warning" if verdict.level == "advisory" else "error",
-            path=_subject(verdict, plan),
+            rule=found.policy,
+            severity="warning" if found.level == "advisory" else "error",
+            path=_subject(found, plan),
             file=loaded.file,
             line=mark.line,
             column=mark.column,
-            message=verdict.message,
-            fix=verdict.fix,
+            message=found.message,
+            fix=found.fix,
         )
 
 
-def _subject(verdict: "Verdict", plan: Plan) -> str:
-    of = f" {short_type(verdict.type)} {verdict.name}" if verdict.type else ""
+def _subject(found: "PolicyFinding", plan: Plan) -> str:
+    of = f" {short_type(found.type)} {found.name}" if found.type else ""
     return f"{plan.stack}{of}"

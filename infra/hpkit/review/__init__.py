@@ -3,7 +3,7 @@
 Does not: open files, ask git or run Pulumi; the command line brings both sides and a parsed preview.
 """
 
-from hpkit.review.build import FileInput, Half, Side, StackInput, review
+from hpkit.review.build import FileInput, FileVersion, StackInput, StackVersion, review
 from hpkit.review.model import Review
 
-__all__ = ["FileInput", "Half", "Review", "Side", "StackInput", "review"]
+__all__ = ["FileInput", "FileVersion", "Review", "StackInput", "StackVersion", "review"]

@@ -4,9 +4,9 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from hpkit.review import rows, words
+from hpkit.review import formatting, tables
 from hpkit.review.charts import BAR_SPACE, capacity_chart, team_charts
-from hpkit.review.model import Review
+from hpkit.review.model import Review, gravest_first
 
 __all__ = ["as_html"]
 
@@ -20,15 +20,13 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"rows": rows, "words": words, "bar_space": BAR_SPACE}
+    environment.globals |= {"tables": tables, "formatting": formatting, "bar_space": BAR_SPACE}
     environment.globals |= {"capacity_chart": capacity_chart, "team_charts": team_charts}
-    environment.filters["loss_line"] = rows.loss_line
-    environment.filters["step_row"] = rows.step_row
+    environment.filters["loss_line"] = tables.loss_line
+    environment.filters["step_row"] = tables.step_row
     return environment.get_template("review.html.j2")
 
 
 def as_html(review: Review) -> str:
     """Return the page; it reads alike on screen, in print, by keyboard and by a screen reader."""
-    order = ("blocked", "attention", "ok")
-    stacks = sorted(review.stacks, key=lambda stack: (order.index(stack.verdict), stack.stack))
-    return _template().render(review=review, stacks=stacks)
+    return _template().render(review=review, stacks=gravest_first(review.stacks))

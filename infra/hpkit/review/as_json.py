@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from hpkit.change import Step
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import CapacityChange, Change, ShareChange, TeamChange
+from hpkit.review.formatting import cost_change
 from hpkit.review.model import Cost, FindingChanges, Loss, Preview, Review, StackReview
-from hpkit.review.words import cost_change
 
 __all__ = ["VERSION", "as_dict", "as_json"]
 
@@ -49,7 +49,7 @@ def _stack(stack: StackReview) -> dict[str, Any]:
         "findings": _findings(stack.findings),
         "watch": [
             {"code": each.code, "verdict": each.verdict, "subject": each.subject, "message": each.message}
-            for each in stack.cautions
+            for each in stack.risks
         ],
         "losses": [_loss(each) for each in stack.losses],
         "cost": {

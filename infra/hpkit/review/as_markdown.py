@@ -7,25 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hpkit.review.model import FindingChanges, Preview, Review, StackReview, Verdict
-from hpkit.review.rows import (
-    TEAM_HEAD,
-    Row,
-    about,
-    capacity_rows,
-    changed_teams,
-    cost_rows,
-    finding_groups,
-    headline,
-    loss_line,
-    place,
-    policy_lines,
-    resource_lines,
-    setting_list,
-    team_table,
-    unknown_lines,
-)
-from hpkit.review.words import arrow, cost, plural
+from hpkit.review import tables
+from hpkit.review.formatting import arrow, cost, plural
+from hpkit.review.model import FindingChanges, Review, StackReview, Verdict, gravest_first
 
 __all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]
 
@@ -78,7 +62,7 @@ def _size(text: str) -> int:
 
 
 def _head(review: Review) -> Iterator[str]:
-    yield f"## {_MARKS[review.verdict]} {headline(review)}"
+    yield f"## {_MARKS[review.verdict]} {tables.headline(review)}"
     yield f"Compared with {escape(review.base)} (<code>{escape(review.commit[:12])}</code>)."
     for note in review.notes:
         yield f"> {escape(note)}"
@@ -96,7 +80,7 @@ def _short(text: str, most: int = 400) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _overview(stack: StackReview) -> Row:
+def _overview(stack: StackReview) -> tables.Row:
     found = stack.findings
     findings = ", ".join(
         f"{len(group)} {name}"
@@ -111,47 +95,47 @@ def _overview(stack: StackReview) -> Row:
 def _sections(review: Review) -> Iterator[str]:
     """Return the parts below the head; the gravest stacks first, so that what is cut off is what matters least."""
     for file in review.files:
-        if finding_groups(file.findings):
+        if tables.finding_groups(file.findings):
             yield _findings(f"Findings in {file.file}", file.findings)
-    for stack in sorted(review.stacks, key=lambda stack: ("blocked", "attention", "ok").index(stack.verdict)):
+    for stack in gravest_first(review.stacks):
         yield from _stack(stack)
 
 
 def _stack(stack: StackReview) -> Iterator[str]:
-    if finding_groups(stack.findings):
+    if tables.finding_groups(stack.findings):
         yield _findings(f"{stack.stack}: findings", stack.findings)
     if stack.note:
         yield f"**{escape(stack.stack)}**: {escape(stack.note)}."
     if stack.status in ("unchanged", "unreadable") and stack.preview is None:
         return
     yield from _lists(stack)
-    teams = changed_teams(stack)
-    rows = team_table(teams)
+    teams = tables.changed_teams(stack)
+    rows = tables.team_table(teams)
     for index in range(0, len(rows), _MOST):
         more = f", {index + 1} to {min(index + _MOST, len(rows))}" if len(rows) > _MOST else ""
         yield _details(
             f"{stack.stack}: teams ({plural(len(teams), 'changed team')}{more})",
-            _table(TEAM_HEAD, rows[index : index + _MOST]),
+            _table(tables.TEAM_HEAD, rows[index : index + _MOST]),
         )
-    capacity = list(capacity_rows(stack))
+    capacity = list(tables.capacity_rows(stack))
     if capacity and stack.status != "unchanged":
-        table = _table(("instance type", "guaranteed", "at most", "quota", "unreserved"), capacity[:_MOST])
-        money = _table(("capacity", "before", "after", "change"), list(cost_rows(stack)))
-        unknown = "\n".join(f"- {escape(line)}" for line in unknown_lines(stack))
+        table = _table(tables.CAPACITY_HEAD, capacity[:_MOST])
+        money = _table(tables.COST_HEAD, list(tables.cost_rows(stack)))
+        unknown = "\n".join(f"- {escape(line)}" for line in tables.unknown_lines(stack))
         yield _details(
             f"{stack.stack}: capacity and cost", "\n\n".join(part for part in (table, money, unknown) if part)
         )
 
 
 def _lists(stack: StackReview) -> Iterator[str]:
-    teams = changed_teams(stack)
+    teams = tables.changed_teams(stack)
     lists = {
-        "watch": [caution.message for caution in stack.cautions],
-        "who loses what": [loss_line(loss) for loss in stack.losses],
-        "resources": resource_lines(stack),
-        "preview": list(_preview(stack.preview)) if stack.preview else [],
-        "settings": setting_list(teams),
-        "policy": list(policy_lines(stack)),
+        "watch": [risk.message for risk in stack.risks],
+        "who loses what": [tables.loss_line(loss) for loss in stack.losses],
+        "resources": tables.resource_lines(stack),
+        "preview": list(tables.preview_lines(stack.preview)) if stack.preview else [],
+        "settings": tables.setting_list(teams),
+        "policy": list(tables.policy_lines(stack)),
     }
     for title, lines in lists.items():
         if lines:
@@ -161,20 +145,11 @@ def _lists(stack: StackReview) -> Iterator[str]:
             )
 
 
-def _preview(preview: Preview) -> Iterator[str]:
-    for problem in preview.problems:
-        yield f"error: {problem}"
-    for step in preview.steps:
-        changed = f" ({', '.join(step.properties)})" if step.properties else ""
-        yield f"{step.action} {step.type} {step.name}{changed}"
-    yield f"{plural(preview.unchanged, 'resource')} unchanged"
-
-
 def _findings(title: str, changes: FindingChanges) -> str:
     parts = []
-    for group in finding_groups(changes):
+    for group in tables.finding_groups(changes):
         lines = [
-            f"- <code>{escape(place(each))}</code> {each.severity} **{escape(about(each))}**: "
+            f"- <code>{escape(tables.location(each))}</code> {each.severity} **{escape(tables.rule_and_path(each))}**: "
             f"{escape(_short(each.message))}. {escape(_short(each.fix))}"
             for each in group.findings
         ]
@@ -200,7 +175,7 @@ def _details(title: str, body: str, *, is_open: bool = False) -> str:
     return f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>\n\n{body}\n\n</details>"
 
 
-def _table(head: Row, rows: Sequence[Row]) -> str:
+def _table(head: tables.Row, rows: Sequence[tables.Row]) -> str:
     lines = [head, *rows]
     written = [f"| {' | '.join(escape(_short(cell, 80)) for cell in row)} |" for row in lines]
     return "\n".join([written[0], f"|{'---|' * len(head)}", *written[1:]])

@@ -3,25 +3,8 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from hpkit.review.model import FindingChanges, Preview, Review, StackReview
-from hpkit.review.rows import (
-    TEAM_HEAD,
-    Row,
-    about,
-    capacity_rows,
-    changed_teams,
-    cost_rows,
-    finding_groups,
-    headline,
-    loss_line,
-    place,
-    policy_lines,
-    resource_lines,
-    setting_list,
-    team_table,
-    unknown_lines,
-)
-from hpkit.review.words import plural
+from hpkit.review import tables
+from hpkit.review.model import FindingChanges, Review, StackReview
 
 __all__ = ["as_text"]
 
@@ -31,11 +14,11 @@ _INDENT = "  "
 
 def as_text(review: Review, *, width: int = 100) -> str:
     """Return the review as text; lists longer than a screen are cut, and say how much is left out."""
-    lines = [headline(review), f"compared with {review.base} ({review.commit[:12]})"]
+    lines = [tables.headline(review), f"compared with {review.base} ({review.commit[:12]})"]
     for note in review.notes:
         lines += _folded(f"note: {note}", width)
     for file in review.files:
-        if finding_groups(file.findings):
+        if tables.finding_groups(file.findings):
             lines += ["", file.file, *_findings(file.findings, width)]
     for stack in review.stacks:
         lines += ["", *_stack(stack, width)]
@@ -46,41 +29,33 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     yield f"{stack.stack}: {stack.verdict} ({stack.status}; {stack.why})"
     if stack.note:
         yield from _folded(stack.note, width)
-    yield from _section("watch", [caution.message for caution in stack.cautions], width)
+    yield from _section("watch", [risk.message for risk in stack.risks], width)
     yield from _findings(stack.findings, width)
-    yield from _section("loses", [loss_line(loss) for loss in stack.losses], width)
-    yield from _preview(stack.preview, width)
+    yield from _section("loses", [tables.loss_line(loss) for loss in stack.losses], width)
+    yield from _section("preview", list(tables.preview_lines(stack.preview)) if stack.preview else [], width)
     if stack.status in ("unchanged", "unreadable"):
         return
-    yield from _section("resources", resource_lines(stack), width)
-    teams = changed_teams(stack)
-    yield from _table("teams", TEAM_HEAD, team_table(teams))
-    yield from _section("settings", setting_list(teams), width)
-    yield from _section("policy", list(policy_lines(stack)), width)
+    yield from _section("resources", tables.resource_lines(stack), width)
+    teams = tables.changed_teams(stack)
+    yield from _table("teams", tables.TEAM_HEAD, tables.team_table(teams))
+    yield from _section("settings", tables.setting_list(teams), width)
+    yield from _section("policy", list(tables.policy_lines(stack)), width)
     yield from _table(
         "capacity, in instances",
-        ("instance type", "guaranteed", "at most", "quota", "unreserved"),
-        list(capacity_rows(stack)),
+        tables.CAPACITY_HEAD,
+        list(tables.capacity_rows(stack)),
     )
-    yield from _table("cost a month, on demand", ("capacity", "before", "after", "change"), list(cost_rows(stack)))
-    yield from _section("", list(unknown_lines(stack)), width)
+    yield from _table("cost a month, on demand", tables.COST_HEAD, list(tables.cost_rows(stack)))
+    yield from _section("", list(tables.unknown_lines(stack)), width)
 
 
 def _findings(changes: FindingChanges, width: int) -> Iterator[str]:
-    for group in finding_groups(changes):
-        lines = [f"{place(each)} {each.severity} {about(each)}: {each.message}. {each.fix}" for each in group.findings]
+    for group in tables.finding_groups(changes):
+        lines = [
+            f"{tables.location(each)} {each.severity} {tables.rule_and_path(each)}: {each.message}. {each.fix}"
+            for each in group.findings
+        ]
         yield from _section(f"{group.title.lower()} findings", lines, width)
-
-
-def _preview(preview: Preview | None, width: int) -> Iterator[str]:
-    if preview is None:
-        return
-    lines = [f"error: {problem}" for problem in preview.problems]
-    lines += [
-        f"{each.action} {each.type} {each.name}" + (f" ({', '.join(each.properties)})" if each.properties else "")
-        for each in preview.steps
-    ]
-    yield from _section("preview", [*lines, f"{plural(preview.unchanged, 'resource')} unchanged"], width)
 
 
 def _section(title: str, lines: Sequence[str], width: int) -> Iterator[str]:
@@ -94,7 +69,7 @@ def _section(title: str, lines: Sequence[str], width: int) -> Iterator[str]:
         yield f"    … {len(lines) - _MOST} more; --format html or json has all"
 
 
-def _table(title: str, head: Row, rows: Sequence[Row]) -> Iterator[str]:
+def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator[str]:
     if not rows:
         return
     shown = [head, *rows[:_MOST]]

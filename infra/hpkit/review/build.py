@@ -1,40 +1,40 @@
-"""From both sides of a change to the review: pure, given the files, the findings and the previews."""
+"""From the base and the head of a change to the review: pure, given the files, the findings and the previews."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from hpkit.change import StackChange
+from hpkit.change import Recorded, StackChange, change
 from hpkit.checks import Finding
 from hpkit.plan.diff import Change, PlanDiff, diff
 from hpkit.plan.model import Plan
-from hpkit.review.cautions import cautions_of
 from hpkit.review.cost import guaranteed_cost, maximum_cost
 from hpkit.review.findings import compare_findings
+from hpkit.review.formatting import plural
 from hpkit.review.losses import losses_of
 from hpkit.review.model import (
-    Caution,
     Cost,
     FileReview,
     FindingChanges,
     Loss,
     Preview,
     Review,
+    Risk,
     StackReview,
+    Status,
     Verdict,
     worst,
 )
-from hpkit.review.resources import Record, beside, compare
-from hpkit.review.words import plural
+from hpkit.review.risks import risks_of, with_rename_risks
 
-__all__ = ["FileInput", "Half", "Side", "StackInput", "review"]
+__all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "review"]
 
-Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
+# Returns what a plan registers in a stack of that name.
+Record = Callable[[Plan, str], Recorded]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One organization file as it was at one side: each environment's plan, and everything found in it.
+class FileVersion:
+    """An organization file at the base or at the head: each environment's plan, and everything found in it.
 
     plans is empty where the file could not be read.
     """
@@ -44,10 +44,10 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
-    """Which environment of which file a stack is on one side."""
+class StackVersion:
+    """A stack at the base or at the head: the file that describes it, and which environment of it."""
 
-    side: Side
+    file: FileVersion
     environment: str
 
 
@@ -58,8 +58,8 @@ class StackInput:
     stack: str
     file: str
     why: str
-    before: Half | None
-    after: Half | None
+    before: StackVersion | None
+    after: StackVersion | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class FileInput:
     """An organization file that the change touches; None on the side where it is not there."""
 
     file: str
-    before: Side | None
-    after: Side | None
+    before: FileVersion | None
+    after: FileVersion | None
 
 
 def review(
@@ -90,9 +90,11 @@ def review(
         FileReview(each.file, compare_findings(_shared(each.before), _shared(each.after))) for each in files
     )
     reviewed = tuple(_stack(each, record, (previews or {}).get(each.stack)) for each in stacks)
-    reviewed = beside(reviewed)
+    reviewed = with_rename_risks(reviewed)
     of_files: list[tuple[Verdict, str]] = [
-        (verdict, f"{each.file}: {reason}") for each in reviewed_files for verdict, reason in _judge(each.findings)
+        (verdict, f"{each.file}: {reason}")
+        for each in reviewed_files
+        for verdict, reason in _verdicts_of_findings(each.findings)
     ]
     return Review(
         base=base,
@@ -108,52 +110,52 @@ def review(
     )
 
 
-def _shared(side: Side | None) -> list[Finding]:
+def _shared(file: FileVersion | None) -> list[Finding]:
     """Return the findings of what all environments share."""
-    return [] if side is None else [each for each in side.findings if not each.path.startswith("environments.")]
+    return [] if file is None else [each for each in file.findings if not each.path.startswith("environments.")]
 
 
-def _own(half: Half | None) -> list[Finding]:
-    if half is None:
+def _own(version: StackVersion | None) -> list[Finding]:
+    if version is None:
         return []
-    own = f"environments.{half.environment}."
-    return [each for each in half.side.findings if f"{each.path}.".startswith(own)]
+    own = f"environments.{version.environment}."
+    return [each for each in version.file.findings if f"{each.path}.".startswith(own)]
 
 
-def _plan(half: Half | None) -> Plan | None:
+def _plan(version: StackVersion | None) -> Plan | None:
     """Return the plan of a side; None when the environment is not there or could not be read."""
-    return half.side.plans.get(half.environment) if half is not None else None
+    return version.file.plans.get(version.environment) if version is not None else None
 
 
 def _stack(given: StackInput, record: Record, preview: Preview | None) -> StackReview:
     before, after = _plan(given.before), _plan(given.after)
     unread = [
         name
-        for name, half, plan in (("base", given.before, before), ("head", given.after, after))
-        if half is not None and plan is None
+        for name, version, plan in (("base", given.before, before), ("head", given.after, after))
+        if version is not None and plan is None
     ]
     difference = None if unread else diff(before, after, stack=given.stack)
     findings = compare_findings(_own(given.before), _own(given.after))
     changed, unrecorded = _compared(given, before, after, record)
-    cautions = cautions_of(difference, changed) if difference else ()
+    risks = risks_of(difference, changed) if difference else ()
     losses = losses_of(difference) if difference else ()
-    judged = [*_judge(findings), *_judge_plan(cautions, losses), *_judge_preview(preview)]
+    verdicts = [*_verdicts_of_findings(findings), *_verdicts_of_plan(risks, losses), *_verdicts_of_preview(preview)]
     if "head" in unread:
-        judged.insert(0, ("blocked", "the head cannot be read"))
+        verdicts.insert(0, ("blocked", "the head cannot be read"))
     return StackReview(
         stack=given.stack,
         file=given.file,
         why=given.why,
         status=_status(difference),
-        verdict=worst(verdict for verdict, _ in judged),
-        reasons=tuple(reason for _, reason in judged),
+        verdict=worst(verdict for verdict, _ in verdicts),
+        reasons=tuple(reason for _, reason in verdicts),
         note=f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else unrecorded,
         diff=difference,
         change=changed,
         guaranteed_cost=_costs(before, after, guaranteed_cost),
         maximum_cost=_costs(before, after, maximum_cost),
         findings=findings,
-        cautions=cautions,
+        risks=risks,
         losses=losses,
         preview=preview,
     )
@@ -162,9 +164,20 @@ def _stack(given: StackInput, record: Record, preview: Preview | None) -> StackR
 def _compared(
     given: StackInput, before: Plan | None, after: Plan | None, record: Record
 ) -> tuple[StackChange | None, str]:
-    halves = [half for half in (given.before, given.after) if half is not None]
-    faulty = any(each.severity == "error" for half in halves for each in half.side.findings)
-    return compare(given.stack, before, after, record, faulty=faulty)
+    """Return what changes and a note; None where nothing does, or where faults of a side keep it from being recorded.
+
+    Nobody runs a stack that is no longer described: nothing changes there.
+    """
+    if after is None or before == after:
+        return None, ""
+    try:
+        return change(record(before, given.stack) if before else None, record(after, given.stack)), ""
+    except Exception:
+        # A plan with errors may be one that nothing can be built from, whatever the program then says.
+        versions = [version for version in (given.before, given.after) if version is not None]
+        if not any(each.severity == "error" for version in versions for each in version.file.findings):
+            raise
+        return None, "errors keep one side from being planned, so what is replaced or deleted is not known"
 
 
 def _costs(before: Plan | None, after: Plan | None, cost: Callable[[Plan], Cost]) -> Change[Cost]:
@@ -181,37 +194,37 @@ def _status(difference: PlanDiff | None) -> Status:
     return "changed" if difference.changed else "unchanged"
 
 
-def _judge(findings: FindingChanges) -> list[tuple[Verdict, str]]:
-    judged: list[tuple[Verdict, str]] = []
+def _verdicts_of_findings(findings: FindingChanges) -> list[tuple[Verdict, str]]:
+    verdicts: list[tuple[Verdict, str]] = []
     for name, group in (("new", findings.new), ("old", findings.remaining)):
         errors = sum(each.severity == "error" for each in group)
         if errors:
-            judged.append(("blocked", plural(errors, f"{name} error")))
+            verdicts.append(("blocked", plural(errors, f"{name} error")))
     warnings = sum(each.severity == "warning" for each in findings.new)
     if warnings:
-        judged.append(("attention", plural(warnings, "new warning")))
-    return judged
+        verdicts.append(("attention", plural(warnings, "new warning")))
+    return verdicts
 
 
-def _judge_plan(cautions: Sequence[Caution], losses: Sequence[Loss]) -> list[tuple[Verdict, str]]:
-    judged: list[tuple[Verdict, str]] = [(caution.verdict, caution.message) for caution in cautions]
+def _verdicts_of_plan(risks: Sequence[Risk], losses: Sequence[Loss]) -> list[tuple[Verdict, str]]:
+    verdicts: list[tuple[Verdict, str]] = [(risk.verdict, risk.message) for risk in risks]
     guarantees = {loss.team for loss in losses if loss.what == "guarantee"}
     if guarantees:
-        judged.append(("attention", f"{plural(len(guarantees), 'team')} with a lower guarantee"))
+        verdicts.append(("attention", f"{plural(len(guarantees), 'team')} with a lower guarantee"))
     others = {loss.team for loss in losses} - guarantees
     if others:
-        judged.append(("attention", f"{plural(len(others), 'team')} with less to borrow, less weight or less access"))
-    return judged
+        verdicts.append(("attention", f"{plural(len(others), 'team')} with less to borrow, less weight or less access"))
+    return verdicts
 
 
-def _judge_preview(preview: Preview | None) -> list[tuple[Verdict, str]]:
+def _verdicts_of_preview(preview: Preview | None) -> list[tuple[Verdict, str]]:
     if preview is None:
         return []
-    judged: list[tuple[Verdict, str]] = []
+    verdicts: list[tuple[Verdict, str]] = []
     if preview.problems:
-        judged.append(("blocked", f"the preview fails: {preview.problems[0]}"))
+        verdicts.append(("blocked", f"the preview fails: {preview.problems[0]}"))
     for action in ("replace", "delete"):
         steps = preview.of(action)
         if steps:
-            judged.append(("attention", f"the preview {action}s {plural(len(steps), 'resource')}"))
-    return judged
+            verdicts.append(("attention", f"the preview {action}s {plural(len(steps), 'resource')}"))
+    return verdicts

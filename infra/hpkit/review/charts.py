@@ -7,8 +7,8 @@ from typing import Final
 
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import TeamChange
+from hpkit.review.formatting import as_fraction, quantity
 from hpkit.review.model import StackReview
-from hpkit.review.words import count, quantity
 
 __all__ = ["BAR_SPACE", "Bar", "Chart", "capacity_chart", "team_charts"]
 
@@ -58,12 +58,14 @@ def capacity_chart(stack: StackReview) -> Chart | None:
 
 def _chart(title: str, rows: Sequence[tuple[str, Amount | None, Amount | None]]) -> Chart:
     shown = rows[:_MOST]
-    widest = max((max(count(before), count(after)) for _, before, after in shown), default=Fraction(0)) or Fraction(1)
+    widest = max(
+        (max(as_fraction(before), as_fraction(after)) for _, before, after in shown), default=Fraction(0)
+    ) or Fraction(1)
     bars = tuple(
         Bar(
             label,
-            round(float(count(before) / widest * BAR_SPACE), 1),
-            round(float(count(after) / widest * BAR_SPACE), 1),
+            round(float(as_fraction(before) / widest * BAR_SPACE), 1),
+            round(float(as_fraction(after) / widest * BAR_SPACE), 1),
             f"{quantity(before)} → {quantity(after)}" if before != after else quantity(after),
         )
         for label, before, after in shown

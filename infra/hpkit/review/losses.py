@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from hpkit.plan.diff import PlanDiff, ShareChange, TeamChange
+from hpkit.review.formatting import as_fraction, decreased
 from hpkit.review.model import Loss
-from hpkit.review.words import count, less
 
 __all__ = ["losses_of"]
 
@@ -22,7 +22,7 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
             found,
             key=lambda loss: (
                 order.index(loss.what),
-                count(loss.after) - count(loss.before),
+                as_fraction(loss.after) - as_fraction(loss.before),
                 loss.team,
                 loss.instance_type,
             ),
@@ -37,7 +37,7 @@ def _team(team: TeamChange) -> Iterator[Loss]:
         yield Loss(team.name, "queue", "", 1, 0)
     for share in team.shares:
         yield from _share(team.name, share)
-    if team.present.after and less(team.weight):
+    if team.present.after and decreased(team.weight):
         yield Loss(team.name, "weight", "", team.weight.before or 0, team.weight.after or 0)
     if team.members_removed:
         yield Loss(team.name, "access", "", len(team.members_removed), 0)
@@ -46,5 +46,5 @@ def _team(team: TeamChange) -> Iterator[Loss]:
 def _share(team: str, share: ShareChange) -> Iterator[Loss]:
     parts = (("guarantee", share.guarantee), ("elastic quota", share.elastic), ("borrowable", share.borrowable))
     for what, change in parts:
-        if less(change):
+        if decreased(change):
             yield Loss(team, what, share.instance_type, change.before or 0, change.after or 0)

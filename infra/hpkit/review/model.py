@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from hpkit.change import StackChange
+from hpkit.change import Action, StackChange
 from hpkit.checks import Finding
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, PlanDiff
 
 __all__ = [
-    "Caution",
     "Cost",
     "FileReview",
     "FindingChanges",
@@ -19,11 +18,15 @@ __all__ = [
     "Preview",
     "PreviewStep",
     "Review",
+    "Risk",
     "StackReview",
+    "Status",
     "Verdict",
+    "gravest_first",
     "worst",
 ]
 
+Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
 Verdict = Literal["ok", "attention", "blocked"]
 _ORDER: tuple[Verdict, ...] = ("ok", "attention", "blocked")
 
@@ -48,7 +51,7 @@ class FindingChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Caution:
+class Risk:
     """Something to watch: a code that tools can match, what it is about, and one sentence."""
 
     code: str
@@ -90,7 +93,7 @@ class Cost:
 class PreviewStep:
     """One resource of a real preview; properties are the names of what changes, never values."""
 
-    action: Literal["create", "update", "replace", "delete"]
+    action: Action
     type: str
     name: str
     urn: str
@@ -123,14 +126,13 @@ class StackReview:
     """One stack that the change touches.
 
     diff is None where a side could not be read, change where nothing differs or a side could not be recorded; note says
-    which. before and after of cost are None where the
-    stack is not there or could not be read.
+    which. before and after of cost are None where the stack is not there or could not be read.
     """
 
     stack: str
     file: str
     why: str
-    status: Literal["added", "removed", "changed", "unchanged", "unreadable"]
+    status: Status
     verdict: Verdict
     reasons: tuple[str, ...]
     note: str
@@ -139,7 +141,7 @@ class StackReview:
     guaranteed_cost: Change[Cost]
     maximum_cost: Change[Cost]
     findings: FindingChanges
-    cautions: tuple[Caution, ...]
+    risks: tuple[Risk, ...]
     losses: tuple[Loss, ...]
     preview: Preview | None
 
@@ -155,3 +157,8 @@ class Review:
     notes: tuple[str, ...]
     files: tuple[FileReview, ...]
     stacks: tuple[StackReview, ...]
+
+
+def gravest_first(stacks: Iterable[StackReview]) -> list[StackReview]:
+    """Return the stacks by verdict, blocked ones first, and by name."""
+    return sorted(stacks, key=lambda stack: (-_ORDER.index(stack.verdict), stack.stack))

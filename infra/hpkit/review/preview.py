@@ -5,14 +5,14 @@ Does not: keep values. A preview's states hold what a program was given; only na
 
 import json
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
+from hpkit.change import Action
 from hpkit.errors import InputError
 from hpkit.review.model import Preview, PreviewStep
 
 __all__ = ["parse_preview"]
 
-Action = Literal["create", "update", "replace", "delete"]
 # The engine tells a replacement as up to three steps of one URN, of which one says why.
 _ACTIONS: dict[str, Action] = {
     "create": "create",

@@ -1,9 +1,9 @@
-"""What the review watches, who it says loses, and how it judges: one change a test."""
+"""What the review watches, who it says loses, and which verdict follows: one change per test."""
 
 import pytest
 
 from hpkit.review.model import Preview, PreviewStep
-from hpkit.review.rows import loss_line, setting_lines, unknown_lines
+from hpkit.review.tables import loss_line, setting_lines, unknown_lines
 from tests.builders import group, organization, team, text_of
 from tests.review.builders import review_of
 
@@ -20,8 +20,8 @@ def reviewed(base, head, **more):
     return stack
 
 
-def cautions(base, head):
-    return {each.code: each for each in reviewed(base, head).cautions}
+def risks(base, head):
+    return {each.code: each for each in reviewed(base, head).risks}
 
 
 def of(environment=None, **more):
@@ -40,18 +40,18 @@ def shares(*, ada=2, bob=2, lend="LendAndBorrow", limit=100, weight=50, idle="Di
 
 
 def test_borrowing_that_ends_by_the_borrowers_own_limit_is_no_dependency():
-    assert "borrowing" not in cautions(shares(limit=100), shares(limit=50))
+    assert "borrowing" not in risks(shares(limit=100), shares(limit=50))
 
 
 def test_borrowing_that_ends_because_another_lends_less_is_one():
-    found = cautions(shares(bob=2), shares(bob=1))["borrowing"]
+    found = risks(shares(bob=2), shares(bob=1))["borrowing"]
     assert "bob lends 2 → 1" in found.message
     assert "(ada 2 → 1)" in found.message
 
 
 def test_a_quota_that_shrinks_with_its_own_limit_while_another_lends_less_is_still_no_dependency():
     # ada's limit falls to 1 with her quota, and bob still lends 1: nothing of hers depended on what he lent.
-    assert "borrowing" not in cautions(shares(ada=2, bob=2), shares(ada=1, bob=1))
+    assert "borrowing" not in risks(shares(ada=2, bob=2), shares(ada=1, bob=1))
 
 
 def test_the_shared_pool_is_nobodys_loss():
@@ -75,25 +75,25 @@ def test_a_new_borrow_limit_is_said():
 
 def test_a_region_replaces_everything():
     head = of({"region": "us-east-1"})
-    assert {"replace-cluster", "replace-eks", "replace-vpc"} <= set(cautions(of(), head))
+    assert {"replace-cluster", "replace-eks", "replace-vpc"} <= set(risks(of(), head))
 
 
 def test_a_found_vpc_in_place_of_a_made_one_replaces_what_is_in_it():
-    found = cautions(of(), of({"network": {"existing": EXISTING}}))
-    assert "the kit's own → vpc-0123456789abcdef0" in found["delete-vpc"].message
+    found = risks(of(), of({"network": {"existing": EXISTING}}))
+    assert "vpc-0123456789abcdef0" in found["delete-vpc"].message
     assert "it cannot leave the VPC that it was made in" in found["replace-eks"].message
     assert found["replace-cluster"].verdict == "blocked"
 
 
 def test_other_security_groups_replace_the_cluster_and_nothing_else():
     other = {**EXISTING, "securityGroupIds": ["sg-0fedcba9876543210"]}
-    found = cautions(of({"network": {"existing": EXISTING}}), of({"network": {"existing": other}}))
+    found = risks(of({"network": {"existing": EXISTING}}), of({"network": {"existing": other}}))
     assert "sg-0123456789abcdef0 → sg-0fedcba9876543210" in found["replace-cluster"].message
     assert not {"replace-vpc", "replace-eks"} & set(found)
 
 
 def test_a_found_eks_cluster_in_place_of_a_made_one_replaces_the_hyperpod_cluster():
-    found = cautions(of(), of({"eks": {"version": "1.33", "existing": {"name": "shared"}}}))
+    found = risks(of(), of({"eks": {"version": "1.33", "existing": {"name": "shared"}}}))
     assert "the kit's own → shared" in found["delete-eks"].message
     assert {found["delete-key"].verdict, found["replace-cluster"].verdict} == {"blocked"}
     assert "replace-vpc" not in found
@@ -102,9 +102,9 @@ def test_a_found_eks_cluster_in_place_of_a_made_one_replaces_the_hyperpod_cluste
 def test_a_group_may_change_its_type_when_the_whole_cluster_is_new():
     base = of(groups=[group("gpu", "ml.g5.12xlarge", 4)])
     head = of(groups=[group("gpu", "ml.g5.48xlarge", 4)])
-    assert "refused" in cautions(base, head)
+    assert "refused" in risks(base, head)
     head["environments"]["dev"]["cluster"]["name"] = "other"
-    assert "refused" not in cautions(base, head)
+    assert "refused" not in risks(base, head)
 
 
 def autoscaled(limit, count):
@@ -123,7 +123,7 @@ def autoscaled(limit, count):
 @pytest.mark.parametrize(("limit", "watched"), [(6, False), (5, False), (4, True)])
 def test_a_lower_limit_is_watched_only_where_elastic_quota_no_longer_fits(limit, watched):
     # The allocations stand in governance, which organization() fills; autoscaling is beside it.
-    assert ("limit-below-elastic" in cautions(autoscaled(8, 5), autoscaled(limit, 5))) is watched
+    assert ("limit-below-elastic" in risks(autoscaled(8, 5), autoscaled(limit, 5))) is watched
 
 
 def test_a_new_warning_asks_for_attention_and_an_old_one_does_not():
@@ -144,7 +144,7 @@ def test_a_fault_with_other_numbers_is_the_same_fault_and_a_second_one_is_new():
     assert stack.findings.fixed == ()
 
 
-def test_of_two_faults_at_one_place_the_one_that_is_mended_is_told_by_its_words():
+def test_of_two_faults_at_one_place_the_one_that_is_fixed_is_told_by_its_words():
     # Both environments fire CAP006 at the team's one borrowLimit; in dev, bob then has enough to lend.
     both = shares(ada=3, bob=1)
     both["environments"]["prod"] = shares(ada=3, bob=1)["environments"]["dev"]
@@ -175,22 +175,22 @@ def governed(version):
 
 
 def test_task_governance_cannot_pass_the_migration_of_its_cohorts():
-    found = cautions(governed("v1.3.2-eksbuild.1"), governed("v1.6.0-eksbuild.1"))["addon-migration"]
+    found = risks(governed("v1.3.2-eksbuild.1"), governed("v1.6.0-eksbuild.1"))["addon-migration"]
     assert found.verdict == "blocked"
     assert "v1.3.2-eksbuild.1 → v1.6.0-eksbuild.1" in found.message
     for one, two in (("v1.5.0-eksbuild.1", "v1.6.0-eksbuild.1"), ("v1.3.1-eksbuild.1", "v1.4.0-eksbuild.1")):
-        assert "addon-migration" not in cautions(governed(one), governed(two))
+        assert "addon-migration" not in risks(governed(one), governed(two))
 
 
 def test_a_zone_joins_an_existing_network_without_replacing_anything():
     two = {**EXISTING, "subnets": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"}}
     three = {**two, "subnets": {**two["subnets"], "us-west-2c": "subnet-0123456789abcdef2"}}
-    assert cautions(of({"network": {"existing": two}}), of({"network": {"existing": three}})) == {}
+    assert risks(of({"network": {"existing": two}}), of({"network": {"existing": three}})) == {}
 
 
 def test_a_group_cannot_follow_when_the_subnet_of_its_zone_is_another():
     two = {**EXISTING, "subnets": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"}}
     named = {**two, "controlPlaneSubnets": list(two["subnets"].values())}
     moved = {**named, "subnets": {**two["subnets"], "us-west-2a": "subnet-0123456789abcdef9"}}
-    found = cautions(of({"network": {"existing": named}}), of({"network": {"existing": moved}}))
+    found = risks(of({"network": {"existing": named}}), of({"network": {"existing": moved}}))
     assert set(found) == {"refused"}

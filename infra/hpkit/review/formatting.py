@@ -1,4 +1,4 @@
-"""How the review says amounts, money and changes, alike in every format."""
+"""Amounts, money and changes as text, alike in every format."""
 
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
@@ -8,7 +8,7 @@ from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import CapacityChange, Change
 from hpkit.review.model import Cost
 
-__all__ = ["arrow", "cost", "cost_change", "count", "less", "maximum", "money", "plural", "quantity"]
+__all__ = ["arrow", "as_fraction", "cost", "cost_change", "decreased", "maximum", "money", "plural", "quantity"]
 
 _CENT = Decimal("0.01")
 
@@ -23,7 +23,7 @@ def quantity(value: Amount | None) -> str:
     return "–" if value is None else amount(value)
 
 
-def count(value: Amount | None) -> Fraction:
+def as_fraction(value: Amount | None) -> Fraction:
     """Return an amount as a number; what is not there counts nothing."""
     return Fraction(value or 0)
 
@@ -33,9 +33,9 @@ def arrow(before: str, after: str) -> str:
     return after if before == after else f"{before} → {after}"
 
 
-def less(change: Change[Amount] | Change[int]) -> bool:
+def decreased(change: Change[Amount] | Change[int]) -> bool:
     """Return whether an amount went down."""
-    return count(change.after) < count(change.before)
+    return as_fraction(change.after) < as_fraction(change.before)
 
 
 def maximum(change: CapacityChange, *, after: bool) -> str:

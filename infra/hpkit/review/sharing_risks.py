@@ -4,20 +4,20 @@ from collections.abc import Iterator
 
 from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import PlanDiff, ShareChange, TeamChange
-from hpkit.review.model import Caution
-from hpkit.review.words import arrow, count, less, quantity
+from hpkit.review.formatting import arrow, as_fraction, decreased, quantity
+from hpkit.review.model import Risk
 
-__all__ = ["sharing_cautions"]
+__all__ = ["sharing_risks"]
 
 
-def sharing_cautions(diff: PlanDiff) -> Iterator[Caution]:
+def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
     """Return what to watch between teams, of a stack that is there on both sides."""
     yield from _borrowing(diff)
     yield from _queues(diff)
     yield from _ranks(diff)
 
 
-def _borrowing(diff: PlanDiff) -> Iterator[Caution]:
+def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
     """Say whose borrowing ends because another lends less: their own limits would still allow it."""
     shares = [(team, share) for team in diff.teams for share in team.shares]
     for change in diff.capacity:
@@ -26,10 +26,10 @@ def _borrowing(diff: PlanDiff) -> Iterator[Caution]:
         causes = [
             f"{team.name} lends {arrow(quantity(share.lendable.before), quantity(share.lendable.after))}"
             for team, share in own
-            if less(share.lendable)
+            if decreased(share.lendable)
         ]
         idle = diff.policy["idleResourceSharing"]
-        if idle.before == "Enabled" and (idle.changed or less(change.unreserved)):
+        if idle.before == "Enabled" and (idle.changed or decreased(change.unreserved)):
             causes.append(
                 "idle capacity is lent no more"
                 if idle.changed
@@ -40,7 +40,7 @@ def _borrowing(diff: PlanDiff) -> Iterator[Caution]:
                 f"{team.name} {arrow(quantity(share.borrowable.before), quantity(share.borrowable.after))}"
                 for team, share in victims
             ]
-            yield Caution(
+            yield Risk(
                 "borrowing",
                 "attention",
                 change.instance_type,
@@ -50,13 +50,13 @@ def _borrowing(diff: PlanDiff) -> Iterator[Caution]:
 
 
 def _held_back(share: ShareChange) -> bool:
-    return less(share.borrowable) and count(share.borrowable.after) < count(share.borrow_limit.after)
+    return decreased(share.borrowable) and as_fraction(share.borrowable.after) < as_fraction(share.borrow_limit.after)
 
 
-def _queues(diff: PlanDiff) -> Iterator[Caution]:
+def _queues(diff: PlanDiff) -> Iterator[Risk]:
     for team in diff.teams:
         if team.present.before and not team.present.after:
-            yield Caution(
+            yield Risk(
                 "team-leaves",
                 "attention",
                 team.name,
@@ -66,40 +66,40 @@ def _queues(diff: PlanDiff) -> Iterator[Caution]:
             yield _preemption(team)
 
 
-def _preemption(team: TeamChange) -> Caution:
+def _preemption(team: TeamChange) -> Risk:
     effect = (
         "a task of a higher priority class now evicts the team's own lower ones"
         if team.preempt.after == "LowerPriority"
         else "a task of a higher priority class now waits for the team's own lower ones"
     )
     change = arrow(str(team.preempt.before), str(team.preempt.after))
-    return Caution("preemption", "attention", team.name, f"preemptTeamTasks of {team.name} {change}: {effect}")
+    return Risk("preemption", "attention", team.name, f"preemptTeamTasks of {team.name} {change}: {effect}")
 
 
-def _ranks(diff: PlanDiff) -> Iterator[Caution]:
+def _ranks(diff: PlanDiff) -> Iterator[Risk]:
     policy = diff.policy
     governed = diff.before is not None and diff.before.policy is not None
     if governed and diff.after is not None and diff.after.policy is None:
-        yield Caution(
+        yield Risk(
             "governance-leaves", "attention", "governance", "task governance is removed: queues, ranks and quota go"
         )
         return
     for key in ("taskPrioritization", "fairShare", "idleResourceSharing"):
         change = policy[key]
         if governed and change.changed:
-            yield Caution(
+            yield Risk(
                 "policy", "attention", key, f"{key} {arrow(str(change.before), str(change.after))}, for every team"
             )
     gone = [name for name, change in diff.priority_classes.items() if change.after is None]
     if gone:
         labels = listing([f"{name}-priority" for name in sorted(gone)])
-        yield Caution(
+        yield Risk(
             "priority-class-leaves", "attention", "priorityClasses", f"jobs that carry {labels} are no longer accepted"
         )
     yield from _order(diff)
 
 
-def _order(diff: PlanDiff) -> Iterator[Caution]:
+def _order(diff: PlanDiff) -> Iterator[Risk]:
     """Say when classes that stay change places: tasks then evict those that used to evict them."""
     kept = [
         (name, change)
@@ -114,6 +114,6 @@ def _order(diff: PlanDiff) -> Iterator[Caution]:
             for name, change in kept
             if change.changed
         ]
-        yield Caution(
+        yield Risk(
             "priority-order", "attention", "priorityClasses", f"priority classes change places: {listing(weights)}"
         )

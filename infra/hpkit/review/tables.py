@@ -1,42 +1,50 @@
-"""Rows that every readable format shows: headline, teams, capacity, cost, findings, as plain text cells."""
+"""Tables and lines that every readable format shows: headline, teams, capacity, cost, findings, as plain text."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hpkit.change import GUARDED_TYPES, Step, describe
 from hpkit.checks import Finding
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, TeamChange
-from hpkit.review.model import FindingChanges, Loss, PreviewStep, Review, StackReview, Verdict
-from hpkit.review.resources import Row, resource_rows
-from hpkit.review.words import arrow, cost, cost_change, maximum, plural, quantity
+from hpkit.plan.names import short_type
+from hpkit.review.formatting import arrow, cost, cost_change, maximum, plural, quantity
+from hpkit.review.model import FindingChanges, Loss, Preview, PreviewStep, Review, StackReview, Verdict
 
 __all__ = [
+    "CAPACITY_HEAD",
+    "COST_HEAD",
     "RESOURCE_HEAD",
     "TEAM_HEAD",
     "VERDICTS",
     "Row",
-    "about",
     "capacity_rows",
     "changed_teams",
     "cost_rows",
     "finding_groups",
     "headline",
+    "location",
     "loss_line",
-    "place",
     "policy_lines",
+    "preview_lines",
     "resource_lines",
     "resource_rows",
+    "rule_and_path",
     "setting_list",
     "step_row",
     "team_table",
     "unknown_lines",
 ]
 
+Row = tuple[str, ...]
+
 VERDICTS: dict[Verdict, str] = {
     "ok": "OK: nothing is lost, and nothing new is wrong",
     "attention": "Attention: look at what follows before it lands",
     "blocked": "Blocked: this cannot be deployed as it is",
 }
+CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
+COST_HEAD = ("capacity", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "weight", "preemption")
 
@@ -78,10 +86,10 @@ def team_rows(team: TeamChange) -> Iterator[Row]:
     """Return one row per instance type; the team's settings stand in its first."""
     settings = (_both(team.weight), _text(team.preempt))
     for index, share in enumerate(team.shares):
-        firm = _both(share.guarantee)
+        guarantee = _both(share.guarantee)
         if share.elastic.before or share.elastic.after:
-            firm += f" (elastic {_both(share.elastic)})"
-        cells = (share.instance_type, firm, _both(share.borrowable), _both(share.lendable))
+            guarantee += f" (elastic {_both(share.elastic)})"
+        cells = (share.instance_type, guarantee, _both(share.borrowable), _both(share.lendable))
         yield (team.name, *cells, *(settings if index == 0 else ("", "")))
     if not team.shares:
         yield (team.name, "–", "–", "–", "–", *settings)
@@ -164,12 +172,12 @@ def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
     return [FindingGroup(title, findings) for title, findings in groups if findings]
 
 
-def about(finding: Finding) -> str:
+def rule_and_path(finding: Finding) -> str:
     """Return rule and path; a finding of a whole file has no path."""
     return f"{finding.rule} {finding.path}".rstrip()
 
 
-def place(finding: Finding) -> str:
+def location(finding: Finding) -> str:
     """Return file and line."""
     return f"{finding.file}:{finding.line}"
 
@@ -190,6 +198,41 @@ def step_row(step: PreviewStep) -> Row:
 
 
 def resource_lines(stack: StackReview) -> list[str]:
-    """Return what does not stay as it is, a resource a line."""
+    """Return what does not stay as it is, one line per resource."""
     rows = resource_rows(stack)
     return [f"{action} {kind} {name}" + (f" ({why})" if why else "") for action, kind, name, why in rows]
+
+
+def resource_rows(stack: StackReview) -> list[Row]:
+    """Return action, type, name and why of every resource that does not stay as it is; what goes first."""
+    if stack.change is None:
+        return []
+    # A guard holds nothing itself, and what it guards is said above.
+    shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]
+    return [
+        _resource_row(step) for step in sorted(shown, key=lambda step: not (step.lost and step.type in GUARDED_TYPES))
+    ]
+
+
+def _resource_row(step: Step) -> Row:
+    deciding = [cause for cause in step.causes if cause.replaces or step.action != "replace"]
+    why = [
+        describe(cause) if not cause.because else f"{cause.path or 'its provider'} ({_names(cause.because)})"
+        for cause in deciding
+    ]
+    action = "forget" if step.retained and step.action == "delete" else step.action
+    return action, short_type(step.type), step.name, "; ".join(dict.fromkeys(why))
+
+
+def _names(urns: Sequence[str]) -> str:
+    return ", ".join(urn.rpartition("::")[2] for urn in urns)
+
+
+def preview_lines(preview: Preview) -> Iterator[str]:
+    """Return what a preview says: its errors, one line per resource, and how many stay."""
+    for problem in preview.problems:
+        yield f"error: {problem}"
+    for step in preview.steps:
+        changed = f" ({', '.join(step.properties)})" if step.properties else ""
+        yield f"{step.action} {step.type} {step.name}{changed}"
+    yield f"{plural(preview.unchanged, 'resource')} unchanged"

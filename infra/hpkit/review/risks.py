@@ -4,42 +4,43 @@ Does not: decide what is replaced or refused; that is hpkit.change's. Source: Sa
 governance.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from hpkit.catalog import TASK_GOVERNANCE
-from hpkit.change import PRECIOUS, StackChange
+from hpkit.change import GUARDED_TYPES, StackChange
 from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import PlanDiff
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
-from hpkit.review.model import Caution
-from hpkit.review.sharing import sharing_cautions
-from hpkit.review.words import arrow, count, maximum, plural
+from hpkit.review.formatting import arrow, as_fraction, maximum, plural
+from hpkit.review.model import Risk, StackReview, worst
+from hpkit.review.sharing_risks import sharing_risks
 
-__all__ = ["cautions_of"]
+__all__ = ["risks_of", "with_rename_risks"]
 
 # Versions of the task-governance add-on by how they keep cohorts (developer guide, troubleshooting its upgrade).
 _STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
 _READS_OLD_COHORTS = (*_STORES_OLD_COHORTS, "v1.4.")
 
 
-def cautions_of(diff: PlanDiff, change: StackChange | None) -> tuple[Caution, ...]:
+def risks_of(diff: PlanDiff, change: StackChange | None) -> tuple[Risk, ...]:
     """Return what to watch, what blocks first; change is None where the sides could not be recorded."""
     found = list(_stack(diff))
-    found += _judged(change) if change is not None else ()
+    found += _guards(change) if change is not None else ()
     if diff.before is not None and diff.after is not None:
         before, after = diff.before, diff.after
-        anew = change is not None and any(each.key == "eks" for each in change.judgements)
-        # What is made anew is not changed, so the service has nothing to refuse.
-        found += [] if anew else [*_versions(before, after), *_addons(before, after)]
-        found += [*_access(before, after), *_let_go(before, after)]
-        found += [*_capacity(diff), *sharing_cautions(diff)]
-    return tuple(sorted(found, key=lambda caution: caution.verdict != "blocked"))
+        replaced = change is not None and any(each.key == "eks" for each in change.decisions)
+        # An EKS cluster that is made anew is not updated, so EKS has nothing to refuse.
+        found += [] if replaced else [*_versions(before, after), *_addons(before, after)]
+        found += [*_access(before, after), *_karpenter_gives_up(before, after)]
+        found += [*_capacity(diff), *sharing_risks(diff)]
+    return tuple(sorted(found, key=lambda risk: risk.verdict != "blocked"))
 
 
-def _stack(diff: PlanDiff) -> Iterator[Caution]:
+def _stack(diff: PlanDiff) -> Iterator[Risk]:
     if diff.before is not None and diff.after is None:
-        yield Caution(
+        yield Risk(
             "stack-leaves",
             "attention",
             diff.stack,
@@ -48,30 +49,30 @@ def _stack(diff: PlanDiff) -> Iterator[Caution]:
         )
 
 
-def _judged(change: StackChange) -> Iterator[Caution]:
-    """Yield what the guards say, what else goes, and the allowances that nothing needs."""
-    for each in change.judgements:
-        yield Caution(each.code, "blocked" if each.refused else "attention", each.subject, each.message)
-    further = [each for each in change.lost if each.type not in PRECIOUS]
+def _guards(change: StackChange) -> Iterator[Risk]:
+    """Yield what the guards say, what else goes, and the allowances that nothing uses."""
+    for each in change.decisions:
+        yield Risk(each.code, "blocked" if each.refused else "attention", each.subject, each.message)
+    further = [each for each in change.lost if each.type not in GUARDED_TYPES]
     if further:
         names = listing([f"{short_type(each.type)} {each.name} ({each.action})" for each in further])
         verb = "is" if len(further) == 1 else "are"
-        yield Caution(
+        yield Risk(
             "resources-go",
             "attention",
             "resources",
             f"{plural(len(further), 'resource')} beside these {verb} replaced or deleted: {names}"
-            if change.judgements
+            if change.decisions
             else f"{plural(len(further), 'resource')} {verb} replaced or deleted: {names}",
         )
-    for unneeded in change.unneeded:
-        yield Caution("allowance", "attention", unneeded.key, unneeded.message)
+    for unused in change.unused_allowances:
+        yield Risk("allowance", "attention", unused.key, unused.message)
 
 
-def _addons(before: Plan, after: Plan) -> Iterator[Caution]:
+def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
     old, new = ({addon.name: addon.version for addon in plan.addons}.get(TASK_GOVERNANCE) for plan in (before, after))
     if old and new and old.startswith(_STORES_OLD_COHORTS) and not new.startswith(_READS_OLD_COHORTS):
-        yield Caution(
+        yield Risk(
             "addon-migration",
             "blocked",
             TASK_GOVERNANCE,
@@ -80,15 +81,15 @@ def _addons(before: Plan, after: Plan) -> Iterator[Caution]:
         )
 
 
-def _versions(before: Plan, after: Plan) -> Iterator[Caution]:
-    """Yield a step up that EKS takes; what it refuses is among the judgements."""
+def _versions(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield a step up that EKS takes; what it refuses is among the guards' decisions."""
     old, new = before.spec.eks.version, after.spec.eks.version
     if before.spec.eks.existing or after.spec.eks.existing:
         return
     minors = [_minor(old), _minor(new)]
     if minors[0] is not None and minors[1] == minors[0] + 1:
         change = f"Kubernetes {old} → {new}"
-        yield Caution("version", "attention", "eks", f"{change}: cannot be undone; nodes follow by an AMI update")
+        yield Risk("version", "attention", "eks", f"{change}: cannot be undone; nodes follow by an AMI update")
 
 
 def _minor(version: str) -> int | None:
@@ -96,30 +97,30 @@ def _minor(version: str) -> int | None:
     return int(minor) if major == "1" and minor.isdecimal() else None
 
 
-def _access(before: Plan, after: Plan) -> Iterator[Caution]:
+def _access(before: Plan, after: Plan) -> Iterator[Risk]:
     old, new = before.spec, after.spec
     if old.protect and not new.protect:
-        yield Caution(
+        yield Risk(
             "unprotected", "attention", "protect", "deletion protection of cluster, EKS, VPC and buckets is turned off"
         )
     gained = [role for role in new.eks.administrators if role not in old.eks.administrators]
     if gained:
-        yield Caution(
+        yield Risk(
             "administrators", "attention", "eks", f"{plural(len(gained), 'new administrator')}: {listing(gained)}"
         )
     opened = [cidr for cidr in new.eks.endpoint.public_cidrs if cidr not in old.eks.endpoint.public_cidrs]
     if new.eks.endpoint.public and (opened or not old.eks.endpoint.public):
         ranges = listing(opened or list(new.eks.endpoint.public_cidrs)) or "any address"
-        yield Caution("endpoint", "attention", "eks", f"the Kubernetes API opens to {ranges}")
+        yield Risk("endpoint", "attention", "eks", f"the Kubernetes API opens to {ranges}")
 
 
-def _let_go(before: Plan, after: Plan) -> Iterator[Caution]:
+def _karpenter_gives_up(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield groups that stay and are Karpenter's no more: the file's count holds again."""
     was = {group.spec.name for group in before.groups if group.autoscaled}
     for group in after.groups:
         name = group.spec.name
         if name in was and not group.autoscaled:
-            yield Caution(
+            yield Risk(
                 "karpenter-lets-go",
                 "attention",
                 name,
@@ -128,20 +129,22 @@ def _let_go(before: Plan, after: Plan) -> Iterator[Caution]:
             )
 
 
-def _capacity(diff: PlanDiff) -> Iterator[Caution]:
+def _capacity(diff: PlanDiff) -> Iterator[Risk]:
     for change in diff.capacity:
         name = change.instance_type
         if change.present.before and not change.present.after:
-            quota = f"; teams still have quota for {amount(count(change.quota.after))}" if change.quota.after else ""
-            yield Caution(
+            quota = (
+                f"; teams still have quota for {amount(as_fraction(change.quota.after))}" if change.quota.after else ""
+            )
+            yield Risk(
                 "type-leaves",
                 "attention",
                 name,
                 f"{name} leaves: {change.guaranteed.before} guaranteed and {maximum(change, after=False)} at most "
                 f"go, with what runs on them{quota}",
             )
-        elif count(change.guaranteed.after) < count(change.guaranteed.before):
-            yield Caution(
+        elif as_fraction(change.guaranteed.after) < as_fraction(change.guaranteed.before):
+            yield Risk(
                 "fewer-nodes",
                 "attention",
                 name,
@@ -151,7 +154,7 @@ def _capacity(diff: PlanDiff) -> Iterator[Caution]:
         yield from _limit(diff, name)
 
 
-def _limit(diff: PlanDiff, name: str) -> Iterator[Caution]:
+def _limit(diff: PlanDiff, name: str) -> Iterator[Risk]:
     """Say where what Karpenter may add no longer covers what elastic quota counts on."""
     change = next(each for each in diff.capacity if each.instance_type == name)
     most, quota = change.maximum.after, change.quota.after
@@ -162,10 +165,40 @@ def _limit(diff: PlanDiff, name: str) -> Iterator[Caution]:
         team.name for team in diff.teams for share in team.shares if share.instance_type == name and share.elastic.after
     ]
     if who:
-        yield Caution(
+        yield Risk(
             "limit-below-elastic",
             "attention",
             name,
             f"{name} may grow to {most} instead of {maximum(change, after=False)}, and teams count on {amount(quota)} "
             f"(elastic: {listing(who)})",
         )
+
+
+def with_rename_risks(stacks: Sequence[StackReview]) -> tuple[StackReview, ...]:
+    """Return the stacks; one that looks like another under a new name says that a new name is a new stack.
+
+    The cluster's name tells: no two stacks of a region could have the same.
+    """
+    gone = [each for each in stacks if each.status == "removed" and each.diff and each.diff.before]
+    return tuple(_with_rename_risk(each, gone) if each.status == "added" else each for each in stacks)
+
+
+def _with_rename_risk(stack: StackReview, gone: Sequence[StackReview]) -> StackReview:
+    after = stack.diff.after if stack.diff else None
+    for other in gone:
+        before = other.diff.before if other.diff else None
+        if before is None or after is None or before.spec.cluster.name != after.spec.cluster.name:
+            continue
+        message = (
+            f"{stack.stack} has the HyperPod cluster {after.spec.cluster.name} of {other.stack}, which is no longer "
+            f"described: a new name is a new stack. All of {stack.stack} is made anew, and all of {other.stack} stays; "
+            "if you meant a rename, keep the old name"
+        )
+        risk = Risk("stack-renamed", "attention", stack.stack, message)
+        return replace(
+            stack,
+            verdict=worst([stack.verdict, risk.verdict]),
+            reasons=(*stack.reasons, message),
+            risks=(*stack.risks, risk),
+        )
+    return stack

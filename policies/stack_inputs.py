@@ -1,4 +1,4 @@
-"""Clusters, quotas and Karpenter's objects as they are registered, in the terms of the core's arithmetic.
+"""Clusters, quotas and Karpenter's objects as a stack registers them, in the terms of the kit's arithmetic.
 
 Does not: count restricted instance groups: they serve one kind of workload, and AWS describes no quotas on them.
 """
@@ -67,7 +67,7 @@ class Capacity:
 
 def groups_of(cluster: Resource) -> list[Mapping[str, Any]] | None:
     """Return the instance groups of a cluster, those not known left out; None where the list itself is not known."""
-    groups = cluster.peek("instanceGroups", [])
+    groups = cluster.get_or_unknown("instanceGroups", [])
     return None if groups is UNKNOWN else [group for group in groups if isinstance(group, Mapping)]
 
 
@@ -85,7 +85,7 @@ def owners_of(resources: Sequence[Resource]) -> dict[str, Resource]:
     """Return group → the HyperpodNodeClass that names it, the first of several."""
     owners: dict[str, Resource] = {}
     for node_class in of_type(resources, NODE_CLASS):
-        names = node_class.peek("spec.instanceGroups", [])
+        names = node_class.get_or_unknown("spec.instanceGroups", [])
         for name in [] if names is UNKNOWN else names:
             if isinstance(name, str):
                 owners.setdefault(name, node_class)
@@ -94,8 +94,8 @@ def owners_of(resources: Sequence[Resource]) -> dict[str, Resource]:
 
 def owned_groups(cluster: Resource, resources: Sequence[Resource]) -> set[str]:
     """Return the groups whose counts belong to Karpenter: a NodeClass names them, or the cluster says so."""
-    said = cluster.peek("autoscaledInstanceGroups", [])
-    return {*owners_of(resources), *(() if said is UNKNOWN else said)}
+    stated = cluster.get_or_unknown("autoscaledInstanceGroups", [])
+    return {*owners_of(resources), *(() if stated is UNKNOWN else stated)}
 
 
 def known_types(names: Sequence[str]) -> dict[str, InstanceType]:
@@ -130,24 +130,24 @@ def _pools(groups: Sequence[GroupCapacity], resources: Sequence[Resource]) -> li
     autoscaled = [group for group in groups if group.autoscaled]
     pools = []
     for pool in of_type(resources, NODE_POOL):
-        node_class = pool.peek("spec.template.spec.nodeClassRef.name", UNKNOWN)
+        node_class = pool.get_or_unknown("spec.template.spec.nodeClassRef.name", UNKNOWN)
         own = [group for group in autoscaled if group.name in owners and _named(owners[group.name]) == node_class]
-        limits = pool.peek("spec.limits", {})
+        limits = pool.get_or_unknown("spec.limits", {})
         if node_class is UNKNOWN:
             own, limits = autoscaled, UNKNOWN
         types = matching_types({name for group in own for name in group.instance_types}, _requirements(pool))
-        # A limit that is not known bounds nothing: the maximum is then not known either, and nobody is accused.
+        # A limit that is not known bounds nothing: the maximum is then not known either, and nothing is reported.
         known = {} if limits is UNKNOWN else {key: str(value) for key, value in limits.items() if value is not UNKNOWN}
         pools.append(PoolCapacity(pool.name, tuple(sorted(types)), known))
     return pools
 
 
 def _named(node_class: Resource) -> Any:
-    return node_class.peek("metadata.name", node_class.name)
+    return node_class.get_or_unknown("metadata.name", node_class.name)
 
 
 def _requirements(pool: Resource) -> list[tuple[str, str, Sequence[str]]]:
-    found = pool.peek("spec.template.spec.requirements", [])
+    found = pool.get_or_unknown("spec.template.spec.requirements", [])
     rows = (
         [] if found is UNKNOWN else [row for row in found if isinstance(row, Mapping) and UNKNOWN not in row.values()]
     )
@@ -170,20 +170,20 @@ def quotas_by_cluster(resources: Sequence[Resource]) -> tuple[dict[str, list[Quo
 
 def _cluster_of(quota: Resource, clusters: Sequence[Resource]) -> Resource | None:
     """Match by ARN; where one is not known yet by what the ARN comes from, else the only cluster there is."""
-    arn = quota.peek("clusterArn")
-    by_arn = [cluster for cluster in clusters if arn is not UNKNOWN and cluster.peek("clusterArn") == arn]
+    arn = quota.get_or_unknown("clusterArn")
+    by_arn = [cluster for cluster in clusters if arn is not UNKNOWN and cluster.get_or_unknown("clusterArn") == arn]
     sources = quota.property_dependencies.get("clusterArn") or quota.dependencies
     by_source = [cluster for cluster in clusters if cluster.urn in sources]
     if by_arn or by_source:
         return (by_arn or by_source)[0]
-    unmade = [cluster for cluster in clusters if cluster.peek("clusterArn", UNKNOWN) is UNKNOWN]
+    unmade = [cluster for cluster in clusters if cluster.get_or_unknown("clusterArn", UNKNOWN) is UNKNOWN]
     return clusters[0] if len(clusters) == 1 and (arn is UNKNOWN or unmade) else None
 
 
 def quota_of(resource: Resource) -> Quota:
     """Return one quota in the terms of the arithmetic."""
-    team = resource.peek("computeQuotaTarget.teamName", resource.name)
-    rows = resource.peek("computeQuotaConfig.computeQuotaResources", [])
+    team = resource.get_or_unknown("computeQuotaTarget.teamName", resource.name)
+    rows = resource.get_or_unknown("computeQuotaConfig.computeQuotaResources", [])
     known: list[QuotaRow] = []
     unknown: list[str | None] = []
     for row in [UNKNOWN] if rows is UNKNOWN else rows:

@@ -7,42 +7,43 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.catalog import frozen_of_groups, sticky_of_groups
+from hpkit.change.causes import root_causes
 from hpkit.change.compare import has_unknown, with_unknown
-from hpkit.change.judgement import CLUSTER, EKS, Judgement, deletion_fix, roots
+from hpkit.change.decision import CLUSTER, GuardDecision, deletion_fix
 from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.steps import Step
 from hpkit.plan.model import GroupPlan
 
-__all__ = ["judged_groups", "judged_versions", "leaving"]
+__all__ = ["deleted_groups", "group_decisions"]
 
 _NEW_NAME: Final = "give the group a new name and remove the old one"
 _REFUSES: Final = f"the service refuses this on a group that exists; {_NEW_NAME}"
 _KEYS: Final = {"capacityRequirements": "capacityType", "overrideVpcConfig": "the subnets"}
 
 
-def judged_groups(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[Judgement]:
-    """Yield what is said of groups; nothing where the cluster itself goes, and they with it."""
-    pair = _clusters(before, after, steps)
+def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[GuardDecision]:
+    """Yield the decisions about instance groups; nothing where the cluster itself goes, and they with it."""
+    pair = _cluster_that_stays(before, after, steps)
     if pair is None:
         return
-    yield from _leaving(before, after)
+    yield from _deletions(before, after)
     old = {group["instanceGroupName"]: group for group in pair[0].inputs.get("instanceGroups", ())}
-    lost = _lost(pair[1], after, steps)
+    replaced = _replaced_by_id(pair[1], after, steps)
     for group in pair[1].inputs.get("instanceGroups", ()):
         name = group["instanceGroupName"]
         if name in old:
-            yield from _frozen(old[name], group, before, after, lost)
-    yield from _role(*pair)
+            yield from _unchangeable(old[name], group, before, after, replaced)
+    yield from _karpenter_role(*pair)
 
 
-def leaving(before: Recorded, after: Recorded) -> list[GroupPlan]:
+def deleted_groups(before: Recorded, after: Recorded) -> list[GroupPlan]:
     """Return the groups that leave and have nodes, or may have them because Karpenter counts them."""
     staying = {group.spec.name for group in after.plan.groups}
     gone = [group for group in before.plan.groups if group.spec.name not in staying]
     return [group for group in gone if group.spec.instance_count > 0 or group.autoscaled]
 
 
-def _clusters(
+def _cluster_that_stays(
     before: Recorded, after: Recorded, steps: Sequence[Step]
 ) -> tuple[RecordedResource, RecordedResource] | None:
     lost = {step.urn for step in steps if step.lost}
@@ -52,24 +53,24 @@ def _clusters(
     return None
 
 
-def _leaving(before: Recorded, after: Recorded) -> Iterator[Judgement]:
+def _deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
     allowed = after.plan.spec.allow_delete.instance_groups
-    for group in leaving(before, after):
+    for group in deleted_groups(before, after):
         name, named = group.spec.name, group.spec.name in allowed
         kind = "/".join(group.spec.types)
         nodes = "as many nodes as Karpenter started" if group.autoscaled else f"{group.spec.instance_count}"
-        twin = _twin(group, before, after)
+        renamed_to = _renamed_to(group, before, after)
         rename = (
-            f", {twin.spec.name} starts empty; if you meant a rename, the service cannot: a group keeps its name"
-            if twin is not None
+            f", {renamed_to.spec.name} starts empty; if you meant a rename, the service cannot: a group keeps its name"
+            if renamed_to is not None
             else ", with what runs there"
         )
         fix = deletion_fix("instanceGroups", name, named=named)
-        code = "group-renamed" if twin is not None else "group-leaves"
-        yield Judgement(code, name, name, f"{name} is deleted ({nodes} × {kind}){rename}", fix, refused=not named)
+        code = "group-renamed" if renamed_to is not None else "group-leaves"
+        yield GuardDecision(code, name, name, f"{name} is deleted ({nodes} × {kind}){rename}", fix, refused=not named)
 
 
-def _twin(group: GroupPlan, before: Recorded, after: Recorded) -> GroupPlan | None:
+def _renamed_to(group: GroupPlan, before: Recorded, after: Recorded) -> GroupPlan | None:
     """Return the new group that is what a leaving one was: a rename, as the person may have meant it."""
     known = {each.spec.name for each in before.plan.groups}
     for each in after.plan.groups:
@@ -79,7 +80,7 @@ def _twin(group: GroupPlan, before: Recorded, after: Recorded) -> GroupPlan | No
     return None
 
 
-def _lost(cluster: RecordedResource, after: Recorded, steps: Sequence[Step]) -> Mapping[str, Step]:
+def _replaced_by_id(cluster: RecordedResource, after: Recorded, steps: Sequence[Step]) -> Mapping[str, Step]:
     """Return id → step of what the groups use and what is replaced."""
     used = cluster.uses.get("instanceGroups", frozenset())
     replaced = {step.urn: step for step in steps if step.action == "replace" and step.urn in used}
@@ -87,33 +88,35 @@ def _lost(cluster: RecordedResource, after: Recorded, steps: Sequence[Step]) -> 
     return {str(texts[key]): step for texts, step in made for key in ("id", "arn") if key in texts}
 
 
-def _frozen(
-    old: Mapping[str, Any], new: Mapping[str, Any], before: Recorded, after: Recorded, lost: Mapping[str, Step]
-) -> Iterator[Judgement]:
+def _unchangeable(
+    old: Mapping[str, Any], new: Mapping[str, Any], before: Recorded, after: Recorded, replaced: Mapping[str, Step]
+) -> Iterator[GuardDecision]:
     name = new["instanceGroupName"]
     for member in frozen_of_groups():
-        was, now = old.get(member), with_unknown(new.get(member), lost)
+        was, now = old.get(member), with_unknown(new.get(member), replaced)
         if member == "overrideVpcConfig":
-            now = _kept(was, now)
-        if _sorted(was) != _sorted(now) or has_unknown(now):
-            reason = _reason(name, member, was, now, before, after, _used(new.get(member), lost))
-            yield Judgement("refused", "", name, reason, _REFUSES, refused=True)
+            now = _without_added_subnets(was, now)
+        if _in_any_order(was) != _in_any_order(now) or has_unknown(now):
+            reason = _reason(name, member, was, now, before, after, _steps_in(new.get(member), replaced))
+            yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
     for member in sticky_of_groups():
         if member in old and member not in new and member != "instanceRequirements":
             reason = f"{member} of instance group {name} is taken away"
-            yield Judgement("refused", "", name, reason, _REFUSES, refused=True)
+            yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
 
 
-def _reason(name: str, member: str, was: Any, now: Any, before: Recorded, after: Recorded, lost: Sequence[Step]) -> str:
-    if lost:
-        what = ", ".join(f"{step.name}: {'; '.join(roots(step, [step])) or 'replaced'}" for step in lost)
-        kind = "subnet" if member == "overrideVpcConfig" and all("Subnet" in step.type for step in lost) else member
+def _reason(
+    name: str, member: str, was: Any, now: Any, before: Recorded, after: Recorded, replaced: Sequence[Step]
+) -> str:
+    if replaced:
+        what = ", ".join(f"{step.name}: {'; '.join(root_causes(step, [step])) or 'replaced'}" for step in replaced)
+        kind = "subnet" if member == "overrideVpcConfig" and all("Subnet" in step.type for step in replaced) else member
         return f"the {kind} of instance group {name} is replaced ({what})"
     if member == "overrideVpcConfig":
         zones = [_zones(side, name) for side in (before, after)]
         if zones[0] != zones[1]:
             return f"availabilityZone of instance group {name} {zones[0]} → {zones[1]}"
-    then, after_that = (_plain(member, value) for value in (was, now))
+    then, after_that = (_text(member, value) for value in (was, now))
     return f"{_KEYS.get(member, member)} of instance group {name} {then} → {after_that}"
 
 
@@ -121,11 +124,11 @@ def _zones(side: Recorded, name: str) -> str:
     return ", ".join(zone for group in side.plan.groups if group.spec.name == name for zone in group.zones)
 
 
-def _used(value: Any, lost: Mapping[str, Step]) -> list[Step]:
-    return [step for mark, step in lost.items() if has_unknown(with_unknown(value, [mark]))]
+def _steps_in(value: Any, replaced: Mapping[str, Step]) -> list[Step]:
+    return [step for mark, step in replaced.items() if has_unknown(with_unknown(value, [mark]))]
 
 
-def _kept(was: Any, now: Any) -> Any:
+def _without_added_subnets(was: Any, now: Any) -> Any:
     """Return the network without subnets that were only added: a group that exists keeps those that it has."""
     if not isinstance(was, Mapping) or not isinstance(now, Mapping):
         return now
@@ -134,17 +137,17 @@ def _kept(was: Any, now: Any) -> Any:
     return {**now, "subnets": old} if added else now
 
 
-def _sorted(value: Any) -> Any:
+def _in_any_order(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _sorted(item) for key, item in value.items()}
+        return {key: _in_any_order(item) for key, item in value.items()}
     return sorted(value) if isinstance(value, list) and all(isinstance(item, str) for item in value) else value
 
 
-def _plain(member: str, value: Any) -> str:
+def _text(member: str, value: Any) -> str:
     if member == "capacityRequirements":
         return "OnDemand" if value is None else "Spot"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_plain('', item)}" for key, item in value.items())
+        return ", ".join(f"{key} {_text('', item)}" for key, item in value.items())
     if isinstance(value, list):
         return ", ".join(str(each) for each in value)
     if isinstance(value, float) and value.is_integer():
@@ -152,28 +155,10 @@ def _plain(member: str, value: Any) -> str:
     return "unset" if value is None else str(value)
 
 
-def _role(old: RecordedResource, new: RecordedResource) -> Iterator[Judgement]:
+def _karpenter_role(old: RecordedResource, new: RecordedResource) -> Iterator[GuardDecision]:
     enabled = all((side.inputs.get("autoScaling") or {}).get("mode") == "Enable" for side in (old, new))
     then, now = (side.inputs.get("clusterRole") for side in (old, new))
     if enabled and then != now:
         reason = f"the role of managed Karpenter {then} → {now}: it cannot change while autoscaling is on"
         fix = "take `autoscaling` out, run `pulumi up`, and put it back with the new role"
-        yield Judgement("refused", "", "autoscaling", reason, fix, refused=True)
-
-
-def judged_versions(before: Recorded, after: Recorded) -> Iterator[Judgement]:
-    """Yield what is said of a Kubernetes version that goes back, or up by more than one."""
-    old, new = (
-        {urn: str(each.inputs.get("version", "")) for urn, each in side.resources.items() if each.type == EKS}
-        for side in (before, after)
-    )
-    for urn in old.keys() & new.keys():
-        parts = [[int(part) if part.isdecimal() else 0 for part in side[urn].split(".")] for side in (old, new)]
-        change = f"Kubernetes {old[urn]} → {new[urn]}"
-        if parts[1] < parts[0]:
-            fix = f"write {old[urn]} or a newer version"
-            yield Judgement("version", "", "eks", f"{change}: EKS never goes back a version", fix, refused=True)
-        elif parts[1] > [parts[0][0], parts[0][1] + 1]:
-            fix = f"write {parts[0][0]}.{parts[0][1] + 1} first, run `pulumi up`, then go on"
-            reason = f"{change}: EKS goes up one minor version at a time"
-            yield Judgement("version", "", "eks", reason, fix, refused=True)
+        yield GuardDecision("refused", "", "autoscaling", reason, fix, refused=True)
