@@ -2,7 +2,7 @@
 
 import copy
 
-from hpkit.adopt.live import Live, LiveAddon, LiveEntry
+from hpkit.adopt.live_platform import LiveAccessEntry, LiveAddon, LivePlatform
 
 ACCOUNT = "123456789012"
 ARN = f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:cluster/abcdefghijkl"
@@ -70,7 +70,7 @@ def policy(name="policy"):
 
 def entry(principal=ADMIN, *, groups=(), policies=(CLUSTER_ADMIN,)):
     described = {"principalArn": principal, "kubernetesGroups": list(groups), "type": "STANDARD"}
-    return LiveEntry(described, [{"policyArn": each, "accessScope": {"type": "cluster"}} for each in policies])
+    return LiveAccessEntry(described, [{"policyArn": each, "accessScope": {"type": "cluster"}} for each in policies])
 
 
 def addon(name, configuration=None, **more):
@@ -97,4 +97,4 @@ def live(**more):
         "addons": {governance: addon(governance)},
         "entries": [entry()],
     }
-    return Live(**{**copy.deepcopy(given), **more})
+    return LivePlatform(**{**copy.deepcopy(given), **more})

@@ -6,7 +6,7 @@ import pytest
 from moto import mock_aws
 
 from hpkit.adopt import cloudformation, read_cloudformation, read_stacks
-from hpkit.adopt.owned import Owned
+from hpkit.adopt.handover_model import ManagedResource
 from hpkit.errors import InputError
 
 ROOT = "hyperpod-1234"
@@ -93,7 +93,7 @@ def test_a_resource_that_does_not_exist_yet_has_no_id():
 
 def test_a_list_of_summaries_needs_the_name_of_its_stack():
     answer = {"StackResourceSummaries": [row("VPC", "AWS::EC2::VPC", "vpc-1")]}
-    wanted = [Owned("cloudformation", "net/VPC", "AWS::EC2::VPC", frozenset({"vpc-1"}))]
+    wanted = [ManagedResource("cloudformation", "net/VPC", "AWS::EC2::VPC", frozenset({"vpc-1"}))]
     assert read_cloudformation(json.dumps(answer), stack="net") == wanted
     assert read_cloudformation(json.dumps(answer | {"StackName": "net"})) == wanted
     with pytest.raises(InputError, match="does not say which stack holds VPC"):
@@ -163,14 +163,16 @@ def asked(commands, verb):
 def plan():
     owned = read_cloudformation(json.dumps(quick_setup()))
     found = by_address(owned)
-    let_go = [found[f"{EKS}/VpcCNIAddOn"], found[f"{CLUSTER}/NewHyperPodCluster"]]
-    kept = [each for each in owned if each not in let_go and each.type != cloudformation.STACK]
-    return cloudformation.cloudformation_steps(let_go, kept=kept, above=cloudformation.nested(owned))
+    released = [found[f"{EKS}/VpcCNIAddOn"], found[f"{CLUSTER}/NewHyperPodCluster"]]
+    kept = [each for each in owned if each not in released and each.type != cloudformation.STACK]
+    return cloudformation.cloudformation_steps(released, kept=kept, above=cloudformation.nested(owned))
 
 
 def test_retain_comes_before_the_import_and_taking_out_after_it():
     labels = {
-        when: [command for step in plan() if step.when == when for command in asked(step.run, "execute-change-set")]
+        when: [
+            command for step in plan() if step.when == when for command in asked(step.commands, "execute-change-set")
+        ]
         for when in ("before import", "after import")
     }
     assert [f"--stack-name {EKS} --change-set-name hpkit-retain" in each for each in labels["before import"]].count(
@@ -182,40 +184,40 @@ def test_retain_comes_before_the_import_and_taking_out_after_it():
 
 
 def test_a_handler_is_retained_and_the_danger_is_said():
-    [step] = [step for step in plan() if "HelmCustomResource" in step.say]
-    assert "HelmCustomResourceAccessEntry" not in step.say
-    assert "Retain" in step.say
-    assert "uninstall a Helm chart" in step.say
+    [step] = [step for step in plan() if "HelmCustomResource" in step.description]
+    assert "HelmCustomResourceAccessEntry" not in step.description
+    assert "Retain" in step.description
+    assert "uninstall a Helm chart" in step.description
 
 
 def test_a_stack_that_would_be_empty_gets_something_that_stands_for_nothing():
     said = {
-        step.say.split(":")[0]: "WaitConditionHandle" in step.say
+        step.description.split(":")[0]: "WaitConditionHandle" in step.description
         for step in plan()
-        if "out of the template" in step.say
+        if "out of the template" in step.description
     }
     assert said == {EKS: False, CLUSTER: True}
 
 
 def test_a_change_set_is_read_before_it_is_executed():
     for step in plan():
-        assert not (asked(step.run, "create-change-set") and asked(step.run, "execute-change-set"))
+        assert not (asked(step.commands, "create-change-set") and asked(step.commands, "execute-change-set"))
 
 
 def test_only_the_root_is_protected_from_deletion():
-    [command] = [each for step in plan() for each in asked(step.run, "update-termination-protection")]
+    [command] = [each for step in plan() for each in asked(step.commands, "update-termination-protection")]
     assert command.endswith(f"--stack-name {ROOT}")
 
 
 def test_the_advice_for_nested_stacks_is_said():
-    assert any("--include-nested-stacks" in step.say for step in plan())
-    alone = [Owned("cloudformation", "s/V", "AWS::EC2::VPC", frozenset())]
+    assert any("--include-nested-stacks" in step.description for step in plan())
+    alone = [ManagedResource("cloudformation", "s/V", "AWS::EC2::VPC", frozenset())]
     steps = cloudformation.cloudformation_steps(alone, kept=[], above={})
-    assert not any("--include-nested-stacks" in step.say for step in steps)
+    assert not any("--include-nested-stacks" in step.description for step in steps)
 
 
 def test_policies_deny_what_was_let_go_and_the_loss_of_the_nested_stack():
-    commands = [each for step in plan() for each in asked(step.run, "set-stack-policy")]
+    commands = [each for step in plan() for each in asked(step.commands, "set-stack-policy")]
     assert len(commands) == 4
     assert commands[-1].startswith(f"aws cloudformation set-stack-policy --stack-name {ROOT} "), "the root comes last"
     statements = json.loads(commands[-1].split("'")[1])["Statement"]
@@ -227,7 +229,7 @@ def test_policies_deny_what_was_let_go_and_the_loss_of_the_nested_stack():
 
 
 def test_an_update_keeps_every_parameter_and_a_stack_without_any_has_none():
-    [command] = [each for step in plan() for each in asked(step.run, f"describe-stacks --stack-name {EKS}")]
+    [command] = [each for step in plan() for each in asked(step.commands, f"describe-stacks --stack-name {EKS}")]
     query = jmespath.compile(command.split("'")[1])
     told = {"Stacks": [{"Parameters": [{"ParameterKey": "A", "ParameterValue": "x"}]}]}
     assert query.search(told) == [{"ParameterKey": "A", "UsePreviousValue": True}]
@@ -236,16 +238,16 @@ def test_an_update_keeps_every_parameter_and_a_stack_without_any_has_none():
 
 def test_a_stack_in_itself_ends():
     loop = [
-        Owned(
+        ManagedResource(
             "cloudformation", "a/B", "AWS::CloudFormation::Stack", frozenset({"arn:aws:cloudformation:r:1:stack/b/u"})
         ),
-        Owned(
+        ManagedResource(
             "cloudformation", "b/A", "AWS::CloudFormation::Stack", frozenset({"arn:aws:cloudformation:r:1:stack/a/u"})
         ),
-        Owned("cloudformation", "b/V", "AWS::EC2::VPC", frozenset({"vpc-1"})),
+        ManagedResource("cloudformation", "b/V", "AWS::EC2::VPC", frozenset({"vpc-1"})),
     ]
     steps = cloudformation.cloudformation_steps(loop[2:], kept=[], above=cloudformation.nested(loop))
-    assert any("V" in step.say for step in steps)
+    assert any("V" in step.description for step in steps)
 
 
 def test_nothing_to_let_go_needs_no_step():

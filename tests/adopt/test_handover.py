@@ -5,44 +5,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpkit.adopt import Owned, Taken, as_data, handover, lines, steps
-from hpkit.adopt.kinds import KINDS
+from hpkit.adopt import AdoptedResource, ManagedResource, as_data, handover, lines, steps
+from hpkit.adopt.resource_types import RESOURCE_TYPES
 from tests.program.recorder import recorded
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
-CLUSTER = Taken("hyperpod:index:Cluster", "ml-cluster", frozenset({ARN}), "imported")
+CLUSTER = AdoptedResource("hyperpod:index:Cluster", "ml-cluster", frozenset({ARN}), "imported")
 ADDON = "aws:eks/addon:Addon"
 
 
 def terraform(address, kind, *ids):
-    return Owned("terraform", address, kind, frozenset(ids))
+    return ManagedResource("terraform", address, kind, frozenset(ids))
 
 
 def stack(address, kind, *ids):
-    return Owned("cloudformation", address, kind, frozenset(ids))
+    return ManagedResource("cloudformation", address, kind, frozenset(ids))
 
 
 def imported(token, *ids, name="x"):
-    return Taken(token, name, frozenset(ids), "imported")
+    return AdoptedResource(token, name, frozenset(ids), "imported")
 
 
 def existing(token, *ids, name="x"):
-    return Taken(token, name, frozenset(ids), "existing")
+    return AdoptedResource(token, name, frozenset(ids), "existing")
 
 
 TF_CLUSTER = terraform("module.c[0].awscc_sagemaker_cluster.c", "awscc_sagemaker_cluster", ARN, "ml-cluster")
 
 
-def let_go(found):
-    return [each.owned.address for each in found.let_go]
+def released(found):
+    return [each.managed.address for each in found.released]
 
 
 def test_what_is_imported_is_let_go_and_what_is_only_named_stays():
     vpc = terraform("aws_vpc.main", "aws_vpc", "vpc-1")
     other = terraform("aws_budgets_budget.b", "aws_budgets_budget", "b")
     found = handover([TF_CLUSTER, vpc, other], [CLUSTER, existing("aws:ec2/vpc:Vpc", "vpc-1")])
-    assert let_go(found) == [TF_CLUSTER.address]
-    assert [each.owned for each in found.stays] == [vpc]
+    assert released(found) == [TF_CLUSTER.address]
+    assert [each.managed for each in found.stays] == [vpc]
     assert found.unknown == (other,)
 
 
@@ -83,7 +83,7 @@ def test_what_nobody_holds_is_free():
     ],
 )
 def test_the_same_thing_is_known_across_tools(token, ids, owned):
-    assert let_go(handover([owned], [Taken(token, "n", frozenset(ids), "imported")])) == [owned.address]
+    assert released(handover([owned], [AdoptedResource(token, "n", frozenset(ids), "imported")])) == [owned.address]
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_the_same_thing_is_known_across_tools(token, ids, owned):
     ],
 )
 def test_different_things_are_kept_apart(token, ids, owned):
-    found = handover([owned], [Taken(token, "eks", frozenset(ids), "imported")])
-    assert let_go(found) == []
+    found = handover([owned], [AdoptedResource(token, "eks", frozenset(ids), "imported")])
+    assert released(found) == []
     assert len(found.free) == 1
 
 
@@ -109,17 +109,19 @@ def quota(key, *ids):
     return terraform(f'module.t[0].null_resource.compute_quota["{key}"]', "null_resource", *ids)
 
 
-QUOTA = Taken("hyperpod:index:ComputeQuota", "vision", frozenset({"arn:aws:sagemaker:r:1:compute-quota/q"}), "imported")
+QUOTA = AdoptedResource(
+    "hyperpod:index:ComputeQuota", "vision", frozenset({"arn:aws:sagemaker:r:1:compute-quota/q"}), "imported"
+)
 
 
 def test_a_quota_made_by_a_command_is_let_go_by_its_team():
     found = handover([TF_CLUSTER, quota("q", "81", "vision")], [CLUSTER, QUOTA])
-    assert let_go(found) == [quota("q").address, TF_CLUSTER.address], "before its cluster"
+    assert released(found) == [quota("q").address, TF_CLUSTER.address], "before its cluster"
 
 
 def test_a_name_that_several_things_have_is_said_to_be_unclear():
     found = handover([quota("a", "vision"), quota("b", "vision")], [QUOTA])
-    assert let_go(found) == []
+    assert released(found) == []
     assert found.free == ()
     assert any(line.startswith("# unclear: hyperpod:index:ComputeQuota vision") for line in lines(found))
 
@@ -128,14 +130,14 @@ def test_a_part_of_what_stays_cannot_be_imported_alone():
     role = stack("s/Role", "AWS::IAM::Role", "node")
     part = imported("aws:iam/rolePolicy:RolePolicy", "node:inline", name="inline")
     found = handover([role], [part, existing("aws:iam/role:Role", "node")])
-    assert let_go(found) == []
-    assert [each.taken for each in found.parts] == [(part,)]
+    assert released(found) == []
+    assert [each.adopted for each in found.parts] == [(part,)]
     assert any("cannot be: aws:iam/rolePolicy:RolePolicy inline is of s/Role" in line for line in lines(found))
 
 
 def test_two_tools_may_hold_one_thing_and_both_let_go():
     inner = stack("s/C", "AWS::SageMaker::Cluster", ARN)
-    assert let_go(handover([TF_CLUSTER, inner], [CLUSTER])) == [TF_CLUSTER.address, inner.address]
+    assert released(handover([TF_CLUSTER, inner], [CLUSTER])) == [TF_CLUSTER.address, inner.address]
 
 
 def test_letting_go_goes_from_what_acts_on_the_cluster_to_what_carries_it():
@@ -146,22 +148,25 @@ def test_letting_go_goes_from_what_acts_on_the_cluster_to_what_carries_it():
         "aws:eks/accessEntry:AccessEntry",
         "hyperpod:index:ClusterSchedulerConfig",
     ]
-    owned = [terraform(f"a.a{n}", KINDS[token].terraform[0], f"id-{n}") for n, token in enumerate(tokens)]
+    owned = [terraform(f"a.a{n}", RESOURCE_TYPES[token].terraform[0], f"id-{n}") for n, token in enumerate(tokens)]
     taken = [imported(token, f"id-{n}") for n, token in enumerate(tokens)]
-    assert let_go(handover(owned, taken)) == [f"a.a{n}" for n in (4, 3, 2, 1, 0)]
+    assert released(handover(owned, taken)) == [f"a.a{n}" for n in (4, 3, 2, 1, 0)]
 
 
 def commands(found, start):
-    return [each for step in steps(found) for each in step.run if each.startswith(start)]
+    return [each for step in steps(found) for each in step.commands if each.startswith(start)]
 
 
 def test_terraform_backs_up_first_and_forgets_after_the_import():
     found = handover([TF_CLUSTER, quota("two words", "vision")], [CLUSTER, QUOTA])
     first, *_, last = steps(found)
-    assert (first.when, first.run[0]) == ("before import", "terraform state pull > terraform-state-before-hpkit.json")
-    assert last.run == ("terraform plan",)
+    assert (first.when, first.commands[0]) == (
+        "before import",
+        "terraform state pull > terraform-state-before-hpkit.json",
+    )
+    assert last.commands == ("terraform plan",)
     forget = commands(found, "terraform state rm")
-    assert [shlex.split(each)[-1] for each in forget] == let_go(found)
+    assert [shlex.split(each)[-1] for each in forget] == released(found)
     assert forget[0] == """terraform state rm 'module.t[0].null_resource.compute_quota["two words"]'"""
 
 
@@ -178,7 +183,7 @@ def test_what_the_lines_do_not_say_can_be_run():
     found = handover([TF_CLUSTER, stack("s/C", "AWS::SageMaker::Cluster", ARN)], [CLUSTER])
     assert max(len(line) for line in lines(found) if line.startswith("#")) <= 120
     run = [line for line in lines(found) if line and not line.startswith("#")]
-    assert run == [each for step in steps(found) for each in step.run]
+    assert run == [each for step in steps(found) for each in step.commands]
     assert {shlex.split(each)[0] for each in run} == {"terraform", "aws"}
 
 
@@ -191,9 +196,9 @@ def test_nothing_to_let_go_of_needs_no_commands():
 def test_json_says_the_same():
     found = handover([TF_CLUSTER, quota("a", "vision"), quota("b", "vision")], [CLUSTER, QUOTA])
     data = json.loads(json.dumps(as_data(found)))
-    assert [each["address"] for each in data["letGo"]] == let_go(found)
+    assert [each["address"] for each in data["letGo"]] == released(found)
     assert data["unclear"][0]["mayBe"] == [quota("a").address, quota("b").address]
-    assert [each["run"] for each in data["steps"]] == [list(each.run) for each in steps(found)]
+    assert [each["run"] for each in data["steps"]] == [list(each.commands) for each in steps(found)]
 
 
 # What only hpkit makes: its own guards, and patches of what others made.
@@ -209,11 +214,11 @@ OURS_ALONE = {
 def test_every_type_that_the_program_registers_is_known(name):
     tokens = {each.type for each in recorded(name).resources.values()}
     registered = {each for each in tokens if not each.startswith(("pulumi:", "hpkit:"))}
-    assert registered - KINDS.keys() - OURS_ALONE == set()
+    assert registered - RESOURCE_TYPES.keys() - OURS_ALONE == set()
 
 
 TOKENS = sorted(
-    token for token, kind in KINDS.items() if token.startswith(("aws:", "hyperpod:")) and kind.cloudformation
+    token for token, kind in RESOURCE_TYPES.items() if token.startswith(("aws:", "hyperpod:")) and kind.cloudformation
 )
 
 
@@ -226,14 +231,14 @@ def platforms(draw):
         tool = draw(st.sampled_from(["terraform", "cloudformation", None]))
         key = f"{draw(st.sampled_from(['id', 'sg', 'a:b']))}-{number}"
         if tool == "terraform":
-            kind = draw(st.sampled_from(KINDS[token].terraform))
+            kind = draw(st.sampled_from(RESOURCE_TYPES[token].terraform))
             owned.append(terraform(f"module.m[0].{kind}.x[{number}]", kind, key))
         elif tool == "cloudformation":
-            kind = draw(st.sampled_from(KINDS[token].cloudformation))
+            kind = draw(st.sampled_from(RESOURCE_TYPES[token].cloudformation))
             owned.append(stack(f"s{number % 3}/L{number}", kind, key))
         role = draw(st.sampled_from(["imported", "existing", None]))
         if role:
-            taken.append(Taken(token, draw(st.sampled_from(["x", "y", key])), frozenset({key}), role))
+            taken.append(AdoptedResource(token, draw(st.sampled_from(["x", "y", key])), frozenset({key}), role))
     return draw(st.permutations(owned)), draw(st.permutations(taken))
 
 
@@ -242,15 +247,15 @@ def test_whatever_is_imported_is_let_go_exactly_once_and_nothing_else(platform):
     owned, taken = platform
     found = handover(owned, taken)
     wanted = {each.address for each in owned for other in taken if other.owner == "imported" and each.ids & other.ids}
-    assert sorted(let_go(found)) == sorted(wanted)
+    assert sorted(released(found)) == sorted(wanted)
     kept = {each.address for each in owned} - wanted
-    said = [each.owned for each in found.let_go if each.owned.tool == "terraform"]
+    said = [each.managed for each in found.released if each.managed.tool == "terraform"]
     forgotten = [shlex.split(each)[-1] for each in commands(found, "terraform state rm")]
     assert forgotten == [each.address for each in said]
     assert not kept & set(forgotten)
-    ours = {each.owned.logical_id for each in found.let_go if each.owned.tool == "cloudformation"}
-    retain = [step.say for step in steps(found) if "`DeletionPolicy: Retain`" in step.say]
+    ours = {each.managed.logical_id for each in found.released if each.managed.tool == "cloudformation"}
+    retain = [step.description for step in steps(found) if "`DeletionPolicy: Retain`" in step.description]
     named = [word.strip(",.") for say in retain for word in say.partition(" on ")[2].split(". ")[0].split()]
     assert sorted(named) == sorted(ours)
-    everything = [each.owned for each in (*found.let_go, *found.stays)] + list(found.unknown)
+    everything = [each.managed for each in (*found.released, *found.stays)] + list(found.unknown)
     assert sorted(each.address for each in everything) == sorted(each.address for each in owned)

@@ -5,8 +5,8 @@ import datetime
 import pytest
 import yaml
 
-from hpkit.adopt.karpenter import count_on_karpenter
-from hpkit.adopt.live import LiveAddon
+from hpkit.adopt.karpenter import leave_counts_to_karpenter
+from hpkit.adopt.live_platform import LiveAddon
 from hpkit.adopt.organization import adopt
 from hpkit.adopt.prepare import prepare
 from tests.adopt.builders import (
@@ -144,7 +144,7 @@ def test_scientists_become_members_and_others_are_left_alone():
     found = file_of(platform)
     assert found.data["teams"][0]["members"] == [SCIENTISTS]
     assert found.data["environments"]["prod"]["eks"]["administrators"] == [ADMIN]
-    left = "\n".join(found.remarks.stays)
+    left = "\n".join(found.remarks.unmanaged)
     assert [name in left for name in ("role/other", "user/somebody", "role/both")] == [True, True, True]
 
 
@@ -152,7 +152,7 @@ def test_entries_of_the_services_are_not_even_mentioned():
     node = entry(NODES, policies=())
     node.described["type"] = "HYPERPOD_LINUX"
     linked = entry(f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/sagemaker.amazonaws.com/x", policies=())
-    assert file_of(live(entries=[entry(), node, linked])).remarks.stays == []
+    assert file_of(live(entries=[entry(), node, linked])).remarks.unmanaged == []
 
 
 def test_add_ons_keep_version_configuration_and_role():
@@ -182,7 +182,7 @@ def test_add_ons_keep_version_configuration_and_role():
     assert addons["aws-fsx-csi-driver"]["serviceAccountRoleArn"] == role
     assert addons["own"] == {"version": "v1.6.0-eksbuild.1", "podIdentity": False}
     assert "odd" not in addons
-    assert "the add-on odd v1" in found.remarks.stays[0]
+    assert "the add-on odd v1" in found.remarks.unmanaged[0]
     ids = {each["logicalName"]: each["id"] for each in found.imports.entries if "podIdentity" in each["type"]}
     assert ids == {ebs: "kube,a-1"}
     assert not [name for name in found.imports.created if "iam/" in name], found.imports.created
@@ -202,7 +202,7 @@ def test_quotas_that_only_karpenters_nodes_can_hold_are_elastic_and_that_is_said
         },
         "governance": {"allocations": rows(ada={"count": 4}, bob={"accelerators": 4}, cyd={"count": 1})},
     }
-    said = count_on_karpenter(spec)
+    said = leave_counts_to_karpenter(spec)
     assert said == ["the quota of ada on ml.g5.12xlarge is elastic: it counts on nodes that Karpenter adds"]
     elastic = {team for team, (row,) in spec["governance"]["allocations"].items() if row.get("elastic")}
     assert elastic == {"ada"}

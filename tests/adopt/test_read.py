@@ -19,7 +19,7 @@ def session(cloud, monkeypatch):
 def test_a_call_that_is_not_answered_is_unknown_and_not_absent(cloud, session):
     arn = cloud.govern()
     cloud.endpoint.set_faults(internal="1@ListComputeQuotas")
-    found = read(session, arn, say=lambda _: None)
+    found = read(session, arn, on_progress=lambda _: None)
     assert found.quotas == []
     assert [line.partition(":")[0] for line in found.unknown] == ["sagemaker"]
     (blocker,) = adopt(found, organization="acme", environment="prod").remarks.blockers
@@ -31,7 +31,7 @@ def test_karpenters_objects_that_nobody_can_see_are_unknown(cloud, session):
     arn = cloud.make_cluster(ClusterRole=cloud.karpenter_role, NodeRecovery="Automatic")
     cloud.sm.update_cluster(ClusterName=arn, AutoScaling=karpenter)
     cloud.advance(60)
-    found = read(session, "train", say=lambda _: None)
+    found = read(session, "train", on_progress=lambda _: None)
     assert found.autoscales
     assert ["the Kubernetes API of kube does not answer" in line for line in found.unknown] == [True]
 
@@ -40,7 +40,7 @@ def test_without_karpenter_and_teams_nobody_needs_a_way_to_the_kubernetes_api(cl
     arn = cloud.govern()
     cloud.quota(arn, "nlp")
     cloud.policy(arn)
-    found = read(session, arn, say=lambda _: None)
+    found = read(session, arn, on_progress=lambda _: None)
     assert found.unknown == ()
     assert [each["ComputeQuotaTarget"]["TeamName"] for each in found.quotas] == ["nlp"]
     assert list(found.addons) == ["amazon-sagemaker-hyperpod-taskgovernance"]
@@ -49,4 +49,4 @@ def test_without_karpenter_and_teams_nobody_needs_a_way_to_the_kubernetes_api(cl
 def test_a_cluster_that_is_not_there_is_said_with_the_services_own_words(cloud, session):
     del cloud
     with pytest.raises(ToolError, match="sagemaker:DescribeCluster: ResourceNotFound"):
-        read(session, "nowhere", say=lambda _: None)
+        read(session, "nowhere", on_progress=lambda _: None)

@@ -2,9 +2,9 @@
 
 import json
 
-from hpkit.adopt.imports import imports_of, is_bookkeeping
+from hpkit.adopt.imports import imports_of, is_state_only
 from hpkit.adopt.prepare import answers_of
-from hpkit.adopt.state import strangers, with_bookkeeping, with_write_only
+from hpkit.adopt.state import undeclared, with_state_only, with_write_only_inputs
 from hpkit.plan.derive import derive
 from hpkit.project import load
 from hpkit.recording import record
@@ -22,19 +22,19 @@ def recorded(tmp_path, platform):
 
 def test_an_empty_state_gets_stack_components_and_providers_and_nothing_else(tmp_path):
     recording = recorded(tmp_path, live())
-    state = with_bookkeeping(EMPTY, recording)
+    state = with_state_only(EMPTY, recording)
     assert state["deployment"]["secrets_providers"] == {"type": "passphrase"}
     resources = state["deployment"]["resources"]
-    wanted = {each.urn for each in recording.resources.values() if is_bookkeeping(each)}
+    wanted = {each.urn for each in recording.resources.values() if is_state_only(each)}
     assert {each["urn"] for each in resources[1:]} == wanted
     assert resources[0]["type"] == "pulumi:pulumi:Stack"
     places = {each["urn"]: index for index, each in enumerate(resources)}
     assert all(places[each["parent"]] < places[each["urn"]] for each in resources[1:])
-    assert with_bookkeeping(state, recording) == state, "a second time changes nothing"
+    assert with_state_only(state, recording) == state, "a second time changes nothing"
 
 
 def test_the_kubernetes_provider_is_the_one_of_the_live_cluster(tmp_path):
-    state = with_bookkeeping(EMPTY, recorded(tmp_path, live()))
+    state = with_state_only(EMPTY, recorded(tmp_path, live()))
     (found,) = (each for each in state["deployment"]["resources"] if each["type"] == "pulumi:providers:kubernetes")
     assert json.loads(found["inputs"]["kubeconfig"])["clusters"][0]["cluster"]["server"] == "https://kube.example"
     assert found["inputs"]["version"]
@@ -43,19 +43,19 @@ def test_the_kubernetes_provider_is_the_one_of_the_live_cluster(tmp_path):
 def test_what_the_program_does_not_register_is_named(tmp_path):
     recording = recorded(tmp_path, live())
     other = "urn:pulumi:acme-prod::hpkit::hyperpod:index:Cluster::handson"
-    state = with_bookkeeping(EMPTY, recording)
+    state = with_state_only(EMPTY, recording)
     state["deployment"]["resources"].append({"urn": other, "custom": True, "type": "hyperpod:index:Cluster"})
-    assert strangers(state, recording) == [other]
+    assert undeclared(state, recording) == [other]
 
 
 def test_what_aws_never_tells_is_as_the_program_states_it_and_the_rest_as_it_was_read(tmp_path):
     recording = recorded(tmp_path, live())
     addon = recording.one("eks/addon:Addon")
     read = {"addonName": addon.inputs["addonName"], "addonVersion": "v0"}
-    state = with_bookkeeping(EMPTY, recording)
+    state = with_state_only(EMPTY, recording)
     imported = {"urn": addon.urn, "custom": True, "type": addon.type, "inputs": read, "outputs": dict(read)}
     state["deployment"]["resources"].append(imported)
-    found = with_write_only(state, recording)["deployment"]["resources"][-1]
+    found = with_write_only_inputs(state, recording)["deployment"]["resources"][-1]
     assert found["inputs"]["resolveConflictsOnUpdate"] == "OVERWRITE"
     assert found["inputs"]["addonVersion"] == "v0"
 

@@ -1,16 +1,16 @@
 """A live platform that another tool made comes under hpkit: who owns what, and who lets go of it."""
 
 from hpkit.adopt.cloudformation import read_cloudformation, read_stacks
-from hpkit.adopt.owned import Owned, Step, Taken
-from hpkit.adopt.owners import Handover, Held, as_data, handover, lines, steps
+from hpkit.adopt.handover import Handover, Match, as_data, handover, lines, steps
+from hpkit.adopt.handover_model import AdoptedResource, ManagedResource, Step
 from hpkit.adopt.terraform import read_terraform
 
 __all__ = [
+    "AdoptedResource",
     "Handover",
-    "Held",
-    "Owned",
+    "ManagedResource",
+    "Match",
     "Step",
-    "Taken",
     "as_data",
     "handover",
     "lines",

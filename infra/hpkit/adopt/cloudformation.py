@@ -1,6 +1,6 @@
-"""What CloudFormation stacks hold, and how a stack lets go of a resource without deleting it.
+"""The resources of CloudFormation stacks, and the steps that remove some from a stack without deleting them.
 
-Does not: read or change templates. A person edits them; the change sets say whether the edit is right.
+Does not: read or change templates. A person edits them; the change sets show whether the edit is right.
 """
 
 import json
@@ -10,28 +10,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
-from hpkit.adopt.owned import Owned, Step, When, string
+from hpkit.adopt.handover_model import ManagedResource, Step, When, string
 from hpkit.errors import InputError
 
 __all__ = ["STACK", "cloudformation_steps", "is_handler", "nested", "read_cloudformation", "read_stacks"]
 
 STACK = "AWS::CloudFormation::Stack"
-_RETAIN, _LET_GO = "hpkit-retain", "hpkit-let-go"
+_RETAIN, _RELEASE = "hpkit-retain", "hpkit-let-go"
 _GONE = frozenset({"DELETE_COMPLETE", "DELETE_SKIPPED"})
 _ASK = "`aws cloudformation describe-stack-resources --stack-name …` writes what is wanted, for one stack"
 
 
-def read_cloudformation(text: str, *, stack: str = "", file: str = "the stacks' resources") -> list[Owned]:
-    """Return what stacks hold, from the AWS CLI's answers: one of them, or a list, for nested stacks.
+def read_cloudformation(text: str, *, stack: str = "", file: str = "the stacks' resources") -> list[ManagedResource]:
+    """Return the resources of stacks, from output of the AWS CLI: one document, or a list of them for nested stacks.
 
-    Takes describe-stack-resources and list-stack-resources; the second does not say whose resources it lists, so each
-    answer needs a StackName beside them, or stack given. Raises InputError for anything else.
+    Takes describe-stack-resources and list-stack-resources; the second does not name its stack, so that each document
+    needs a StackName beside the resources, or stack is given. Raises InputError for anything else.
     """
     try:
         data = json.loads(text)
     except ValueError as error:
         raise InputError(f"{file}: not JSON ({error}); {_ASK}") from None
-    owned: list[Owned] = []
+    owned: list[ManagedResource] = []
     for answer in data if isinstance(data, list) else [data]:
         rows = _rows(answer, file)
         for row in rows:
@@ -53,9 +53,9 @@ def _rows(answer: object, file: str) -> list[dict[str, Any]]:
     return rows
 
 
-def read_stacks(client: Any, stack: str) -> list[Owned]:
-    """Return what a live stack and the stacks nested in it hold; raises what the CloudFormation client raises."""
-    owned: list[Owned] = []
+def read_stacks(client: Any, stack: str) -> list[ManagedResource]:
+    """Return the resources of a live stack and of its nested stacks; raises what the CloudFormation client raises."""
+    owned: list[ManagedResource] = []
     waiting, seen = [stack], set()
     while waiting:
         name = waiting.pop()
@@ -75,13 +75,17 @@ def _stack_name(name: str) -> str:
     return name.split("/")[1] if name.startswith("arn:") and name.count("/") > 1 else name
 
 
-def _owned(stack: str, row: Mapping[str, Any], file: str) -> list[Owned]:
+def _owned(stack: str, row: Mapping[str, Any], file: str) -> list[ManagedResource]:
     logical, kind = string(row, "LogicalResourceId"), string(row, "ResourceType")
     if not logical or not kind:
         raise InputError(f"{file}: a resource without LogicalResourceId or ResourceType; {_ASK}")
     if row.get("ResourceStatus") in _GONE:
         return []
-    return [Owned("cloudformation", f"{stack}/{logical}", kind, frozenset(_ids(string(row, "PhysicalResourceId"))))]
+    return [
+        ManagedResource(
+            "cloudformation", f"{stack}/{logical}", kind, frozenset(_ids(string(row, "PhysicalResourceId")))
+        )
+    ]
 
 
 def _ids(physical: str) -> Iterator[str]:
@@ -103,17 +107,17 @@ def _ids(physical: str) -> Iterator[str]:
         yield ",".join(association.groups())
 
 
-def is_handler(owned: Owned) -> bool:
-    """Tell a custom resource: to delete it calls its Lambda function, whatever that does."""
+def is_handler(owned: ManagedResource) -> bool:
+    """Return whether this is a custom resource: its deletion calls its Lambda function, whatever that does."""
     return owned.type.startswith("Custom::") or owned.type == "AWS::CloudFormation::CustomResource"
 
 
-def nested(owned: Sequence[Owned]) -> dict[str, Owned]:
-    """Return the resource that stands for each nested stack, by that stack's name."""
+def nested(owned: Sequence[ManagedResource]) -> dict[str, ManagedResource]:
+    """Return the resource that represents each nested stack, by that stack's name."""
     return {_stack_name(identifier): each for each in owned if each.type == STACK for identifier in each.ids}
 
 
-def _depth(stack: str, above: Mapping[str, Owned]) -> int:
+def _depth(stack: str, above: Mapping[str, ManagedResource]) -> int:
     depth, seen = 0, {stack}
     while stack in above and above[stack].stack not in seen:
         stack = above[stack].stack
@@ -122,7 +126,7 @@ def _depth(stack: str, above: Mapping[str, Owned]) -> int:
     return depth
 
 
-def _root(stack: str, above: Mapping[str, Owned]) -> str:
+def _root(stack: str, above: Mapping[str, ManagedResource]) -> str:
     seen = set()
     while stack in above and stack not in seen:
         seen.add(stack)
@@ -130,34 +134,36 @@ def _root(stack: str, above: Mapping[str, Owned]) -> str:
     return stack
 
 
-def cloudformation_steps(let_go: Sequence[Owned], *, kept: Sequence[Owned], above: Mapping[str, Owned]) -> list[Step]:
-    """Return how stacks let go of resources: keep them on deletion first, then take them out; nested stacks first.
+def cloudformation_steps(
+    released: Sequence[ManagedResource], *, kept: Sequence[ManagedResource], above: Mapping[str, ManagedResource]
+) -> list[Step]:
+    """Return the steps that release resources from stacks: retain them first, then remove them; nested stacks first.
 
-    kept is all else that the stacks hold; the custom resources of it are retained, too.
+    kept: all other resources of the stacks; the custom resources of them are retained, too.
 
-    Retain keeps a resource when it leaves a stack as well as when the stack is deleted, and its Delete is not called
+    Retain keeps a resource when it is removed from a stack and when the stack is deleted, and calls no Delete of it
     (docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html). It changes
-    nothing that is live, so it comes before the import; what takes the resource out comes after, and before the first
+    nothing that is live, so it comes before the import; the removal comes after it, and before the first
     `pulumi up`, for the same reasons as with Terraform.
     """
-    if not let_go:
+    if not released:
         return []
-    roots = {_root(each.stack, above) for each in let_go}
+    roots = {_root(each.stack, above) for each in released}
     handlers = [each for each in kept if is_handler(each) and _root(each.stack, above) in roots]
     full = {each.stack for each in (*kept, *above.values())}
-    stacks = sorted({each.stack for each in (*let_go, *handlers)}, key=lambda name: (-_depth(name, above), name))
+    stacks = sorted({each.stack for each in (*released, *handlers)}, key=lambda name: (-_depth(name, above), name))
     steps = [Step("before import", _PROTECT, tuple(_protect(root) for root in sorted(roots)))]
     if above:
         steps.append(Step("before import", _NESTED))
     for stack in stacks:
-        ours = [each.logical_id for each in let_go if each.stack == stack]
+        ours = [each.logical_id for each in released if each.stack == stack]
         lambdas = [each.logical_id for each in handlers if each.stack == stack]
         steps += _retain(stack, ours, lambdas)
     for stack in stacks:
-        ours = [each.logical_id for each in let_go if each.stack == stack]
+        ours = [each.logical_id for each in released if each.stack == stack]
         if ours:
             steps += _remove(stack, ours, empty=stack not in full)
-    steps.append(Step("after import", _OTHERWISE, tuple(_policies([*let_go, *handlers], above))))
+    steps.append(Step("after import", _OTHERWISE, tuple(_policies([*released, *handlers], above))))
     return steps
 
 
@@ -216,7 +222,7 @@ def _retain(stack: str, ours: Sequence[str], lambdas: Sequence[str]) -> list[Ste
 
 
 def _change(stack: str, label: str, say: str) -> list[Step]:
-    """Return the making of a change set and its execution, apart, so that somebody reads it in between."""
+    """Return the creation of a change set and its execution as two steps, so that somebody reads it in between."""
     base, name = ["aws", "cloudformation"], ["--stack-name", stack]
     change = [*name, "--change-set-name", label]
     capabilities = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
@@ -251,13 +257,13 @@ def _remove(stack: str, ours: Sequence[str], *, empty: bool) -> list[Step]:
             "AWS::CloudFormation::WaitConditionHandle in, which stands for nothing."
         )
     say += f" The change set must say Remove with policy Retain for {'it' if one else 'each'}."
-    return _change(stack, _LET_GO, say)
+    return _change(stack, _RELEASE, say)
 
 
-def _policies(let_go: Sequence[Owned], above: Mapping[str, Owned]) -> Iterator[str]:
-    """Yield one policy per stack: a nested stack's own does not keep its parent from dropping the whole of it."""
+def _policies(released: Sequence[ManagedResource], above: Mapping[str, ManagedResource]) -> Iterator[str]:
+    """Yield one policy per stack: that of a nested stack does not keep its parent from deleting it as a whole."""
     denied: dict[str, dict[str, str]] = {}
-    for each in let_go:
+    for each in released:
         denied.setdefault(each.stack, {})[each.logical_id] = "Update:*"
         stack, seen = each.stack, {each.stack}
         while stack in above and above[stack].stack not in seen:

@@ -1,7 +1,7 @@
 """The file for `pulumi import --file`: types, names, parents and providers are those that the program registers.
 
 They are read from a recording of the program, so that they cannot differ; ids are those of the live platform. What the
-program registers and nobody finds live is made by the first `up`, and is named.
+program registers and is not live is listed: the first `up` creates it.
 Source of the file's form: `pulumi import --help`, and cmd/pulumi/operations/import.go of pulumi/pulumi v3.200.0.
 """
 
@@ -13,21 +13,22 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hpkit.adopt.addons import association_of
-from hpkit.adopt.live import Live
+from hpkit.adopt.live_platform import LivePlatform
 from hpkit.recording import PROJECT, RecordedResource, Recording
 
-__all__ = ["IMPORTED", "Imports", "imports_of", "is_bookkeeping"]
+__all__ = ["IMPORTED", "Imports", "imports_of", "is_state_only"]
 
 _PROVIDER: Final = "pulumi:providers:"
-# Whose second copy would be a second platform: the file has to name the one that is there.
+# A second one would be a second platform: the file has to name the existing one.
 _ONLY_ONE: Final = ("aws:ec2/vpc:Vpc", "aws:eks/cluster:Cluster", "hyperpod:index:Cluster")
 
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """document: the import file; created: what the first `up` makes because it is not live; blockers: what must not be.
+    """What to import.
 
-    created names each as `<type> <name>`.
+    document: the import file; created: `<type> <name>` of what is not live and the first `up` creates; blockers: why
+    nothing may be imported.
     """
 
     document: Mapping[str, Any]
@@ -40,17 +41,17 @@ class Imports:
         return list(self.document["resources"])
 
 
-def is_bookkeeping(resource: RecordedResource) -> bool:
-    """Say whether a resource is only in Pulumi's state: a component or a provider."""
+def is_state_only(resource: RecordedResource) -> bool:
+    """Return whether a resource exists only in Pulumi's state: a component or a provider."""
     return not resource.custom or resource.type.startswith(_PROVIDER)
 
 
-def imports_of(recording: Recording, live: Live) -> Imports:
-    """Return what to import so that the state is what the program registers."""
-    table = {_label(each): each.urn for each in recording.resources.values() if is_bookkeeping(each)}
+def imports_of(recording: Recording, live: LivePlatform) -> Imports:
+    """Return what to import so that the state holds what the program registers."""
+    table = {_label(each): each.urn for each in recording.resources.values() if is_state_only(each)}
     entries, created, blockers = [], [], []
     for each in recording.resources.values():
-        if is_bookkeeping(each):
+        if is_state_only(each):
             continue
         find = IMPORTED.get(each.type)
         found = find(each, live) if find else None
@@ -66,7 +67,7 @@ def imports_of(recording: Recording, live: Live) -> Imports:
 
 
 def _label(resource: RecordedResource) -> str:
-    """Return what a resource is called inside the file, where names of different types must differ."""
+    """Return the name of a resource inside the file, where resources of different types may not share one."""
     return resource.urn.partition(f"::{PROJECT}::")[2]
 
 
@@ -78,35 +79,35 @@ def _entry(resource: RecordedResource, found: str, recording: Recording) -> dict
     return entry
 
 
-def _cluster(resource: RecordedResource, live: Live) -> str | None:
+def _cluster(resource: RecordedResource, live: LivePlatform) -> str | None:
     return live.arn if resource.inputs["clusterName"] == live.cluster["ClusterName"] else None
 
 
-def _quota(resource: RecordedResource, live: Live) -> str | None:
+def _quota(resource: RecordedResource, live: LivePlatform) -> str | None:
     for quota in live.quotas:
         if quota["Name"] == resource.inputs["name"]:
             return str(quota["ComputeQuotaArn"])
     return None
 
 
-def _policy(resource: RecordedResource, live: Live) -> str | None:
+def _policy(resource: RecordedResource, live: LivePlatform) -> str | None:
     for policy in live.policies:
         if policy["Name"] == resource.inputs["name"]:
             return str(policy["ClusterSchedulerConfigArn"])
     return None
 
 
-def _autoscaled(resource: RecordedResource, live: Live) -> str | None:
+def _autoscaled(resource: RecordedResource, live: LivePlatform) -> str | None:
     name = resource.inputs["instanceGroupName"]
     there = {group["InstanceGroupName"] for group in live.cluster["InstanceGroups"]}
     return f"{live.arn}/{name}" if name in there else None
 
 
-def _guard(resource: RecordedResource, live: Live) -> str:
-    """Return a guard's inputs as its id: it is nowhere but in the state.
+def _guard(resource: RecordedResource, live: LivePlatform) -> str:
+    """Return a guard's inputs as its id: it exists in the state alone.
 
-    The cluster's ARN is the only id that is live; what the first `up` makes has none that could be lost. Parts are kept
-    by the names that the file gives them.
+    The cluster's ARN is the only id of a live resource in it; what the first `up` creates has none yet. Parts are
+    guarded by the names that the file gives them.
     """
     inputs = dict(resource.inputs)
     if "identity" in inputs:
@@ -114,17 +115,17 @@ def _guard(resource: RecordedResource, live: Live) -> str:
     return json.dumps(inputs, sort_keys=True)
 
 
-def _addon(resource: RecordedResource, live: Live) -> str | None:
+def _addon(resource: RecordedResource, live: LivePlatform) -> str | None:
     name = resource.inputs["addonName"]
     return f"{live.eks_name}:{name}" if name in live.addons else None
 
 
-def _access_entry(resource: RecordedResource, live: Live) -> str | None:
+def _access_entry(resource: RecordedResource, live: LivePlatform) -> str | None:
     principal = resource.inputs["principalArn"]
     return f"{live.eks_name}:{principal}" if any(each.principal == principal for each in live.entries) else None
 
 
-def _access_policy(resource: RecordedResource, live: Live) -> str | None:
+def _access_policy(resource: RecordedResource, live: LivePlatform) -> str | None:
     principal, policy = resource.inputs["principalArn"], resource.inputs["policyArn"]
     for entry in live.entries:
         if entry.principal == principal and entry.has(policy.rpartition("/")[2]):
@@ -132,28 +133,29 @@ def _access_policy(resource: RecordedResource, live: Live) -> str | None:
     return None
 
 
-def _pod_identity(resource: RecordedResource, live: Live) -> str | None:
+def _pod_identity(resource: RecordedResource, live: LivePlatform) -> str | None:
     found = association_of(live, resource.inputs["namespace"], resource.inputs["serviceAccount"])
     return f"{live.eks_name},{found['associationId']}" if found else None
 
 
-def _of_karpenter(objects: str) -> Callable[[RecordedResource, Live], str | None]:
-    def find(resource: RecordedResource, live: Live) -> str | None:
+def _of_karpenter(objects: str) -> Callable[[RecordedResource, LivePlatform], str | None]:
+    def find(resource: RecordedResource, live: LivePlatform) -> str | None:
         name: str = resource.inputs["metadata"]["name"]
         return name if any(each["metadata"]["name"] == name for each in getattr(live, objects)) else None
 
     return find
 
 
-def _object(resource: RecordedResource, live: Live) -> str | None:
+def _object(resource: RecordedResource, live: LivePlatform) -> str | None:
     metadata = resource.inputs["metadata"]
     name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
     return name if f"{resource.type.rpartition(':')[2]} {name}" in live.objects else None
 
 
 _RBAC: Final = "kubernetes:rbac.authorization.k8s.io/v1"
-# How the live id of a resource is found, by type. Forms of the ids: "Import" in the pages of the Pulumi registry.
-IMPORTED: Final[Mapping[str, Callable[[RecordedResource, Live], str | None]]] = {
+# Type → function that returns the id of the live resource. Forms of the ids: "Import" in the pages of the Pulumi
+# registry.
+IMPORTED: Final[Mapping[str, Callable[[RecordedResource, LivePlatform], str | None]]] = {
     "hyperpod:index:Cluster": _cluster,
     "hyperpod:index:ComputeQuota": _quota,
     "hyperpod:index:ClusterSchedulerConfig": _policy,

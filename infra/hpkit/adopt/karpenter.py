@@ -1,4 +1,4 @@
-"""Live NodeClasses and NodePools as the organization file says them."""
+"""Live NodeClasses and NodePools in the form of the organization file."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from hpkit.adopt.live import Live
+from hpkit.adopt.live_platform import LivePlatform
 from hpkit.catalog import find_instance_type
 
-__all__ = ["autoscaling_of", "count_on_karpenter"]
+__all__ = ["autoscaling_of", "leave_counts_to_karpenter"]
 
 _REQUIREMENT = ("key", "operator", "values")
 _BUDGET = ("nodes", "schedule", "duration", "reasons")
 _TEMPLATE = ("nodeClassRef", "requirements", "taints", "expireAfter")
 
 
-def autoscaling_of(live: Live, changes: list[str]) -> dict[str, Any]:
-    """Return the section `autoscaling`; changes hear of what the file cannot say."""
+def autoscaling_of(live: LivePlatform, changes: list[str]) -> dict[str, Any]:
+    """Return the section `autoscaling`; what the file cannot express is added to changes."""
     spec: dict[str, Any] = {}
     if live.cluster.get("ClusterRole"):
         spec["clusterRole"] = live.cluster["ClusterRole"]
@@ -29,20 +29,20 @@ def autoscaling_of(live: Live, changes: list[str]) -> dict[str, Any]:
     return spec | ({"nodePools": pools} if pools else {})
 
 
-def count_on_karpenter(spec: dict[str, Any]) -> list[str]:
-    """Leave to Karpenter what is its own in an environment's data, and return what was assumed.
+def leave_counts_to_karpenter(spec: dict[str, Any]) -> list[str]:
+    """Set the counts of Karpenter's groups to zero in an environment's data, and return what had to be assumed.
 
-    The counts of its groups are not the file's. A quota that the other groups cannot hold counts on nodes that it adds:
-    that is said by the file (`elastic`), and by no API. The smaller quotas of a type are taken to be reserved.
+    A quota that the other groups have no instances for relies on nodes that Karpenter adds. The file marks it as
+    `elastic`, and no API tells: it is assumed that the smaller quotas of a type are the reserved ones.
     """
     autoscaled = {name for each in spec["autoscaling"]["nodeClasses"] for name in each["instanceGroups"]}
     groups = spec["cluster"]["instanceGroups"]
     for group in groups:
         if group["name"] in autoscaled:
             group["instanceCount"] = 0
-    grown = {kind for group in groups if group["name"] in autoscaled for kind in _types(group)}
+    added = {kind for group in groups if group["name"] in autoscaled for kind in _types(group)}
     assumed = []
-    for kind in sorted(grown):
+    for kind in sorted(added):
         left = Fraction(sum(group["instanceCount"] for group in groups if _types(group) == [kind]))
         for team, row, amount in _quotas(spec, kind):
             if amount <= left:
@@ -71,7 +71,7 @@ def _quotas(spec: Mapping[str, Any], kind: str) -> list[tuple[str, dict[str, Any
 
 
 def _instances(row: Mapping[str, Any], accelerators: int | None) -> Fraction:
-    """Return a quota in instances, as far as it counts instances or accelerators."""
+    """Return a quota in instances; only counts of instances and accelerators are converted."""
     return Fraction(row.get("count", 0)) + Fraction(row.get("accelerators", 0), accelerators or 1)
 
 

@@ -1,7 +1,7 @@
-"""From a live platform to the organization file that says the same, so that a program made of it changes nothing.
+"""The organization file that describes a live platform, so that the program changes nothing of it.
 
-Does not: call anything. What the file cannot say is named with what the kit will do about it, never dropped in silence;
-what makes an adoption impossible is a blocker.
+Does not: call any API. What the file cannot express is reported with what the kit will do about it, never dropped
+silently; what makes an adoption impossible is a blocker.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpkit.adopt.addons import addons_of
-from hpkit.adopt.karpenter import autoscaling_of, count_on_karpenter
-from hpkit.adopt.live import Live, LiveEntry
+from hpkit.adopt.karpenter import autoscaling_of, leave_counts_to_karpenter
+from hpkit.adopt.live_platform import LiveAccessEntry, LivePlatform
 from hpkit.plan.names import GROUP_PREFIX
 
 __all__ = ["Adopted", "Remarks", "adopt"]
 
 _ADMIN = "AmazonEKSClusterAdminPolicy"
-# What the service does not finish by itself in a moment, or cannot be updated out of.
+# A quota or policy in any other status is in transition, or failed and cannot be updated.
 _STEADY = ("Created", "Updated")
 
 
@@ -24,11 +24,11 @@ _STEADY = ("Created", "Updated")
 class Remarks:
     """What a person must know.
 
-    stays = left alone by the kit; assumed = said by the file, and by no API; changes = the first `up` will;
-    blockers = no adoption.
+    unmanaged: live, and left alone by the kit; assumed: in the file, though no API tells it; changes: what the first
+    `up` will change; blockers: what makes the adoption impossible.
     """
 
-    stays: list[str] = field(default_factory=list)
+    unmanaged: list[str] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
     blockers: list[str] = field(default_factory=list)
@@ -36,16 +36,16 @@ class Remarks:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """data is an organization file's; remarks say what it does not hold."""
+    """The data of an organization file, and remarks about what it does not contain."""
 
     data: dict[str, Any]
     remarks: Remarks
 
 
-def adopt(live: Live, *, organization: str, environment: str) -> Adopted:
+def adopt(live: LivePlatform, *, organization: str, environment: str) -> Adopted:
     """Return the organization file of a live platform; organization and environment name its stack."""
     remarks = Remarks()
-    _unsteady(live, remarks)
+    _add_blockers(live, remarks)
     members, administrators = _access(live, remarks)
     spec: dict[str, Any] = {
         "region": live.region,
@@ -64,7 +64,7 @@ def adopt(live: Live, *, organization: str, environment: str) -> Adopted:
     if live.quotas or live.policies:
         spec["governance"] = _governance(live, f"{organization}-{environment}")
     if live.autoscales:
-        remarks.assumed += count_on_karpenter(spec)
+        remarks.assumed += leave_counts_to_karpenter(spec)
     if live.addons:
         spec["addons"] = addons_of(live, remarks)
     data: dict[str, Any] = {"organization": organization}
@@ -76,8 +76,8 @@ def adopt(live: Live, *, organization: str, environment: str) -> Adopted:
     return Adopted(data, remarks)
 
 
-def _unsteady(live: Live, remarks: Remarks) -> None:
-    """Name what cannot be taken over as it is now."""
+def _add_blockers(live: LivePlatform, remarks: Remarks) -> None:
+    """Add the blockers: what cannot be adopted in its present state."""
     block, cluster = remarks.blockers.append, live.cluster
     for what in live.unknown:
         block(f"not known, so nothing is imported: {what}")
@@ -106,8 +106,8 @@ def _unsteady(live: Live, remarks: Remarks) -> None:
             block(f"{each['Name']} is {each['Status']}: wait, or delete it, until it is {' or '.join(_STEADY)}")
 
 
-def _network(live: Live) -> dict[str, Any]:
-    """Return where the cluster is: one subnet per zone, those of the cluster itself first, then those of groups."""
+def _network(live: LivePlatform) -> dict[str, Any]:
+    """Return the network: one subnet per zone, of the cluster if it has one there, else of a group."""
     config = live.cluster["VpcConfig"]
     subnets: dict[str, str] = {}
     for subnet in [*config["Subnets"], *(each for group in _groups(live) for each in _override(group)["Subnets"])]:
@@ -120,7 +120,7 @@ def _network(live: Live) -> dict[str, Any]:
     }
 
 
-def _groups(live: Live) -> list[Mapping[str, Any]]:
+def _groups(live: LivePlatform) -> list[Mapping[str, Any]]:
     return sorted(live.cluster["InstanceGroups"], key=lambda group: str(group["InstanceGroupName"]))
 
 
@@ -134,10 +134,10 @@ def _bucket(groups: Sequence[Mapping[str, Any]]) -> str | None:
     return scripts[0].removeprefix("s3://").partition("/")[0] if scripts else None
 
 
-def _access(live: Live, remarks: Remarks) -> tuple[dict[str, list[str]], list[str]]:
+def _access(live: LivePlatform, remarks: Remarks) -> tuple[dict[str, list[str]], list[str]]:
     """Return team → roles, and administrators; every other entry is left alone.
 
-    HyperPod and EKS keep entries of their own, for nodes and services, which are nobody's to manage.
+    HyperPod and EKS maintain entries of their own for nodes and services, which nobody else manages.
     """
     members: dict[str, list[str]] = {}
     administrators = []
@@ -148,7 +148,7 @@ def _access(live: Live, remarks: Remarks) -> tuple[dict[str, list[str]], list[st
         own = {group.removeprefix(GROUP_PREFIX) for group in entry.groups if group.startswith(GROUP_PREFIX)}
         plain = ":role/" in entry.principal and len(own) == len(entry.groups) and own <= teams
         if not plain or not (own or entry.has(_ADMIN)):
-            remarks.stays.append(_left_alone(entry))
+            remarks.unmanaged.append(_left_alone(entry))
             continue
         for team in sorted(own):
             members.setdefault(team, []).append(entry.principal)
@@ -157,12 +157,12 @@ def _access(live: Live, remarks: Remarks) -> tuple[dict[str, list[str]], list[st
     return members, administrators
 
 
-def _left_alone(entry: LiveEntry) -> str:
+def _left_alone(entry: LiveAccessEntry) -> str:
     has = [*sorted(entry.groups), *(str(each["policyArn"]).rpartition("/")[2] for each in entry.policies)]
     return f"access entry of {entry.principal} ({', '.join(has) or 'no rights'})"
 
 
-def _governance(live: Live, stack: str) -> dict[str, Any]:
+def _governance(live: LivePlatform, stack: str) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "topologyAwareScheduling": "Unmanaged",
         "allocations": {_team(quota): _rows(quota) for quota in _by_team(live.quotas)},
@@ -175,7 +175,7 @@ def _governance(live: Live, stack: str) -> dict[str, Any]:
     return spec
 
 
-def _cluster(live: Live, remarks: Remarks) -> dict[str, Any]:
+def _cluster(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
     cluster = live.cluster
     spec: dict[str, Any] = {"name": cluster["ClusterName"], "nodeRecovery": cluster.get("NodeRecovery", "None")}
     tiered = cluster.get("TieredStorageConfig")
@@ -187,7 +187,7 @@ def _cluster(live: Live, remarks: Remarks) -> dict[str, Any]:
     return spec
 
 
-def _group(group: Mapping[str, Any], live: Live, remarks: Remarks) -> dict[str, Any]:
+def _group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
     name = group["InstanceGroupName"]
     spec: dict[str, Any] = {"name": name}
     types = group.get("InstanceRequirements", {}).get("DesiredInstanceTypes")
@@ -217,12 +217,12 @@ def _group(group: Mapping[str, Any], live: Live, remarks: Remarks) -> dict[str, 
     spec["lifecycleScript"] = "None"
     if script.get("OnCreate"):
         spec["lifecycleScript"] = f"{script['SourceS3Uri']}/{script['OnCreate']}"
-    _unsaid(group, remarks)
+    _add_inexpressible(group, remarks)
     return spec
 
 
-def _where(group: Mapping[str, Any], live: Live) -> dict[str, Any]:
-    """Return the group's place as the file says it best: a zone, nothing for the cluster's own, else as it is."""
+def _where(group: Mapping[str, Any], live: LivePlatform) -> dict[str, Any]:
+    """Return the group's zone, nothing if it is in all zones of the network, else its subnets and security groups."""
     network, override = _network(live), group.get("OverrideVpcConfig")
     config = override or live.cluster["VpcConfig"]
     same_groups = sorted(config["SecurityGroupIds"]) == sorted(network["securityGroupIds"])
@@ -233,7 +233,7 @@ def _where(group: Mapping[str, Any], live: Live) -> dict[str, Any]:
             return {"availabilityZone": zones[0]}
         if set(zones) == set(network["subnets"]):
             return {}
-    # The zone of subnets that the network does not list is known to nobody but the API.
+    # The file does not list these subnets, so it has to name their zone.
     zone = {"availabilityZone": zones[0]} if override and len(zones) == 1 else {}
     return zone | {
         "overrideVpcConfig": {
@@ -253,8 +253,8 @@ def _kubernetes(group: Mapping[str, Any], spec: dict[str, Any]) -> None:
         spec["taints"] = [_renamed(taint, {"Key": "key", "Value": "value", "Effect": "effect"}) for taint in taints]
 
 
-def _unsaid(group: Mapping[str, Any], remarks: Remarks) -> None:
-    """Name the settings of a group that the file has no word for, and that an update would therefore lose."""
+def _add_inexpressible(group: Mapping[str, Any], remarks: Remarks) -> None:
+    """Add to the changes the settings of a group that the file cannot express, so that an update would remove them."""
     for member in ("NetworkInterface", "SlurmConfig"):
         if group.get(member):
             remarks.changes.append(f"{group['InstanceGroupName']} has {member}, which the file cannot say")
@@ -341,7 +341,7 @@ def _team_of(quota: Mapping[str, Any], members: Mapping[str, list[str]], remarks
 def _sharing(quota: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
     stated = quota.get("ComputeQuotaConfig", {}).get("ResourceSharingConfig", {})
     sharing = _renamed(stated, {"Strategy": "strategy"})
-    # The service fills a limit in whatever the strategy; only with this one does it mean anything.
+    # The service returns a limit with every strategy; only with this one does it have a meaning.
     if sharing.get("strategy") == "LendAndBorrow":
         sharing |= _renamed(stated, {"BorrowLimit": "borrowLimit"})
         absolute = []
@@ -363,7 +363,7 @@ def _rows(quota: Mapping[str, Any]) -> list[dict[str, Any]]:
     for row in quota.get("ComputeQuotaConfig", {}).get("ComputeQuotaResources", ()):
         spec: dict[str, Any] = {"instanceType": row["InstanceType"]}
         if row.get("Count"):
-            # Beside a count, the service's own figures for vCPU and memory say nothing new.
+            # With a count, vCPU and memory are the service's own figures and follow from it.
             rows.append({**spec, "count": row["Count"]})
             continue
         partition = row.get("AcceleratorPartition")

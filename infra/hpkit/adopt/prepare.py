@@ -1,4 +1,4 @@
-"""From a live platform to the two files of an adoption: the organization file, and what to import."""
+"""The two files of an adoption, from a live platform: the organization file and the import file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import yaml
 
 from hpkit.adopt.imports import Imports, imports_of
-from hpkit.adopt.live import Live
+from hpkit.adopt.live_platform import LivePlatform
 from hpkit.adopt.organization import Adopted, Remarks, adopt
 from hpkit.checks import Finding, check
 from hpkit.config import parse, read_text
@@ -20,7 +20,7 @@ __all__ = ["Prepared", "answers_of", "prepare"]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """text: the organization file; findings: what the validator says of it; imports: None where it has errors."""
+    """text: the organization file; findings: of its validation; imports: None where it has errors."""
 
     text: str
     remarks: Remarks
@@ -33,8 +33,8 @@ class Prepared:
         return [each for each in self.findings if each.severity == "error"]
 
 
-def prepare(live: Live, *, organization: str, environment: str, file: str, today: datetime.date) -> Prepared:
-    """Return the files of a live platform; file is what findings are shown with."""
+def prepare(live: LivePlatform, *, organization: str, environment: str, file: str, today: datetime.date) -> Prepared:
+    """Return the files of a live platform; file: the name that findings show."""
     adopted = adopt(live, organization=organization, environment=environment)
     text = _text(adopted, live.arn)
     document = read_text(text.encode())
@@ -46,15 +46,15 @@ def prepare(live: Live, *, organization: str, environment: str, file: str, today
     return Prepared(text, adopted.remarks, findings, imports_of(recording, live))
 
 
-def answers_of(live: Live) -> Answers:
-    """Return what AWS says of where the platform is, for recording its program."""
+def answers_of(live: LivePlatform) -> Answers:
+    """Return the account and EKS cluster of a live platform, for recording its program."""
     return Answers(account=live.account, partition=live.partition, eks=live.eks)
 
 
 def _text(adopted: Adopted, arn: str) -> str:
     remarks = adopted.remarks
     lines = ["# yaml-language-server: $schema=./schema.json", "#", f"# Adopted from {arn}."]
-    lines += [f"# Stays as it is, and is not in this file: {what}." for what in remarks.stays]
+    lines += [f"# Stays as it is, and is not in this file: {what}." for what in remarks.unmanaged]
     lines += [f"# Assumed, since no API says it: {what}." for what in remarks.assumed]
     lines += [f"# The first `pulumi up` changes: {what}." for what in remarks.changes]
     body = yaml.safe_dump(adopted.data, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)

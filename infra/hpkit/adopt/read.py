@@ -1,6 +1,6 @@
 """Reads a live platform: SageMaker, EKS, EC2 and the Kubernetes API. Changes nothing.
 
-What is refused or not answered is no absence: it is kept as unknown, with the call and the service's own words.
+A call that is refused or fails does not mean absence: it is kept as unknown, with the service's message.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import yaml
 from boto3 import Session
 from kubernetes.client import ApiException
 
-from hpkit.adopt.live import Live, LiveAddon, LiveEntry
+from hpkit.adopt.live_platform import LiveAccessEntry, LiveAddon, LivePlatform
 from hpkit.errors import ToolError
 from hpkit.plan.names import GROUP_PREFIX
 from hpkit.preflight.aws_client import call_all
@@ -24,32 +24,32 @@ __all__ = ["CLUSTER_ARN", "CLUSTER_NAME", "read"]
 
 CLUSTER_ARN: Final = re.compile(r"arn:aws[a-z-]*:sagemaker:([a-z0-9-]+):\d{12}:cluster/[a-z0-9]{12}\Z")
 CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9]){0,62}\Z")
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
-def read(session: Session, name_or_arn: str, *, say: Say) -> Live:
-    """Return the platform of a HyperPod cluster; say hears what is being read.
+def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePlatform:
+    """Return the platform of a HyperPod cluster; on_progress gets what is being read.
 
-    Raises ToolError when the cluster, its EKS cluster or its subnets cannot be described: nothing follows from that.
+    Raises ToolError when the cluster, its EKS cluster or its subnets cannot be described: all else depends on them.
     """
-    asked = _Asked(session)
-    cluster = _required(asked, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": name_or_arn}))
+    api = _ApiReader(session)
+    cluster = _required(api, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": name_or_arn}))
     orchestrator = cluster.get("Orchestrator", {}).get("Eks")
     if orchestrator is None:
         raise ToolError(f"{cluster['ClusterName']} is not orchestrated by EKS, which is all that hpkit provisions")
     name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
-    eks = _required(asked, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
+    eks = _required(api, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
     subnets = sorted({subnet for config in _networks(cluster) for subnet in config["Subnets"]})
-    found = _required(asked, ApiCall("ec2", "DescribeSubnets", {"SubnetIds": subnets}))["Subnets"]
-    say(f"reading quotas, policy, add-ons and access of {cluster['ClusterName']}")
-    quotas, policies = _governance(asked, str(cluster["ClusterArn"]))
-    addons, entries, identities = _eks(asked, name)
-    kinds = _Kubernetes(autoscales=cluster.get("AutoScaling", {}).get("Mode") == "Enable")
-    # Nothing else that is taken over lies in Kubernetes: whoever has neither needs no way to its API.
-    if kinds.autoscales or any(group.startswith(GROUP_PREFIX) for entry in entries for group in entry.groups):
-        say(f"reading Kubernetes objects of {name}")
-        kinds.read(session, eks)
-    return Live(
+    found = _required(api, ApiCall("ec2", "DescribeSubnets", {"SubnetIds": subnets}))["Subnets"]
+    on_progress(f"reading quotas, policy, add-ons and access of {cluster['ClusterName']}")
+    quotas, policies = _governance(api, str(cluster["ClusterArn"]))
+    addons, entries, identities = _eks(api, name)
+    in_cluster = _KubernetesReader(autoscales=cluster.get("AutoScaling", {}).get("Mode") == "Enable")
+    # Without Karpenter and groups of the kit nothing in Kubernetes is adopted, and its API need not be reachable.
+    if in_cluster.autoscales or any(group.startswith(GROUP_PREFIX) for entry in entries for group in entry.groups):
+        on_progress(f"reading Kubernetes objects of {name}")
+        in_cluster.read(session, eks)
+    return LivePlatform(
         cluster=cluster,
         eks=eks,
         zones={subnet["SubnetId"]: subnet["AvailabilityZone"] for subnet in found},
@@ -58,34 +58,30 @@ def read(session: Session, name_or_arn: str, *, say: Say) -> Live:
         addons=addons,
         entries=entries,
         identities=identities,
-        node_classes=kinds.node_classes,
-        node_pools=kinds.node_pools,
-        objects=frozenset(kinds.objects),
-        unknown=(*asked.unknown, *kinds.unknown),
+        node_classes=in_cluster.node_classes,
+        node_pools=in_cluster.node_pools,
+        objects=frozenset(in_cluster.objects),
+        unknown=(*api.unknown, *in_cluster.unknown),
     )
 
 
-class _Asked:
-    """Calls of AWS APIs, those of one round at the same time; failures are remembered."""
+class _ApiReader:
+    """Calls AWS APIs, several at the same time, and keeps the failures."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.session = session
         self.unknown: list[str] = []
 
     def all(self, calls: Sequence[ApiCall]) -> list[Any]:
-        """Return the results in order; None for one that was not answered."""
-        responses = Responses(call_all(self._session, calls, on_progress=lambda *_: None)) if calls else Responses({})
+        """Return the results in order, None for a call that failed."""
+        responses = Responses(call_all(self.session, calls, on_progress=lambda *_: None)) if calls else Responses({})
         return [self._result(responses.of(call)) for call in calls]
 
-    def one(self, call: ApiCall) -> Any:
-        """Return the result; None if it was not answered."""
-        return self.all([call])[0]
-
-    def _result(self, answer: Any) -> Any:
-        if not isinstance(answer, FailedCall):
-            return answer
-        if not answer.is_absence:  # it went while others were read: then it is not live
-            self.unknown.append(_sentence(answer))
+    def _result(self, response: Any) -> Any:
+        if not isinstance(response, FailedCall):
+            return response
+        if not response.is_absence:  # deleted while others were read
+            self.unknown.append(_sentence(response))
         return None
 
 
@@ -93,11 +89,11 @@ def _sentence(failure: FailedCall) -> str:
     return f"{failure.action}: {failure.code}: {failure.message}. {failure.fix}"
 
 
-def _required(asked: _Asked, call: ApiCall) -> Any:
-    answer = Responses(call_all(asked._session, [call], on_progress=lambda *_: None)).of(call)  # noqa: SLF001 - one module, two parts
-    if isinstance(answer, FailedCall):
-        raise ToolError(_sentence(answer))
-    return answer
+def _required(api: _ApiReader, call: ApiCall) -> Any:
+    response = Responses(call_all(api.session, [call], on_progress=lambda *_: None)).of(call)
+    if isinstance(response, FailedCall):
+        raise ToolError(_sentence(response))
+    return response
 
 
 def _networks(cluster: Any) -> Iterable[Any]:
@@ -107,8 +103,8 @@ def _networks(cluster: Any) -> Iterable[Any]:
             yield group["OverrideVpcConfig"]
 
 
-def _governance(asked: _Asked, arn: str) -> tuple[list[Any], list[Any]]:
-    """Return the descriptions of all live quotas and policies; deleted ones are listed for a while, and left out."""
+def _governance(api: _ApiReader, arn: str) -> tuple[list[Any], list[Any]]:
+    """Return the descriptions of all quotas and policies, except deleted ones, which are still listed for a while."""
     kinds = (
         ("ListComputeQuotas", "ComputeQuotaSummaries", "ComputeQuotaId", "DescribeComputeQuota"),
         (
@@ -118,18 +114,18 @@ def _governance(asked: _Asked, arn: str) -> tuple[list[Any], list[Any]]:
             "DescribeClusterSchedulerConfig",
         ),
     )
-    lists = asked.all([ApiCall("sagemaker", listing, {"ClusterArn": arn}) for listing, *_ in kinds])
+    lists = api.all([ApiCall("sagemaker", listing, {"ClusterArn": arn}) for listing, *_ in kinds])
     found: list[list[Any]] = []
     for (_, key, ident, describe), listed in zip(kinds, lists, strict=True):
         alive = [each for each in (listed or {}).get(key, ()) if each["Status"] not in ("Deleting", "Deleted")]
-        described = asked.all([ApiCall("sagemaker", describe, {ident: each[ident]}) for each in alive])
+        described = api.all([ApiCall("sagemaker", describe, {ident: each[ident]}) for each in alive])
         found.append([each for each in described if each is not None])
     return found[0], found[1]
 
 
-def _eks(asked: _Asked, name: str) -> tuple[dict[str, LiveAddon], list[LiveEntry], list[Any]]:
+def _eks(api: _ApiReader, name: str) -> tuple[dict[str, LiveAddon], list[LiveAccessEntry], list[Any]]:
     of = {"clusterName": name}
-    listed = asked.all(
+    listed = api.all(
         [
             ApiCall("eks", "ListAddons", of),
             ApiCall("eks", "ListAccessEntries", of),
@@ -137,15 +133,15 @@ def _eks(asked: _Asked, name: str) -> tuple[dict[str, LiveAddon], list[LiveEntry
         ]
     )
     names, principals, associations = (
-        list((answer or {}).get(key, ()))
-        for answer, key in zip(listed, ("addons", "accessEntries", "associations"), strict=True)
+        list((response or {}).get(key, ()))
+        for response, key in zip(listed, ("addons", "accessEntries", "associations"), strict=True)
     )
-    addons = asked.all([ApiCall("eks", "DescribeAddon", {**of, "addonName": each}) for each in names])
-    entries = asked.all([ApiCall("eks", "DescribeAccessEntry", {**of, "principalArn": each}) for each in principals])
-    policies = asked.all(
+    addons = api.all([ApiCall("eks", "DescribeAddon", {**of, "addonName": each}) for each in names])
+    entries = api.all([ApiCall("eks", "DescribeAccessEntry", {**of, "principalArn": each}) for each in principals])
+    policies = api.all(
         [ApiCall("eks", "ListAssociatedAccessPolicies", {**of, "principalArn": each}) for each in principals]
     )
-    identities = asked.all(
+    identities = api.all(
         [
             ApiCall("eks", "DescribePodIdentityAssociation", {**of, "associationId": each["associationId"]})
             for each in associations
@@ -154,7 +150,7 @@ def _eks(asked: _Asked, name: str) -> tuple[dict[str, LiveAddon], list[LiveEntry
     return (
         {each["addon"]["addonName"]: _addon(each["addon"]) for each in addons if each},
         [
-            LiveEntry(entry["accessEntry"], policy["associatedAccessPolicies"])
+            LiveAccessEntry(entry["accessEntry"], policy["associatedAccessPolicies"])
             for entry, policy in zip(entries, policies, strict=True)
             if entry and policy is not None
         ],
@@ -172,8 +168,8 @@ def _addon(described: Any) -> LiveAddon:
     return LiveAddon(described, configuration if isinstance(configuration, dict) else None)
 
 
-class _Kubernetes:
-    """What is asked of the Kubernetes API."""
+class _KubernetesReader:
+    """Reads objects from the Kubernetes API."""
 
     def __init__(self, *, autoscales: bool) -> None:
         self.autoscales = autoscales
@@ -183,7 +179,7 @@ class _Kubernetes:
         self.unknown: list[str] = []
 
     def read(self, session: Session, eks: Any) -> None:
-        """Fill in what is there, or why it could not be seen."""
+        """Read the objects, or keep why they cannot be read."""
         try:
             with dynamic_client(session, eks) as client:
                 self._read(client)

@@ -1,10 +1,10 @@
-"""What of a program is only in Pulumi's state: the stack, its components and its providers, written into that state.
+"""What exists only in Pulumi's state (the stack, its components, its providers), written into that state.
 
-`pulumi import` can make neither a provider with settings nor use one that is not in the state; and resources that are
-imported under default providers would have those deleted by the first `up`. So the state is given, before the import,
-exactly what the program registers of them. Nothing of it exists anywhere else.
-After the import, what AWS never tells of a resource is added as the program states it: it was never anything but a word
-to the API, and would be the only difference that the first preview shows.
+`pulumi import` can neither create a provider with settings nor use one that is not in the state; and the first `up`
+would delete the default providers under which it imports otherwise. So before the import the state gets these resources
+exactly as the program registers them. They exist nowhere else.
+After the import, the inputs that AWS never returns are added as the program sets them; they only instruct the API, and
+would be the only differences that the first preview shows.
 """
 
 from __future__ import annotations
@@ -13,50 +13,53 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hpkit.adopt.imports import is_bookkeeping
+from hpkit.adopt.imports import is_state_only
 from hpkit.recording import PROJECT, RecordedResource, Recording
 
-__all__ = ["strangers", "with_bookkeeping", "with_write_only"]
+__all__ = ["undeclared", "with_state_only", "with_write_only_inputs"]
 
 _STACK: Final = "pulumi:pulumi:Stack"
-# Inputs that no answer of AWS holds: who wins when a call conflicts (EKS API, CreateAddon and UpdateAddon), and which
-# groups are Karpenter's, which only the Kubernetes API knows, by its NodeClasses.
+# Inputs that no response of AWS contains: how to resolve conflicts (EKS API, CreateAddon and UpdateAddon), and which
+# groups are Karpenter's, which only the NodeClasses in Kubernetes tell.
 _WRITE_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "aws:eks/addon:Addon": ("resolveConflictsOnCreate", "resolveConflictsOnUpdate"),
     "hyperpod:index:Cluster": ("autoscaledInstanceGroups",),
 }
 
 
-def with_bookkeeping(exported: Mapping[str, Any], recording: Recording) -> dict[str, Any]:
-    """Return what `pulumi stack export` said, with the components and providers that are missing."""
+def with_state_only(exported: Mapping[str, Any], recording: Recording) -> dict[str, Any]:
+    """Return an exported state with the stack, components and providers that it lacks."""
     deployment = dict(exported["deployment"] or {})
     resources = list(deployment.get("resources") or [])
     there = {each["urn"] for each in resources}
     stack = _stack_urn(recording)
     if stack not in there:
         resources.insert(0, {"urn": stack, "custom": False, "type": _STACK})
-    wanted = [each for each in recording.resources.values() if is_bookkeeping(each)]
+    wanted = [each for each in recording.resources.values() if is_state_only(each)]
     resources += [_entry(each, stack) for each in wanted if each.urn not in there]
     return {**exported, "deployment": {**deployment, "resources": _parents_first(resources)}}
 
 
-def with_write_only(exported: Mapping[str, Any], recording: Recording) -> dict[str, Any]:
-    """Return what `pulumi stack export` said, with the program's own inputs where AWS could tell none."""
+def with_write_only_inputs(exported: Mapping[str, Any], recording: Recording) -> dict[str, Any]:
+    """Return an exported state with the program's inputs where AWS returns none."""
 
-    def filled(each: Mapping[str, Any]) -> Mapping[str, Any]:
+    def completed(each: Mapping[str, Any]) -> Mapping[str, Any]:
         names, stated = _WRITE_ONLY.get(each["type"], ()), recording.resources.get(each["urn"])
         if stated is None:
             return each
-        never_told = {name: stated.inputs[name] for name in names if name in stated.inputs}
-        sides = {side: {**never_told, **each[side]} for side in ("inputs", "outputs") if never_told and side in each}
+        write_only = {name: stated.inputs[name] for name in names if name in stated.inputs}
+        sides = {side: {**write_only, **each[side]} for side in ("inputs", "outputs") if write_only and side in each}
         return {**each, **sides}
 
     deployment = exported["deployment"]
-    return {**exported, "deployment": {**deployment, "resources": [filled(each) for each in deployment["resources"]]}}
+    return {
+        **exported,
+        "deployment": {**deployment, "resources": [completed(each) for each in deployment["resources"]]},
+    }
 
 
-def strangers(exported: Mapping[str, Any], recording: Recording) -> list[str]:
-    """Return the URNs of what is in the state and not in the program: an `up` would delete them."""
+def undeclared(exported: Mapping[str, Any], recording: Recording) -> list[str]:
+    """Return the URNs of resources in the state that the program does not register: an `up` would delete them."""
     known = {*recording.resources, _stack_urn(recording)}
     resources = (exported["deployment"] or {}).get("resources") or []
     return [each["urn"] for each in resources if each["urn"] not in known and not each.get("external")]
@@ -82,7 +85,7 @@ def _entry(resource: RecordedResource, stack: str) -> dict[str, Any]:
 
 
 def _parents_first(resources: list[Any]) -> list[Any]:
-    """Return the resources so that each stands after its parent and its provider, as Pulumi wants its state."""
+    """Return the resources in the order that Pulumi demands of a state: each after its parent and its provider."""
     depth: dict[str, int] = {}
     by_urn = {each["urn"]: each for each in resources}
 
@@ -92,6 +95,6 @@ def _parents_first(resources: list[Any]) -> list[Any]:
             depth[urn] = of(parent) + 1 if parent in by_urn else 0
         return depth[urn]
 
-    bookkeeping = [each for each in resources if not each["custom"] or each["type"].startswith("pulumi:providers:")]
-    others = [each for each in resources if each not in bookkeeping]
-    return [*sorted(bookkeeping, key=lambda each: of(each["urn"])), *others]
+    state_only = [each for each in resources if not each["custom"] or each["type"].startswith("pulumi:providers:")]
+    others = [each for each in resources if each not in state_only]
+    return [*sorted(state_only, key=lambda each: of(each["urn"])), *others]

@@ -1,6 +1,6 @@
-"""What a Terraform or OpenTofu state holds, and how it forgets a thing without destroying it.
+"""The resources of a Terraform or OpenTofu state, and the steps that remove some from it without destroying them.
 
-Does not: read a configuration. Data sources and deposed instances are nobody's to hand over.
+Does not: read a configuration. Data sources and deposed instances are not handed over.
 """
 
 import json
@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hpkit.adopt.owned import Owned, Step, string
+from hpkit.adopt.handover_model import ManagedResource, Step, string
 from hpkit.errors import InputError
 
 __all__ = ["read_terraform", "terraform_steps"]
@@ -17,7 +17,7 @@ __all__ = ["read_terraform", "terraform_steps"]
 _VERSION = 4
 _BACKUP = "terraform-state-before-hpkit.json"
 _PULL = "`terraform state pull` (or `tofu state pull`) writes what is wanted"
-# Attributes that name the live thing itself. Others name its neighbours: `role` of an attachment, `cluster_name`.
+# Attributes that identify the resource itself. Others refer to another one: `role` of an attachment, `cluster_name`.
 _OWN = (
     "id",
     "arn",
@@ -29,12 +29,12 @@ _OWN = (
     "cluster_arn",
     "security_group_rule_id",
 )
-# Of other types these name a neighbour.
+# These identify only a resource of this type; in other types they refer to another resource.
 _ONLY = {"bucket": "aws_s3_bucket", "cluster_arn": "awscc_sagemaker_cluster"}
 _KEYS = re.compile(r'\[(?:\d+|"(?:[^"\\]|\\.)*")\]')
 
 
-def read_terraform(text: str, *, file: str = "the Terraform state") -> list[Owned]:
+def read_terraform(text: str, *, file: str = "the Terraform state") -> list[ManagedResource]:
     """Return the managed resources of a state file, or of `terraform show -json`.
 
     Both forms are documented: developer.hashicorp.com/terraform/internals/json-format, and version 4 of the state,
@@ -59,7 +59,7 @@ def read_terraform(text: str, *, file: str = "the Terraform state") -> list[Owne
     return sorted(owned, key=lambda each: each.address)
 
 
-def _stored(data: Mapping[str, Any], file: str) -> Iterator[Owned]:
+def _stored(data: Mapping[str, Any], file: str) -> Iterator[ManagedResource]:
     version = data.get("version")
     if version != _VERSION:
         raise InputError(
@@ -76,7 +76,7 @@ def _stored(data: Mapping[str, Any], file: str) -> Iterator[Owned]:
                 )
 
 
-def _shown(data: Mapping[str, Any]) -> Iterator[Owned]:
+def _shown(data: Mapping[str, Any]) -> Iterator[ManagedResource]:
     waiting = [data["values"]["root_module"]] if data.get("values") else []
     while waiting:
         module = waiting.pop()
@@ -96,10 +96,10 @@ def _key(index: object) -> str:
     return f"[{index}]"
 
 
-def _owned(address: str, kind: str, attributes: Mapping[str, Any]) -> Owned:
+def _owned(address: str, kind: str, attributes: Mapping[str, Any]) -> ManagedResource:
     own = {string(attributes, key) for key in _OWN if kind.startswith(_ONLY.get(key, ""))}
     own |= set(_composed(kind, attributes))
-    return Owned("terraform", address, kind, frozenset(own - {""}))
+    return ManagedResource("terraform", address, kind, frozenset(own - {""}))
 
 
 # The ids that `pulumi import` and `terraform import` take, where the state's own `id` is another; each as the
@@ -139,7 +139,7 @@ def _composed(kind: str, attributes: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _manifest(attributes: Mapping[str, Any]) -> Iterator[str]:
-    """Yield Kind/name of a resource that can be of any kind."""
+    """Yield `kind/name` of a generic Kubernetes manifest."""
     manifest = attributes.get("manifest")
     if isinstance(manifest, dict):
         yield f"{manifest['kind']}/{manifest['metadata']['name']}"
@@ -148,7 +148,7 @@ def _manifest(attributes: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _quota(attributes: Mapping[str, Any]) -> Iterator[str]:
-    """Yield quota and team of a resource that runs the AWS CLI for a quota; its triggers hold what it sends."""
+    """Yield quota and team of a resource that runs the AWS CLI for a quota, from its triggers."""
     triggers = attributes.get("triggers") or attributes.get("triggers_replace") or {}
     if not isinstance(triggers, dict) or "compute_quota_target" not in triggers:
         return
@@ -161,15 +161,15 @@ def _quota(attributes: Mapping[str, Any]) -> Iterator[str]:
         yield string(target, "TeamName")
 
 
-def terraform_steps(let_go: Sequence[Owned], *, kept: Sequence[Owned]) -> list[Step]:
-    """Return how Terraform forgets these, in this order; kept tells blocks that lose only some of their instances.
+def terraform_steps(released: Sequence[ManagedResource], *, kept: Sequence[ManagedResource]) -> list[Step]:
+    """Return the steps that release these from Terraform, in this order; kept: what else its state manages.
 
     `state rm` destroys nothing and runs no provisioner (developer.hashicorp.com/terraform/cli/commands/state/rm). It
-    comes after the import: until then Terraform is the only owner, so a failed import has cost nothing. It comes
+    comes after the import: until then Terraform is the only owner, so that a failed import does no harm. It comes
     before the first `pulumi up`: in between both have a record of the thing but neither acts, while afterwards a plan
     of Terraform would undo what Pulumi has changed. Blocks go last; without them a plan would create the things anew.
     """
-    if not let_go:
+    if not released:
         return []
     steps = [
         Step(
@@ -183,10 +183,10 @@ def terraform_steps(let_go: Sequence[Owned], *, kept: Sequence[Owned]) -> list[S
         Step(
             "after import",
             f"Terraform forgets what Pulumi owns and destroys nothing. Undo: `terraform state push -force {_BACKUP}`",
-            tuple(f"terraform state rm {shlex.quote(each.address)}" for each in let_go),
+            tuple(f"terraform state rm {shlex.quote(each.address)}" for each in released),
         ),
     ]
-    blocks = sorted({_block(each) for each in let_go})
+    blocks = sorted({_block(each) for each in released})
     shared = {_block(each) for each in kept} & set(blocks)
     say = ["Remove these blocks from the configuration, and what feeds them (count, for_each, variables)."]
     say += ["Whatever refers to them needs a value or a data source instead:"]
@@ -201,12 +201,12 @@ def terraform_steps(let_go: Sequence[Owned], *, kept: Sequence[Owned]) -> list[S
     return steps
 
 
-def _block(owned: Owned) -> str:
+def _block(owned: ManagedResource) -> str:
     return _KEYS.sub("", owned.address)
 
 
 def _alternative(blocks: Sequence[str]) -> str:
-    """Say the same as blocks that a review can read; they take no instance keys (…/terraform/language/state/remove)."""
+    """Return the same as `removed` blocks, which take no instance keys (…/terraform/language/state/remove)."""
     say = ["Or, in place of `state rm` and reviewed as code (Terraform 1.7 or later), put these where the blocks were:"]
     say += [f"  removed {{\n    from = {block}\n    lifecycle {{ destroy = false }}\n  }}" for block in blocks]
     return "\n".join(say)

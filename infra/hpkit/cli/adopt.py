@@ -103,7 +103,7 @@ def _blockers(prepared: "Prepared") -> list[str]:
 def _say(prepared: "Prepared", *, stack: str, file: str) -> None:
     """Say on standard error what was found and what is left to do, so that standard output is the file alone."""
     remarks, imports = prepared.remarks, prepared.imports
-    _list("stays as it is, and is not in the file", remarks.stays)
+    _list("stays as it is, and is not in the file", remarks.unmanaged)
     _list("assumed in the file, since no API says it", remarks.assumed)
     _list("the first `pulumi up` would change", remarks.changes)
     if imports is not None:

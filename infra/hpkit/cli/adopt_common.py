@@ -13,21 +13,23 @@ from hpkit.plan.model import Plan
 
 if TYPE_CHECKING:
     from hpkit.adopt.imports import Imports
-    from hpkit.adopt.live import Live
+    from hpkit.adopt.live_platform import LivePlatform
     from hpkit.recording import Recording
 
 __all__ = ["import_file", "plan_of", "read", "registered", "stop_at", "write"]
 
 
-def read(cluster: str, region: str) -> "Live":
-    """Ask the APIs; raises ToolError with code and message of what they refuse."""
+def read(cluster: str, region: str) -> "LivePlatform":
+    """Read a live platform; raises ToolError with code and message of what the APIs refuse."""
     import boto3
     from botocore.exceptions import BotoCoreError
 
-    from hpkit.adopt.read import read as ask
+    from hpkit.adopt.read import read as read_platform
 
     try:
-        return ask(boto3.Session(region_name=region), cluster, say=lambda line: click.echo(line, err=True))
+        return read_platform(
+            boto3.Session(region_name=region), cluster, on_progress=lambda line: click.echo(line, err=True)
+        )
     except BotoCoreError as error:
         raise ToolError(f"{error} (credentials and endpoint are those of the AWS SDK: AWS_PROFILE, …)") from None
 
@@ -41,7 +43,7 @@ def plan_of(stack: str) -> Plan:
     return next(iter(loaded.plans.values()))
 
 
-def registered(plan: Plan) -> "tuple[Live, Recording, Imports]":
+def registered(plan: Plan) -> "tuple[LivePlatform, Recording, Imports]":
     """Return what is live, what the program registers, and what of it to import."""
     from hpkit.adopt.imports import imports_of
     from hpkit.adopt.prepare import answers_of

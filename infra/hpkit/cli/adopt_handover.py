@@ -12,7 +12,7 @@ from hpkit.config import read_file
 from hpkit.errors import ToolError
 
 if TYPE_CHECKING:
-    from hpkit.adopt import Owned
+    from hpkit.adopt import ManagedResource
 
 __all__ = ["handover"]
 
@@ -41,17 +41,17 @@ def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form
     """
     from hpkit.adopt import as_data, lines
     from hpkit.adopt import handover as handed_over
-    from hpkit.adopt.taken import taken_of
+    from hpkit.adopt.adopted_resources import adopted_resources
 
     if not states and not stacks:
         raise click.UsageError("name what owns the platform now: --terraform FILE, or --cloudformation STACK")
     plan = plan_of(stack)
     live, _, imports = registered(plan)
-    found = handed_over(_owned(states, stacks, plan.spec.region), taken_of(plan, live, imports))
+    found = handed_over(_owned(states, stacks, plan.spec.region), adopted_resources(plan, live, imports))
     click.echo(json.dumps(as_data(found), indent=2) if form == "json" else "\n".join(lines(found)))
 
 
-def _owned(states: Sequence[Path], stacks: Sequence[str], region: str) -> "list[Owned]":
+def _owned(states: Sequence[Path], stacks: Sequence[str], region: str) -> "list[ManagedResource]":
     """Return what the other tools hold; raises ToolError for a stack that cannot be read, InputError for a file."""
     from hpkit.adopt import read_cloudformation, read_stacks, read_terraform
 

@@ -23,16 +23,17 @@ def run(stack: str) -> None:
     Only the stack's state is written: the live platform is read.
     """
     from hpkit.adopt.organization import adopt
-    from hpkit.adopt.pulumi import Pulumi
-    from hpkit.adopt.state import strangers, with_bookkeeping, with_write_only
+    from hpkit.adopt.pulumi_stack import PulumiStack
+    from hpkit.adopt.state import undeclared, with_state_only, with_write_only_inputs
 
     plan = plan_of(stack)
-    pulumi = Pulumi(stack, root=project_root())
+    pulumi = PulumiStack(stack, root=project_root())
     live, recording, imports = registered(plan)
     remarks = adopt(live, organization=plan.organization, environment=plan.environment).remarks
     stop_at([*remarks.blockers, *imports.blockers])
+    pulumi.create()
     state = pulumi.export()
-    unknown = strangers(state, recording)
+    unknown = undeclared(state, recording)
     if unknown:
         raise ToolError(
             f"{stack} has {len(unknown)} resources that the program does not register, and `up` would delete:\n  "
@@ -41,13 +42,14 @@ def run(stack: str) -> None:
             + f"pulumi state delete --stack {stack} URN"
         )
     write(project_root() / "stacks" / f"{stack}.import.json", import_file(imports))
-    pulumi.write_state(with_bookkeeping(state, recording))
-    there = {each["urn"] for each in (pulumi.export()["deployment"] or {}).get("resources", [])}
+    state = with_state_only(state, recording)
+    pulumi.write_state(state)
+    there = {each["urn"] for each in state["deployment"]["resources"]}
     left = [each for each in imports.entries if _urn(each, recording.resources) not in there]
     click.echo(f"{len(imports.entries) - len(left)} of {len(imports.entries)} are imported already", err=True)
     if left:
         pulumi.import_file({**imports.document, "resources": left})
-    pulumi.write_state(with_write_only(pulumi.export(), recording))
+    pulumi.write_state(with_write_only_inputs(pulumi.export(), recording))
     _show(pulumi.preview(), imports, stack)
 
 
@@ -59,9 +61,9 @@ def undo(stack: str, yes: bool) -> None:
 
     The state is kept in a file beside, with which `pulumi stack import` takes it back.
     """
-    from hpkit.adopt.pulumi import Pulumi
+    from hpkit.adopt.pulumi_stack import PulumiStack
 
-    pulumi = Pulumi(stack, root=project_root())
+    pulumi = PulumiStack(stack, root=project_root())
     if not pulumi.exists():
         raise ToolError(f"there is no stack {stack} in this backend, so there is nothing to forget")
     state = pulumi.export()
@@ -80,14 +82,14 @@ def _urn(entry: Any, resources: Any) -> str:
 
 def _show(preview: str, imports: "Imports", stack: str) -> None:
     """Print the first preview with the reason of each difference; exit 1 if anything would be lost."""
-    from hpkit.adopt.explain import differences
+    from hpkit.adopt.preview import differences
 
     found = differences(preview)
     for each in found:
         click.echo(f"{each.operation} {each.resource}: {each.reason}")
         for line in each.lines:
             click.echo(f"  {line}")
-    lost = [each for each in found if each.loses]
+    lost = [each for each in found if each.is_destructive]
     if lost:
         raise ToolError(f"{len(lost)} of {len(imports.entries)} would be deleted or replaced: do not run `pulumi up`")
     if found:

@@ -1,4 +1,4 @@
-"""Pulumi's command line for one stack of a project: the commands that an adoption needs."""
+"""A Pulumi stack, by the commands of Pulumi's command line that an adoption needs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 
 from hpkit.errors import ToolError
 
-__all__ = ["Pulumi"]
+__all__ = ["PulumiStack"]
 
 _LOCKED = "the stack is currently locked"
-# What Pulumi says of a state, or part of one, that ends too early.
+# What Pulumi says of a state file that ends too early.
 _CUT_OFF = re.compile(r"\bEOF\b|unexpected end of JSON input")
 
 
-class Pulumi:
+class PulumiStack:
     """One stack; root is the folder of Pulumi.yaml. Every method raises ToolError with what Pulumi said."""
 
     def __init__(self, stack: str, *, root: Path) -> None:
@@ -32,25 +32,28 @@ class Pulumi:
             )
         self.stack, self._root = stack, root
 
-    def export(self) -> dict[str, Any]:
-        """Return the stack's state; the stack is made where there is none."""
+    def create(self) -> None:
+        """Create the stack unless the backend has it."""
         if not self.exists():
             self._run("stack", "init", self.stack)
+
+    def export(self) -> dict[str, Any]:
+        """Return the stack's state."""
         state: dict[str, Any] = json.loads(self._run("stack", "export", "--stack", self.stack))
         return state
 
     def exists(self) -> bool:
-        """Say whether the backend has the stack."""
+        """Return whether the backend has the stack."""
         listed = json.loads(self._run("stack", "ls", "--json"))
         return any(each["name"].rpartition("/")[2] == self.stack for each in listed)
 
     def write_state(self, state: Mapping[str, Any]) -> None:
-        """Put a state in the place of the one that is there."""
+        """Replace the stack's state."""
         with _file(state) as path:
             self._run("stack", "import", "--stack", self.stack, "--file", path)
 
     def import_file(self, document: Mapping[str, Any]) -> None:
-        """Import what a file lists, output as it comes; every resource is protected until the first `up`."""
+        """Import the resources of an import file and show Pulumi's output; they are protected until the first `up`."""
         with _file(document) as path:
             options = ["--generate-code=false", "--yes", "--skip-preview"]
             code = subprocess.run(  # noqa: S603 - the arguments are the kit's own
@@ -63,14 +66,14 @@ class Pulumi:
             )
 
     def preview(self) -> str:
-        """Return what `pulumi preview --json` prints; ToolError with its errors where it is refused."""
+        """Return the output of `pulumi preview --json`; raises ToolError with its errors where it fails."""
         done = self._done("preview", "--stack", self.stack, "--json")
         if done.returncode == 0:
             return done.stdout
         raise ToolError(f"the first preview is refused, and so would `pulumi up` be: {_errors(done)}")
 
     def forget(self) -> None:
-        """Remove the stack with its state, and leave alone everything that it describes."""
+        """Remove the stack with its state, and leave its resources alone."""
         self._run("stack", "rm", self.stack, "--yes", "--force", "--preserve-config")
 
     def _command(self, *arguments: str) -> list[str]:
@@ -107,7 +110,7 @@ def _errors(done: subprocess.CompletedProcess[str]) -> str:
 
 @contextmanager
 def _file(content: Mapping[str, Any]) -> Iterator[str]:
-    """Give a JSON file that is there for one command, in a folder of its owner alone: a state may hold secrets."""
+    """Give a temporary JSON file, in a folder that only its owner may read: a state may hold secrets."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "content.json"
         path.write_text(json.dumps(content), encoding="utf-8")

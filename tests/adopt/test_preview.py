@@ -2,7 +2,7 @@
 
 import json
 
-from hpkit.adopt.explain import differences
+from hpkit.adopt.preview import differences
 
 URN = "urn:pulumi:acme-prod::hpkit::hpkit:index:Addons$aws:eks/addon:Addon::coredns"
 
@@ -22,7 +22,7 @@ def test_what_stays_the_same_is_not_mentioned():
 
 def test_what_would_be_lost_comes_first_and_says_so():
     found = differences(preview(step("create", "urn:pulumi:s::hpkit::a:b:C::new"), step("delete"), step("replace")))
-    assert [each.loses for each in found] == [True, True, False]
+    assert [each.is_destructive for each in found] == [True, True, False]
     assert "never deletes or replaces" in found[0].reason
 
 

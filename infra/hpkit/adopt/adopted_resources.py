@@ -1,25 +1,25 @@
-"""What an adoption takes over or names, with the ids by which other tools know it."""
+"""The resources that an adoption imports or names, with the ids that other tools know them by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hpkit.adopt.handover_model import AdoptedResource
 from hpkit.adopt.imports import Imports
-from hpkit.adopt.live import Live
-from hpkit.adopt.owned import Taken
+from hpkit.adopt.live_platform import LivePlatform
 from hpkit.plan.model import Plan
 
-__all__ = ["taken_of"]
+__all__ = ["adopted_resources"]
 
 
-def taken_of(plan: Plan, live: Live, imports: Imports) -> list[Taken]:
-    """Return what Pulumi shall own, and what the file only names."""
+def adopted_resources(plan: Plan, live: LivePlatform, imports: Imports) -> list[AdoptedResource]:
+    """Return the resources that Pulumi will own, and those that the file only names."""
     found = [_imported(each, live) for each in imports.entries if each["type"] != "hyperpod:index:ChangeGuard"]
     return [*found, *_named(plan, live)]
 
 
-def _imported(entry: Mapping[str, Any], live: Live) -> Taken:
+def _imported(entry: Mapping[str, Any], live: LivePlatform) -> AdoptedResource:
     ids = {str(entry["id"])}
     if entry["type"] == "hyperpod:index:Cluster":
         ids.add(str(live.cluster["ClusterName"]))
@@ -31,10 +31,10 @@ def _imported(entry: Mapping[str, Any], live: Live) -> Taken:
             ids.add(str(policy["Name"]))
     if entry["type"] == "aws:eks/addon:Addon":
         ids.add(str(live.addons[entry["logicalName"]].described.get("addonArn", entry["id"])))
-    return Taken(str(entry["type"]), str(entry["logicalName"]), frozenset(ids), "imported")
+    return AdoptedResource(str(entry["type"]), str(entry["logicalName"]), frozenset(ids), "imported")
 
 
-def _named(plan: Plan, live: Live) -> Iterator[Taken]:
+def _named(plan: Plan, live: LivePlatform) -> Iterator[AdoptedResource]:
     spec = plan.spec
     if spec.network.existing is not None:
         yield _existing("aws:ec2/vpc:Vpc", spec.network.existing.vpc_id)
@@ -55,5 +55,5 @@ def _named(plan: Plan, live: Live) -> Iterator[Taken]:
         yield _existing("aws:iam/role:Role", role.rpartition("/")[2], role)
 
 
-def _existing(token: str, name: str, *ids: str) -> Taken:
-    return Taken(token, name, frozenset({name, *ids}), "existing")
+def _existing(token: str, name: str, *ids: str) -> AdoptedResource:
+    return AdoptedResource(token, name, frozenset({name, *ids}), "existing")

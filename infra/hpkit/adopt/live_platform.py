@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Live", "LiveAddon", "LiveEntry"]
+__all__ = ["LiveAccessEntry", "LiveAddon", "LivePlatform"]
 
 Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LiveAddon:
-    """An EKS add-on: DescribeAddon's answer, and its configuration as a document; None where its text is none."""
+    """An EKS add-on: the response of DescribeAddon, and its configuration, None where the text is no document."""
 
     described: Document
     configuration: Document | None
@@ -23,8 +23,8 @@ class LiveAddon:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveEntry:
-    """An access entry: DescribeAccessEntry's answer, and ListAssociatedAccessPolicies of it."""
+class LiveAccessEntry:
+    """An access entry: the response of DescribeAccessEntry, and of ListAssociatedAccessPolicies."""
 
     described: Document
     policies: Sequence[Document]
@@ -40,7 +40,7 @@ class LiveEntry:
         return frozenset(self.described.get("kubernetesGroups", ()))
 
     def has(self, policy: str) -> bool:
-        """Say whether the policy of that name is associated for the whole cluster."""
+        """Return whether the policy of that name is associated for the whole cluster."""
         return any(
             str(each["policyArn"]).endswith(f"/{policy}") and each["accessScope"]["type"] == "cluster"
             for each in self.policies
@@ -48,13 +48,13 @@ class LiveEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """Answers of the APIs, as boto3 and the Kubernetes API give them.
+class LivePlatform:
+    """The responses of the APIs, as boto3 and the Kubernetes API return them.
 
     cluster: DescribeCluster; eks: the `cluster` of EKS's DescribeCluster; zones: subnet id → zone; quotas, policies:
     DescribeComputeQuota and DescribeClusterSchedulerConfig of all that belong to the cluster; identities: pod identity
-    associations; node_classes, node_pools: Kubernetes objects; objects: `Kind namespace/name` of what the kit could
-    have made in Kubernetes before; unknown: what was asked for and not answered, a sentence each.
+    associations; node_classes, node_pools: Kubernetes objects; objects: `Kind namespace/name` of all RBAC objects in
+    Kubernetes, of which some may be the kit's; unknown: the calls that failed, one sentence for each.
     """
 
     cluster: Document
@@ -63,7 +63,7 @@ class Live:
     quotas: Sequence[Document] = ()
     policies: Sequence[Document] = ()
     addons: Mapping[str, LiveAddon] = field(default_factory=dict)
-    entries: Sequence[LiveEntry] = ()
+    entries: Sequence[LiveAccessEntry] = ()
     identities: Sequence[Document] = ()
     node_classes: Sequence[Document] = ()
     node_pools: Sequence[Document] = ()

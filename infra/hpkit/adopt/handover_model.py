@@ -1,22 +1,22 @@
-"""What another tool holds, and what hpkit takes over of it."""
+"""The resources of another tool, the resources of an adoption, and the steps of the handover between them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Owned", "Step", "Taken", "Tool", "When", "string"]
+__all__ = ["AdoptedResource", "ManagedResource", "Step", "Tool", "When", "string"]
 
 When = Literal["before import", "after import"]
 Tool = Literal["terraform", "cloudformation"]
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
-    """One resource in the records of another tool.
+class ManagedResource:
+    """A resource that Terraform or CloudFormation manages.
 
     address: Terraform's, with modules and keys, or CloudFormation's stack name, a slash, logical id; type: as the tool
-    spells it; ids: whatever names the live thing (id, ARN, name, physical id), joined as `pulumi import` wants it
-    where it has several parts.
+    spells it; ids: all that identifies the live resource (id, ARN, name, physical id), in the form that `pulumi import`
+    takes where it has several parts.
     """
 
     tool: Tool
@@ -36,11 +36,11 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """One thing that an adopted file speaks of.
+class AdoptedResource:
+    """A live resource that an adopted file describes or names.
 
-    type_token: Pulumi's; name: its name in the program; ids: id and ARN of the live thing; owner: `imported` when
-    Pulumi shall own it, `existing` when the file only names it and the other tool keeps it.
+    type_token: Pulumi's; name: its name in the program; ids: id and ARN of the live resource; owner: `imported` where
+    Pulumi will own it, `existing` where the file only names it and the other tool keeps it.
     """
 
     type_token: str
@@ -51,14 +51,14 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a handover: when it is due, what it is for, the commands that do it."""
+    """One step of a handover: when it is due, what it does, and its shell commands."""
 
     when: When
-    say: str
-    run: tuple[str, ...] = ()
+    description: str
+    commands: tuple[str, ...] = ()
 
 
 def string(data: Mapping[str, object], key: str) -> str:
-    """Return data's text under key; empty for anything else."""
+    """Return the string under a key, an empty one for any other value."""
     value = data.get(key)
     return value if isinstance(value, str) else ""

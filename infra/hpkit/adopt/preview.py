@@ -1,6 +1,6 @@
-"""What the first preview after an adoption says, difference by difference, each with the reason beside it.
+"""The differences that the first preview after an adoption shows, each with its reason.
 
-Reads what `pulumi preview --json` printed. Pure.
+Reads the output of `pulumi preview --json`. Pure.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 __all__ = ["Difference", "differences"]
 
-_QUIET: Final = ("same", "read", "refresh", "read-discard")
-# What takes something away, whatever else the operation is called.
-_LOSES: Final = ("delete", "replace", "create-replacement", "delete-replaced", "discard", "discard-replaced")
+_UNCHANGED: Final = ("same", "read", "refresh", "read-discard")
+# Operations that delete a resource, now or as a part of its replacement.
+_DESTRUCTIVE: Final = ("delete", "replace", "create-replacement", "delete-replaced", "discard", "discard-replaced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,16 @@ class Difference:
     reason: str
 
     @property
-    def loses(self) -> bool:
+    def is_destructive(self) -> bool:
         """Whether it deletes or replaces."""
-        return self.operation in _LOSES
+        return self.operation in _DESTRUCTIVE
 
 
 def differences(preview: str) -> list[Difference]:
-    """Return what a preview would change, what loses something first; raises ValueError for no preview."""
+    """Return the changes that a preview announces, destructive ones first; raises ValueError for any other text."""
     steps = json.loads(preview).get("steps", [])
-    found = [_difference(step) for step in steps if step["op"] not in _QUIET]
-    return sorted(found, key=lambda each: (not each.loses, each.resource))
+    found = [_difference(step) for step in steps if step["op"] not in _UNCHANGED]
+    return sorted(found, key=lambda each: (not each.is_destructive, each.resource))
 
 
 def _difference(step: Mapping[str, Any]) -> Difference:
@@ -65,7 +65,7 @@ def _short(text: str, most: int = 160) -> str:
 
 
 def _reason(step: Mapping[str, Any], token: str) -> str:
-    if step["op"] in _LOSES:
+    if step["op"] in _DESTRUCTIVE:
         return "an adoption never deletes or replaces: correct the file before anything else is run"
     if step["op"] == "create":
         return "is not live, so the first `pulumi up` makes it"

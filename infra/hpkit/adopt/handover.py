@@ -1,0 +1,213 @@
+"""Which resources Terraform or CloudFormation must release, in which order and how, so that no two tools own one.
+
+Does not: run anyresource, nor decide what is imported.
+"""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hpkit.adopt.cloudformation import STACK, cloudformation_steps, is_handler, nested
+from hpkit.adopt.handover_model import AdoptedResource, ManagedResource, Step
+from hpkit.adopt.resource_types import RESOURCE_TYPES, parent_id
+from hpkit.adopt.terraform import terraform_steps
+
+__all__ = ["Handover", "Match", "as_data", "handover", "lines", "steps"]
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A resource of another tool, and the adopted resources that it stands for."""
+
+    managed: ManagedResource
+    adopted: tuple[AdoptedResource, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """Which tool keeps which resource.
+
+    released: by the other tool to Pulumi, in this order; stays: with the other tool, the file only names it; parts:
+    imported although they are part of a resource that stays, which is impossible; unknown: of the other tool and not in
+    the adoption; handlers: custom resources of the stacks; free: imported, and of no other tool; unclear: imported,
+    and several resources have its name; stacks: the resource that represents each nested stack, by the stack's name.
+    """
+
+    released: tuple[Match, ...]
+    stays: tuple[Match, ...]
+    parts: tuple[Match, ...]
+    unknown: tuple[ManagedResource, ...]
+    handlers: tuple[ManagedResource, ...]
+    free: tuple[AdoptedResource, ...]
+    unclear: tuple[tuple[AdoptedResource, tuple[ManagedResource, ...]], ...]
+    stacks: tuple[tuple[str, ManagedResource], ...]
+
+
+def handover(managed: Sequence[ManagedResource], adopted: Sequence[AdoptedResource]) -> Handover:
+    """Return which tool keeps which resource; one that the file only names is never released.
+
+    Resources are matched by type and by ARN or id; by name only where neither side has an id that matches.
+    """
+    managed_resources = [each for each in dict.fromkeys(managed) if each.type != STACK]
+    matches, unclear = _matches(managed_resources, list(dict.fromkeys(adopted)))
+    matched = [Match(resource, tuple(known)) for resource, known in matches.items() if known]
+    kept = [each for each in matched if any(known.owner == "existing" for known in each.adopted)]
+    parts = [Match(each.managed, tuple(known for known in each.adopted if known.owner == "imported")) for each in kept]
+    found = {known for each in matched for known in each.adopted} | unclear.keys()
+    return Handover(
+        released=tuple(sorted((each for each in matched if each not in kept), key=_order)),
+        stays=tuple(kept),
+        parts=tuple(each for each in parts if each.adopted),
+        unknown=tuple(resource for resource, known in matches.items() if not known),
+        handlers=tuple(resource for resource in managed_resources if is_handler(resource)),
+        free=tuple(each for each in dict.fromkeys(adopted) if each.owner == "imported" and each not in found),
+        unclear=tuple((each, several) for each, several in unclear.items() if each.owner == "imported"),
+        stacks=tuple(sorted(nested(managed).items())),
+    )
+
+
+def _matches(
+    managed_resources: Sequence[ManagedResource], adopted: Sequence[AdoptedResource]
+) -> tuple[dict[ManagedResource, list[AdoptedResource]], dict[AdoptedResource, tuple[ManagedResource, ...]]]:
+    """Return the adopted resources that each managed one stands for, and those whose name alone fits several."""
+    matches = {resource: [each for each in adopted if _same_id(resource, each)] for resource in managed_resources}
+    known = {each for found in matches.values() for each in found}
+    left = [resource for resource, found in matches.items() if not found]
+    unclear = {}
+    for each in adopted:
+        alike = tuple(resource for resource in left if each not in known and _same_name(resource, each))
+        if len(alike) == 1:
+            matches[alike[0]].append(each)
+        elif alike:
+            unclear[each] = alike
+    return matches, unclear
+
+
+def _order(match: Match) -> tuple[int, str]:
+    ranks = [RESOURCE_TYPES[each.type_token].rank for each in match.adopted if each.type_token in RESOURCE_TYPES]
+    return (min(ranks, default=max(types.rank for types in RESOURCE_TYPES.values())), match.managed.address)
+
+
+def _same_id(managed: ManagedResource, adopted: AdoptedResource) -> bool:
+    """Compare by id; an ARN on both sides decides, so that equal names in two regions are two resources."""
+    types = RESOURCE_TYPES.get(adopted.type_token)
+    if types is None:
+        return bool(_arns(managed.ids) & _arns(adopted.ids))
+    if managed.type in (*types.terraform, *types.cloudformation):
+        theirs, ours = _arns(managed.ids), _arns(adopted.ids)
+        if theirs and ours:
+            return bool(theirs & ours)
+        return bool(managed.ids & (adopted.ids | _tails(adopted.ids)) or _tails(managed.ids) & adopted.ids)
+    if managed.type in types.parents:
+        return bool((managed.ids | _tails(managed.ids)) & {parent_id(adopted.type_token, each) for each in adopted.ids})
+    return False
+
+
+def _same_name(managed: ManagedResource, adopted: AdoptedResource) -> bool:
+    """Compare by name where ids cannot decide: not both sides have an ARN."""
+    types = RESOURCE_TYPES.get(adopted.type_token)
+    if types is None or managed.type not in (*types.terraform, *types.cloudformation):
+        return False
+    return adopted.name in managed.ids and not (_arns(managed.ids) and _arns(adopted.ids))
+
+
+def _arns(ids: frozenset[str]) -> frozenset[str]:
+    # DescribeLogGroups alone ends an ARN in `:*`.
+    return frozenset(each.removesuffix(":*") for each in ids if each.startswith("arn:"))
+
+
+def _tails(ids: frozenset[str]) -> frozenset[str]:
+    """Return the names that ARNs end in; for many types CloudFormation knows only these."""
+    return frozenset(each.split(":", 5)[-1].rpartition("/")[2] for each in _arns(ids))
+
+
+def steps(found: Handover) -> list[Step]:
+    """Return the steps in order: those before the import, then those after it."""
+    theirs = [each.managed for each in found.released]
+    keeps = [*(each.managed for each in found.stays), *found.unknown]
+    both = terraform_steps(
+        [each for each in theirs if each.tool == "terraform"], kept=[each for each in keeps if each.tool == "terraform"]
+    )
+    both += cloudformation_steps(
+        [each for each in theirs if each.tool == "cloudformation"],
+        kept=[each for each in keeps if each.tool == "cloudformation"],
+        above=dict(found.stacks),
+    )
+    return [each for when in ("before import", "after import") for each in both if each.when == when]
+
+
+def lines(found: Handover) -> list[str]:
+    """Return the handover as text for a terminal: comments begin with `#`, all other lines can be run."""
+    out = list(_summary(found))
+    due = steps(found)
+    for when, title in (
+        ("before import", "Before `pulumi import`:"),
+        ("after import", "After `pulumi import` succeeded, before the first `pulumi up`:"),
+    ):
+        those = [each for each in due if each.when == when]
+        if those:
+            out += ["", f"# {title}"]
+        for number, each in enumerate(those, 1):
+            out += [*_wrapped(f"{number}. ", each.description), *each.commands]
+    if due:
+        out += ["", "# Let neither Terraform, CloudFormation nor Pulumi change anyresource in between."]
+    return out
+
+
+def _wrapped(head: str, text: str) -> Iterator[str]:
+    """Yield comment lines; indented lines are code and are not wrapped."""
+    for line in text.splitlines():
+        pieces = [line] if line.startswith(" ") else textwrap.wrap(line, _WIDTH, break_on_hyphens=False)
+        for piece in pieces:
+            yield f"# {head}{piece}"
+            head = " " * len(head)
+
+
+def _summary(found: Handover) -> Iterator[str]:
+    yield f"# {len(found.released)} to let go of, {len(found.stays)} stay, {len(found.unknown)} unknown to hpkit"
+    for each in found.released:
+        yield f"# let go: {each.managed.address} ({each.managed.type}) -> {_names(each.adopted)}"
+    for each in found.parts:
+        yield f"# cannot be: {_names(each.adopted)} is of {each.managed.address}, which stays; import both or neither"
+    for adopted, several in found.unclear:
+        names = ", ".join(each.address for each in several)
+        yield f"# unclear: {adopted.type_token} {adopted.name} may be any of {names}"
+    for each in found.stays:
+        yield f"# stays: {each.managed.address} ({each.managed.type})"
+    for adopted in found.free:
+        yield f"# nobody else's: {adopted.type_token} {adopted.name}"
+
+
+def _names(adopted: Sequence[AdoptedResource]) -> str:
+    return ", ".join(f"{each.type_token} {each.name}" for each in adopted)
+
+
+def as_data(found: Handover) -> dict[str, Any]:
+    """Return the handover as JSON's types, for other programs."""
+    return {
+        "letGo": [_match_data(each) for each in found.released],
+        "stays": [_match_data(each) for each in found.stays],
+        "parts": [_match_data(each) for each in found.parts],
+        "unknown": [_managed_data(each) for each in found.unknown],
+        "handlers": [_managed_data(each) for each in found.handlers],
+        "free": [_adopted_data(each) for each in found.free],
+        "unclear": [
+            _adopted_data(each) | {"mayBe": [one.address for one in several]} for each, several in found.unclear
+        ],
+        "steps": [{"when": each.when, "say": each.description, "run": list(each.commands)} for each in steps(found)],
+    }
+
+
+def _managed_data(managed: ManagedResource) -> dict[str, Any]:
+    return {"tool": managed.tool, "address": managed.address, "type": managed.type, "ids": sorted(managed.ids)}
+
+
+def _adopted_data(adopted: AdoptedResource) -> dict[str, Any]:
+    return {"type": adopted.type_token, "name": adopted.name, "ids": sorted(adopted.ids), "owner": adopted.owner}
+
+
+def _match_data(match: Match) -> dict[str, Any]:
+    return _managed_data(match.managed) | {"taken": [_adopted_data(each) for each in match.adopted]}
