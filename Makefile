@@ -57,7 +57,7 @@ clean:
 # The page of changes records the program some hundred times; that it is up to date is one of the tests.
 generate: install
 	$(BIN)/hpkit generate
-	$(BIN)/python -m hpkit.cli.generate_changes
+	$(BIN)/python -m hpkit.generate.changes
 
 bench: install
 	$(BIN)/python bench/validate.py

@@ -6,8 +6,8 @@ import pytest
 from botocore.loaders import Loader
 
 from hpkit.catalog import addons, find_region, instance_type, instance_types, kubernetes_versions, limit, regions
-from hpkit.cli.generate_catalog import service_model_text
 from hpkit.errors import CatalogError
+from hpkit.generate.catalog import service_model_text
 
 SHAPES = Loader().load_service_model("sagemaker", "service-2")["shapes"]
 TYPES = {each.name: each for each in instance_types()}

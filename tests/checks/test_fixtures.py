@@ -3,7 +3,7 @@
 import pytest
 
 from hpkit.checks import RULES
-from hpkit.cli.cases import cases, file_of
+from hpkit.generate.cases import cases, file_of
 from tests.cli.test_validate import ROOT
 
 FOLDER = ROOT / "tests" / "stacks" / "rules"

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from hpkit.checks import RULES
-from hpkit.cli.cases import cases
+from hpkit.generate.cases import cases
 from tests.builders import organization, team, text_of
 
 HPKIT = Path(sys.executable).parent / "hpkit"

@@ -5,8 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from hpkit.cli.deployer_policy import FILES, command
+from hpkit.cli.deployer_policy import command
 from hpkit.errors import CatalogError
+from hpkit.generate.deployer_policy import FILES
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.calls import calls
 from hpkit.iam.deployer import NO_ACCOUNT, actions_of, calling_types, deployer_policies

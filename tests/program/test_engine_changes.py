@@ -8,8 +8,8 @@ import os
 
 import pytest
 
-from hpkit.cli.generate_changes import examples
-from hpkit.cli.key_changes import outcomes
+from hpkit.generate.changes import examples
+from hpkit.generate.key_changes import outcomes
 from tests.program.cloud import Program
 
 ALL = os.environ.get("HPKIT_NIGHTLY") == "1"

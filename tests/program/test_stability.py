@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from hpkit.cli.generate_urns import FOLDER, registered
+from hpkit.generate.urns import FOLDER, registered
 from hpkit.project import project_root
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded_from

@@ -1,19 +1,13 @@
 """`hpkit schema`: the JSON Schema that editors read."""
 
-import json
 import os
 from pathlib import Path
 
 import click
 
-from hpkit.config.reference import json_schema
+from hpkit.config.reference import schema_text
 
-__all__ = ["command", "schema_text"]
-
-
-def schema_text() -> str:
-    """Return the schema as the file holds it."""
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+__all__ = ["command"]
 
 
 @click.command("schema")

@@ -1,5 +1,6 @@
 """The JSON Schema and the reference page of the config contract, both from the models."""
 
+import json
 import typing
 from typing import Any
 
@@ -8,7 +9,7 @@ from pydantic import BaseModel
 from hpkit.config.organization import Organization
 from hpkit.config.parse import inner_types
 
-__all__ = ["json_schema", "reference"]
+__all__ = ["json_schema", "reference", "schema_text"]
 
 
 def json_schema() -> dict[str, Any]:
@@ -26,6 +27,11 @@ def json_schema() -> dict[str, Any]:
     schema["patternProperties"] = {"^x-": {}}
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, **schema, "title": "hpkit organization"}
+
+
+def schema_text() -> str:
+    """Return the JSON Schema as its file holds it."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def reference() -> str:

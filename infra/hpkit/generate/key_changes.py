@@ -9,9 +9,9 @@ from typing import Any
 
 from hpkit.change import StackChange, change
 from hpkit.checks import check
-from hpkit.cli.key_values import Edit, edits
 from hpkit.config import parse, read_text
 from hpkit.errors import InputError
+from hpkit.generate.key_values import Edit, edits
 from hpkit.plan.derive import derive
 from hpkit.plan.model import Plan
 from hpkit.recording import Recording, record

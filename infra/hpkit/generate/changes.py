@@ -1,4 +1,4 @@
-"""`python -m hpkit.cli.generate_changes`: the page that says of every key what an edit of it does."""
+"""`python -m hpkit.generate.changes`: the page that says of every key what an edit of it does."""
 
 import argparse
 import gc
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hpkit.change import GUARDED_TYPES, UNGUARDED_TYPES
-from hpkit.cli.key_changes import Outcome, outcomes
+from hpkit.generate.key_changes import Outcome, outcomes
 from hpkit.plan.names import short_type
 from hpkit.project import project_root
 
@@ -107,7 +107,7 @@ def unexplained(found: Iterable[Outcome]) -> set[str]:
 
 def main() -> int:
     """Write the page, or check it; exit 1 when it is out of date."""
-    parser = argparse.ArgumentParser(prog="python -m hpkit.cli.generate_changes", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m hpkit.generate.changes", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the page is out of date")
     check = parser.parse_args().check
     # Hundreds of recordings leave much behind, and looking for it costs a third of the time.
@@ -117,7 +117,7 @@ def main() -> int:
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return 0
     if check:
-        sys.stderr.write(f"out of date: {PAGE}; run `python -m hpkit.cli.generate_changes`\n")
+        sys.stderr.write(f"out of date: {PAGE}; run `python -m hpkit.generate.changes`\n")
         return 1
     path.write_text(text, encoding="utf-8")
     sys.stdout.write(f"wrote {PAGE}\n")

@@ -9,8 +9,8 @@ import os
 import pytest
 
 from hpkit.change import GUARDED_TYPES, UNGUARDED_TYPES
-from hpkit.cli.generate_changes import PAGE, examples, page, unexplained
-from hpkit.cli.key_changes import outcomes
+from hpkit.generate.changes import PAGE, examples, page, unexplained
+from hpkit.generate.key_changes import outcomes
 from hpkit.project import project_root
 
 pytestmark = pytest.mark.timeout(900)
@@ -65,4 +65,4 @@ def test_no_edit_deletes_a_group_with_nodes_unasked(found):
 @pytest.mark.nightly
 def test_the_page_is_up_to_date(found):
     text = (project_root() / PAGE).read_text(encoding="utf-8")
-    assert text == page(found), "run `python -m hpkit.cli.generate_changes`"
+    assert text == page(found), "run `python -m hpkit.generate.changes`"

@@ -17,9 +17,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hpkit.checks import Finding
-from hpkit.cli.patch import Layout, patched
 from hpkit.config import parse, read_file, read_text
 from hpkit.errors import InputError
+from hpkit.generate.patch import Layout, patched
 from hpkit.project import Loaded, project_root
 
 __all__ = ["Case", "Expected", "cases", "file_of"]
