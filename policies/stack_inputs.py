@@ -13,7 +13,7 @@ from hpkit.plan.capacity import (
     GroupCapacity,
     Partition,
     PoolCapacity,
-    QuotaRow,
+    QuotaResource,
     TypeCapacity,
     matching_types,
     type_capacities,
@@ -45,11 +45,11 @@ NODE_POOL: Final = "kubernetes:karpenter.sh/v1:NodePool"
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A team's quota: the rows that are known, and the types of which something is not (None: all of it)."""
+    """A team's quota: the quota resources that are known, and the types of which something is not (None: all of it)."""
 
     resource: Resource
     team: str
-    rows: tuple[QuotaRow, ...]
+    quota_resources: tuple[QuotaResource, ...]
     unknown_types: tuple[str | None, ...]
 
 
@@ -183,30 +183,30 @@ def _cluster_of(quota: Resource, clusters: Sequence[Resource]) -> Resource | Non
 def quota_of(resource: Resource) -> Quota:
     """Return one quota in the terms of the arithmetic."""
     team = resource.get_or_unknown("computeQuotaTarget.teamName", resource.name)
-    rows = resource.get_or_unknown("computeQuotaConfig.computeQuotaResources", [])
-    known: list[QuotaRow] = []
+    quota_resources = resource.get_or_unknown("computeQuotaConfig.computeQuotaResources", [])
+    known: list[QuotaResource] = []
     unknown: list[str | None] = []
-    for row in [UNKNOWN] if rows is UNKNOWN else rows:
-        parsed = None if row is UNKNOWN else _row(row)
+    for quota_resource in [UNKNOWN] if quota_resources is UNKNOWN else quota_resources:
+        parsed = None if quota_resource is UNKNOWN else _quota_resource(quota_resource)
         if parsed is None:
-            name = None if row is UNKNOWN else row.get("instanceType")
+            name = None if quota_resource is UNKNOWN else quota_resource.get("instanceType")
             unknown.append(None if name is UNKNOWN else name)
         else:
             known.append(parsed)
     return Quota(resource, resource.name if team is UNKNOWN else team, tuple(known), tuple(unknown))
 
 
-def _row(row: Mapping[str, Any]) -> QuotaRow | None:
-    partition = row.get("acceleratorPartition")
+def _quota_resource(quota_resource: Mapping[str, Any]) -> QuotaResource | None:
+    partition = quota_resource.get("acceleratorPartition")
     inner = partition.values() if isinstance(partition, Mapping) else ()
-    if UNKNOWN in (*row.values(), *inner) or not row.get("instanceType"):
+    if UNKNOWN in (*quota_resource.values(), *inner) or not quota_resource.get("instanceType"):
         return None
-    return QuotaRow(
-        instance_type=row["instanceType"],
-        count=row.get("count"),
-        accelerators=row.get("accelerators"),
-        v_cpu=_exact(row.get("vCpu")),
-        memory_in_gib=_exact(row.get("memoryInGiB")),
+    return QuotaResource(
+        instance_type=quota_resource["instanceType"],
+        count=quota_resource.get("count"),
+        accelerators=quota_resource.get("accelerators"),
+        v_cpu=_exact(quota_resource.get("vCpu")),
+        memory_in_gib=_exact(quota_resource.get("memoryInGiB")),
         partition=Partition(partition["type"], partition["count"]) if partition else None,
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hpkit.catalog import find_instance_type
 from hpkit.checks.capacity import excess
 from hpkit.checks.rule import listing
-from hpkit.plan.capacity import QuotaRow, TypeCapacity, usage
+from hpkit.plan.capacity import QuotaResource, TypeCapacity, usage
 from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 from policies.stack_inputs import CLUSTER, QUOTA, capacity_of, quota_of, quotas_by_cluster
 
@@ -34,7 +34,7 @@ _FUTURE = Parameter(
     {"type": "array", "items": {"type": "string", "pattern": r"^ml\."}},
     [],
 )
-_Rows = list[tuple[str, QuotaRow]]
+_QuotaResources = list[tuple[str, QuotaResource]]
 
 
 def _fits_capacity(resources: Sequence[Resource], settings: Settings) -> Results:
@@ -44,29 +44,34 @@ def _fits_capacity(resources: Sequence[Resource], settings: Settings) -> Results
         yield Undecided(f"{lost.name} is of a cluster that this stack does not have, so of unknown capacity", lost)
     for cluster in of_type(resources, CLUSTER):
         capacity, quotas = capacity_of(cluster, resources), matched[cluster.urn]
-        by_type: dict[str, _Rows] = {}
+        by_type: dict[str, _QuotaResources] = {}
         for quota in quotas:
-            for row in quota.rows:
-                by_type.setdefault(row.instance_type, []).append((quota.team, row))
+            for quota_resource in quota.quota_resources:
+                by_type.setdefault(quota_resource.instance_type, []).append((quota.team, quota_resource))
             if quota.unknown_types:
                 yield Undecided(f"{quota.resource.name}: not all of its quota is known before the update", cluster)
-        for name, rows in sorted(by_type.items()):
+        for name, quota_resources in sorted(by_type.items()):
             if not capacity.is_known(name):
                 yield Undecided(f"{cluster.name}: how many {name} it has is not known before the update", cluster)
             elif name in capacity.by_type:
-                yield from _compare(cluster, name, rows, known=capacity.by_type[name], elastic=elastic)
+                yield from _compare(cluster, name, quota_resources, known=capacity.by_type[name], elastic=elastic)
 
 
 def _compare(
-    cluster: Resource, name: str, rows: _Rows, *, known: TypeCapacity, elastic: set[tuple[str, str]]
+    cluster: Resource,
+    name: str,
+    quota_resources: _QuotaResources,
+    *,
+    known: TypeCapacity,
+    elastic: set[tuple[str, str]],
 ) -> Results:
     instance = find_instance_type(name)
-    guaranteed = [(team, row) for team, row in rows if (team, name) not in elastic]
+    guaranteed = [(team, quota_resource) for team, quota_resource in quota_resources if (team, name) not in elastic]
     message = excess(name, guaranteed, known.guaranteed, instance=instance, what="guaranteed")
     fix = f"Lower a quota, or raise instanceCount of {listing(list(known.groups))}"
-    if message is None and len(guaranteed) < len(rows):
+    if message is None and len(guaranteed) < len(quota_resources):
         limit = known.guaranteed if known.maximum is None else known.maximum
-        message = excess(name, rows, limit, instance=instance, what="at most with Karpenter")
+        message = excess(name, quota_resources, limit, instance=instance, what="at most with Karpenter")
         fix += " or the limits of its NodePools"
         if message is not None and known.maximum is None:
             yield Undecided(f"{cluster.name}: no limit of {listing(list(known.pools))} bounds {name}", cluster)
@@ -80,7 +85,7 @@ def _type_is_provided(resources: Sequence[Resource], settings: Settings) -> Resu
     for cluster in of_type(resources, CLUSTER):
         capacity = capacity_of(cluster, resources)
         for quota in matched[cluster.urn]:
-            for name in dict.fromkeys(row.instance_type for row in quota.rows):
+            for name in dict.fromkeys(quota_resource.instance_type for quota_resource in quota.quota_resources):
                 if name in capacity.by_type or name in settings[_FUTURE.name]:
                     continue
                 if not capacity.is_known(name):
@@ -95,9 +100,11 @@ def _type_is_provided(resources: Sequence[Resource], settings: Settings) -> Resu
 
 
 def _fraction_exists(quota: Resource, _settings: Settings) -> Results:
-    for row in quota_of(quota).rows:
-        instance = find_instance_type(row.instance_type)
-        problem = usage(row, instance).problem if instance is not None and row.count is None else None
+    for quota_resource in quota_of(quota).quota_resources:
+        instance = find_instance_type(quota_resource.instance_type)
+        problem = (
+            usage(quota_resource, instance).problem if instance is not None and quota_resource.count is None else None
+        )
         if problem:
             yield Violation(f"{quota.name} asks for {problem}", "Ask for what the type has, or another type.")
 

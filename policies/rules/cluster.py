@@ -49,7 +49,7 @@ def _types_allowed(resource: Resource, settings: Settings) -> Results:
         return
     if resource.type == QUOTA:
         quota = quota_of(resource)
-        used = {"its rows": tuple(row.instance_type for row in quota.rows)}
+        used = {"its quota resources": tuple(quota_resource.instance_type for quota_resource in quota.quota_resources)}
         unknown = None in quota.unknown_types
     else:
         groups = [*_groups(resource, "instanceGroups"), *_groups(resource, "restrictedInstanceGroups")]

@@ -18,27 +18,27 @@ NAMES = ("ada", "bob", "cyd", "dee", "eve")
 
 
 @st.composite
-def rows(draw):
+def quota_resources(draw):
     instance_type = draw(st.sampled_from(TYPES))
     kind = draw(st.sampled_from(["count", "share", "accelerators", "vCpu", "memoryInGiB", "partition"]))
-    row: dict = {"instanceType": instance_type}
+    quota_resource: dict = {"instanceType": instance_type}
     if kind == "count":
-        row["count"] = draw(st.integers(0, 6))
+        quota_resource["count"] = draw(st.integers(0, 6))
     elif kind == "share":
-        row["share"] = f"{draw(st.integers(0, 60))}%"
+        quota_resource["share"] = f"{draw(st.integers(0, 60))}%"
     elif kind == "accelerators" and instance_type != "ml.c5.2xlarge":
-        row["accelerators"] = draw(st.integers(1, 12))
+        quota_resource["accelerators"] = draw(st.integers(1, 12))
     elif kind == "partition":
-        row["instanceType"] = "ml.p4d.24xlarge"
-        row["acceleratorPartition"] = {
+        quota_resource["instanceType"] = "ml.p4d.24xlarge"
+        quota_resource["acceleratorPartition"] = {
             "type": draw(st.sampled_from(sorted(MIG))),
             "count": draw(st.integers(1, 20)),
         }
     elif kind == "vCpu":
-        row["vCpu"] = draw(st.integers(1, 100)) / 2
+        quota_resource["vCpu"] = draw(st.integers(1, 100)) / 2
     else:
-        row["memoryInGiB"] = draw(st.integers(1, 400)) / 4
-    return row
+        quota_resource["memoryInGiB"] = draw(st.integers(1, 400)) / 4
+    return quota_resource
 
 
 @st.composite
@@ -48,7 +48,7 @@ def organizations(draw):
         group(f"g{index}", name, draw(st.integers(0, 9)))
         for index, name in enumerate(draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=6)))
     ]
-    allocations = {name: draw(st.lists(rows(), max_size=4)) for name in teams}
+    allocations = {name: draw(st.lists(quota_resources(), max_size=4)) for name in teams}
     return organization(teams=[team(name) for name in teams], groups=groups, allocations=allocations)
 
 
@@ -60,25 +60,25 @@ def brute_force(data):
         have[each["instanceType"]] = have.get(each["instanceType"], 0) + each["instanceCount"]
     want: dict[tuple[str, str], Fraction] = {}
     for team_rows in data["environments"]["dev"]["governance"]["allocations"].values():
-        for row in team_rows:
-            name = row["instanceType"]
+        for quota_resource in team_rows:
+            name = quota_resource["instanceType"]
             instance = find_instance_type(name)
             totals = {"gpu": instance.accelerators, "cpu": instance.vcpu, "memory": instance.memory_gib}
-            if "count" in row:
-                part = {key: Fraction(row["count"] * one) for key, one in totals.items()}
-                part["instances"] = Fraction(row["count"])
-            elif "share" in row:
+            if "count" in quota_resource:
+                part = {key: Fraction(quota_resource["count"] * one) for key, one in totals.items()}
+                part["instances"] = Fraction(quota_resource["count"])
+            elif "share" in quota_resource:
                 continue  # checked by the property on shares
-            elif "accelerators" in row:
-                ratio = Fraction(row["accelerators"], totals["gpu"])
+            elif "accelerators" in quota_resource:
+                ratio = Fraction(quota_resource["accelerators"], totals["gpu"])
                 part = {key: one * ratio for key, one in totals.items()}
-            elif "acceleratorPartition" in row:
-                asked = row["acceleratorPartition"]
+            elif "acceleratorPartition" in quota_resource:
+                asked = quota_resource["acceleratorPartition"]
                 ratio = Fraction(asked["count"], MIG[asked["type"]] * totals["gpu"])
                 part = {key: one * ratio for key, one in totals.items()}
             else:
-                key, other = ("cpu", "memory") if "vCpu" in row else ("memory", "cpu")
-                asked = Fraction(row["vCpu"] if "vCpu" in row else row["memoryInGiB"])
+                key, other = ("cpu", "memory") if "vCpu" in quota_resource else ("memory", "cpu")
+                asked = Fraction(quota_resource["vCpu"] if "vCpu" in quota_resource else quota_resource["memoryInGiB"])
                 part = {key: asked, other: asked / totals[key] * totals[other]}
             for key, value in part.items():
                 want[name, key] = want.get((name, key), Fraction(0)) + value
@@ -111,15 +111,17 @@ def test_quotas_made_from_shares_never_exceed_capacity(data):
     allocations = data["environments"]["dev"]["governance"]["allocations"]
     shared: dict[str, Fraction] = {}
     for name, team_rows in allocations.items():
-        allocations[name] = [row for row in team_rows if "share" in row]
-        for row in allocations[name]:
-            asked = Fraction(row["share"].removesuffix("%")) / 100
-            shared[row["instanceType"]] = shared.get(row["instanceType"], Fraction(0)) + asked
+        allocations[name] = [quota_resource for quota_resource in team_rows if "share" in quota_resource]
+        for quota_resource in allocations[name]:
+            asked = Fraction(quota_resource["share"].removesuffix("%")) / 100
+            shared[quota_resource["instanceType"]] = shared.get(quota_resource["instanceType"], Fraction(0)) + asked
     plan = derive(typed(data), "dev")
     reserved: dict[str, int] = {}
     for each in plan.teams:
-        for row in each.rows:
-            reserved[row.instance_type] = reserved.get(row.instance_type, 0) + row.count
+        for quota_resource in each.quota_resources:
+            reserved[quota_resource.instance_type] = (
+                reserved.get(quota_resource.instance_type, 0) + quota_resource.count
+            )
     for name, count in reserved.items():
         known = plan.capacity.get(name)
         assert count <= (known.guaranteed if known else 0) * shared[name]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hpkit.catalog import find_instance_type
 from hpkit.plan.capacity import apportion, overruns, pool_instances, quantity, quota_table, reserve, usage
 from hpkit.plan.derive import derive
-from hpkit.plan.model import Partition, QuotaRow, TypeCapacity
+from hpkit.plan.model import Partition, QuotaResource, TypeCapacity
 from tests.builders import group, organization, team, typed
 
 G5 = find_instance_type("ml.g5.12xlarge")  # 48 vCPU, 192 GiB, 4 GPUs
@@ -46,7 +46,7 @@ def test_ties_go_to_the_name_that_sorts_first():
 
 
 @pytest.mark.parametrize(
-    ("row", "vector"),
+    ("quota_resource", "vector"),
     [
         ({"count": 2}, (2, 8, 96, 384)),
         ({"accelerators": 1}, (0, 1, 12, 48)),
@@ -56,26 +56,32 @@ def test_ties_go_to_the_name_that_sorts_first():
         ({}, (0, 0, 0, 0)),
     ],
 )
-def test_what_a_row_leaves_out_is_filled_pro_rata(row, vector):
-    assert usage(QuotaRow("ml.g5.12xlarge", **row), G5).vector[:4] == vector
+def test_what_a_row_leaves_out_is_filled_pro_rata(quota_resource, vector):
+    assert usage(QuotaResource("ml.g5.12xlarge", **quota_resource), G5).vector[:4] == vector
 
 
 def test_partitions_take_their_part_of_the_accelerators():
-    seven = usage(QuotaRow("ml.p4d.24xlarge", partition=Partition("mig-1g.5gb", 7)), P4D)
+    seven = usage(QuotaResource("ml.p4d.24xlarge", partition=Partition("mig-1g.5gb", 7)), P4D)
     assert seven.vector == (0, 1, 12, 144, 7), "seven of the smallest fill one of eight GPUs"
-    three = usage(QuotaRow("ml.p4d.24xlarge", partition=Partition("mig-3g.20gb", 2)), P4D)
+    three = usage(QuotaResource("ml.p4d.24xlarge", partition=Partition("mig-3g.20gb", 2)), P4D)
     assert three.vector[1] == 1, "two of 3g.20gb fill a GPU, although one slice stays empty"
 
 
 def test_a_fraction_that_the_type_does_not_have_is_a_problem():
-    assert usage(QuotaRow("ml.g5.12xlarge", partition=Partition("mig-1g.5gb", 1)), G5).problem
+    assert usage(QuotaResource("ml.g5.12xlarge", partition=Partition("mig-1g.5gb", 1)), G5).problem
     cpu = find_instance_type("ml.m5.4xlarge")
-    assert usage(QuotaRow("ml.m5.4xlarge", accelerators=1), cpu).problem
+    assert usage(QuotaResource("ml.m5.4xlarge", accelerators=1), cpu).problem
 
 
 def test_fractions_and_counts_are_summed_in_every_dimension():
-    rows = [QuotaRow("ml.g5.12xlarge", count=3), QuotaRow("ml.g5.12xlarge", memory_in_gib=Fraction(193))]
-    over = {each.dimension: each.reserved for each in overruns(reserve((row, G5) for row in rows), 4, G5)}
+    quota_resources = [
+        QuotaResource("ml.g5.12xlarge", count=3),
+        QuotaResource("ml.g5.12xlarge", memory_in_gib=Fraction(193)),
+    ]
+    over = {
+        each.dimension: each.reserved
+        for each in overruns(reserve((quota_resource, G5) for quota_resource in quota_resources), 4, G5)
+    }
     assert over == {"vCPU": Fraction(769, 4), "memory GiB": 769}
 
 
@@ -100,8 +106,10 @@ def six_and_five(limit):
         team("a", sharing={"strategy": "LendAndBorrow", "borrowLimit": limit}),
         team("b", sharing={"strategy": "LendAndBorrow", "borrowLimit": limit}),
     ]
-    rows = {name: [{"instanceType": "ml.c5.2xlarge", "count": count}] for name, count in (("a", 6), ("b", 5))}
-    data = organization(teams=teams, groups=[group("cpu", "ml.c5.2xlarge", 11)], allocations=rows)
+    quota_resources = {
+        name: [{"instanceType": "ml.c5.2xlarge", "count": count}] for name, count in (("a", 6), ("b", 5))
+    }
+    data = organization(teams=teams, groups=[group("cpu", "ml.c5.2xlarge", 11)], allocations=quota_resources)
     plan = derive(typed(data), "dev")
     instances = {"ml.c5.2xlarge": find_instance_type("ml.c5.2xlarge")}
     (quota,) = quota_table(plan.teams, plan.capacity, instances, lend_unreserved=False)
@@ -126,7 +134,9 @@ def test_the_shared_pool_takes_what_no_firm_row_needs_and_lends_it():
         },
     )
     pool = next(each for each in derive(typed(data), "dev").teams if each.is_shared_pool)
-    assert [(row.instance_type, row.count) for row in pool.rows] == [("ml.g5.12xlarge", 2)]
+    assert [(quota_resource.instance_type, quota_resource.count) for quota_resource in pool.quota_resources] == [
+        ("ml.g5.12xlarge", 2)
+    ]
     assert pool.lends
     assert not pool.borrows
 
@@ -137,7 +147,7 @@ def test_system_nodes_are_not_given_to_the_shared_pool():
         environment={"governance": {"sharedPool": {}}},
     )
     (pool,) = derive(typed(data), "dev").teams
-    assert [row.instance_type for row in pool.rows] == ["ml.g5.12xlarge"]
+    assert [quota_resource.instance_type for quota_resource in pool.quota_resources] == ["ml.g5.12xlarge"]
 
 
 def test_karpenters_groups_add_to_the_maximum_only():

@@ -16,75 +16,91 @@ from hpkit.plan.capacity import (
     reserve,
     usage,
 )
-from hpkit.plan.model import QuotaRow
+from hpkit.plan.model import QuotaResource
 
 __all__ = ["RULES", "excess"]
 
 _GUIDE = "SageMaker HyperPod developer guide, task governance: compute allocations"
-_Rows = dict[str, list[tuple[str, QuotaRow]]]
+_QuotaResources = dict[str, list[tuple[str, QuotaResource]]]
 
 
-def _rows_by_type(context: Context) -> _Rows:
-    rows: _Rows = {}
+def _resources_by_type(context: Context) -> _QuotaResources:
+    quota_resources: _QuotaResources = {}
     for team in context.plan.teams:
-        for row in team.rows:
-            rows.setdefault(row.instance_type, []).append((team.name, row))
-    return rows
+        for quota_resource in team.quota_resources:
+            quota_resources.setdefault(quota_resource.instance_type, []).append((team.name, quota_resource))
+    return quota_resources
 
 
-def _last_path(rows: list[tuple[str, QuotaRow]]) -> tuple[str | int, ...]:
-    written = [row for _, row in rows if row.path]
-    largest = max(written, key=lambda row: (row.count or 0, tuple(str(step) for step in row.path)))
+def _last_path(quota_resources: list[tuple[str, QuotaResource]]) -> tuple[str | int, ...]:
+    written = [quota_resource for _, quota_resource in quota_resources if quota_resource.path]
+    largest = max(
+        written,
+        key=lambda quota_resource: (quota_resource.count or 0, tuple(str(step) for step in quota_resource.path)),
+    )
     return largest.path
 
 
 def excess(
-    name: str, rows: Sequence[tuple[str, QuotaRow]], instances: int, *, instance: InstanceType | None, what: str
+    name: str,
+    quota_resources: Sequence[tuple[str, QuotaResource]],
+    instances: int,
+    *,
+    instance: InstanceType | None,
+    what: str,
 ) -> str | None:
-    """Say by how much rows (team, row) of one type exceed so many instances of it, and whose they are; None: they fit.
+    """Say by how much pairs (team, quota resource) of one type exceed so many instances of it, and whose they are.
 
-    A type that the catalog does not know is compared in whole instances only.
+    Returns None when they fit.     A type that the catalog does not know is compared in whole instances only.
     """
     if instance is None:
-        counted = sum(row.count or 0 for _, row in rows)
+        counted = sum(quota_resource.count or 0 for _, quota_resource in quota_resources)
         found = [Overrun("instances", counted, instances)] if counted > instances else []
     else:
-        found = list(overruns(reserve((row, instance) for _, row in rows), instances, instance))
+        found = list(
+            overruns(reserve((quota_resource, instance) for _, quota_resource in quota_resources), instances, instance)
+        )
     if not found:
         return None
     first = found[0]
-    who = _contributors(rows, first.dimension, instance)
+    who = _contributors(quota_resources, first.dimension, instance)
     if first.dimension == "instances":
         return f"{amount(first.reserved)} × {name} reserved, {amount(first.limit)} {what} ({who})"
     measures = "; ".join(f"{amount(over.reserved)} {over.dimension} of {amount(over.limit)}" for over in found)
     return f"{name}: reserved {measures} {what} ({first.dimension}: {who})"
 
 
-def _contributors(rows: Sequence[tuple[str, QuotaRow]], dimension: str, instance: InstanceType | None) -> str:
+def _contributors(
+    quota_resources: Sequence[tuple[str, QuotaResource]], dimension: str, instance: InstanceType | None
+) -> str:
     index = DIMENSIONS.index(dimension)
     totals: dict[str, Amount] = {}
-    for team, row in rows:
-        part = row.count if instance is None or dimension == "instances" else usage(row, instance).vector[index]
+    for team, quota_resource in quota_resources:
+        part = (
+            quota_resource.count
+            if instance is None or dimension == "instances"
+            else usage(quota_resource, instance).vector[index]
+        )
         totals[team] = totals.get(team, 0) + (part or 0)
     ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
     return listing([f"{team} {amount(total)}" for team, total in ranked if total])
 
 
 def _too_much(
-    context: Context, name: str, rows: list[tuple[str, QuotaRow]], instances: int, what: str
+    context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]], instances: int, what: str
 ) -> Iterator[Issue]:
-    message = excess(name, rows, instances, instance=context.instances.get(name), what=what)
+    message = excess(name, quota_resources, instances, instance=context.instances.get(name), what=what)
     if message is not None:
         groups = context.plan.capacity[name].groups
         fix = f"Lower an allocation or raise instanceCount of {listing(list(groups))}."
-        yield Issue(_last_path(rows), message, fix)
+        yield Issue(_last_path(quota_resources), message, fix)
 
 
 def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
-    for name, rows in _rows_by_type(context).items():
+    for name, quota_resources in _resources_by_type(context).items():
         known = context.plan.capacity.get(name)
-        static = [(team, row) for team, row in rows if not row.elastic]
-        if known is not None and static and any(row.path for _, row in static):
+        static = [(team, quota_resource) for team, quota_resource in quota_resources if not quota_resource.elastic]
+        if known is not None and static and any(quota_resource.path for _, quota_resource in static):
             yield from _too_much(context, name, static, known.guaranteed, "guaranteed")
 
 
@@ -95,21 +111,21 @@ def _elastic(context: Context) -> Iterator[Issue]:
 
 
 def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
-    for name, rows in _rows_by_type(context).items():
+    for name, quota_resources in _resources_by_type(context).items():
         known = context.plan.capacity.get(name)
-        if known is None or not any(row.elastic for _, row in rows):
+        if known is None or not any(quota_resource.elastic for _, quota_resource in quota_resources):
             continue
         if known.maximum is None:
-            yield from _no_bound(context, name, rows)
+            yield from _no_bound(context, name, quota_resources)
             continue
-        yield from _too_much(context, name, rows, known.maximum, "at most with Karpenter")
+        yield from _too_much(context, name, quota_resources, known.maximum, "at most with Karpenter")
 
 
-def _no_bound(context: Context, name: str, rows: list[tuple[str, QuotaRow]]) -> Iterator[Issue]:
+def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]]) -> Iterator[Issue]:
     """Say that elastic quota was not compared, where a NodePool has limits and none of them bounds the type."""
     for pool in context.plan.node_pools:
         if name in pool.instance_types and pool.spec.limits:
-            elastic = next(row for _, row in rows if row.elastic)
+            elastic = next(quota_resource for _, quota_resource in quota_resources if quota_resource.elastic)
             limits = listing([f"{resource} {limit}" for resource, limit in sorted(pool.spec.limits.items())])
             yield Issue(
                 elastic.path,
@@ -122,12 +138,17 @@ def _no_bound(context: Context, name: str, rows: list[tuple[str, QuotaRow]]) -> 
 
 def _elastic_shares_need_a_bound(context: Context) -> Iterator[Issue]:
     for team in context.plan.teams:
-        for row in team.rows:
-            known = context.plan.capacity.get(row.instance_type)
-            if row.elastic and row.share is not None and known is not None and known.maximum is None:
+        for quota_resource in team.quota_resources:
+            known = context.plan.capacity.get(quota_resource.instance_type)
+            if (
+                quota_resource.elastic
+                and quota_resource.share is not None
+                and known is not None
+                and known.maximum is None
+            ):
                 yield Issue(
-                    (*row.path, "share"),
-                    f"a share of the maximum of {row.instance_type}, which has none: "
+                    (*quota_resource.path, "share"),
+                    f"a share of the maximum of {quota_resource.instance_type}, which has none: "
                     f"no limit bounds {listing(list(known.pools))}",
                     "Give the NodePool limits, or write a count.",
                 )
@@ -137,11 +158,19 @@ def _pools_together(context: Context) -> Iterator[Issue]:
     """Compare what elastic quota needs beyond the guaranteed capacity with the sum of the pools' limits."""
     need: dict[str, Amount] = {}
     who: dict[str, list[str]] = {}
-    for name, rows in _rows_by_type(context).items():
+    for name, quota_resources in _resources_by_type(context).items():
         known, instance = context.plan.capacity.get(name), context.instances.get(name)
-        if known is None or instance is None or not known.pools or not any(row.elastic for _, row in rows):
+        if (
+            known is None
+            or instance is None
+            or not known.pools
+            or not any(quota_resource.elastic for _, quota_resource in quota_resources)
+        ):
             continue
-        reserved, unit = reserve((row, instance) for _, row in rows), dimensions_of(instance)
+        reserved, unit = (
+            reserve((quota_resource, instance) for _, quota_resource in quota_resources),
+            dimensions_of(instance),
+        )
         for resource, index in (("cpu", 2), ("memory", 3), (instance.accelerator_resource, 1)):
             used, one = reserved[index], unit[index]
             if resource and used is not None and one is not None and used > one * known.guaranteed:
@@ -165,15 +194,15 @@ def _pools_together(context: Context) -> Iterator[Issue]:
 def _type_is_provided(context: Context) -> Iterator[Issue]:
     provided = sorted(context.plan.capacity)
     for team in context.plan.teams:
-        for row in team.rows:
-            if row.instance_type in context.plan.capacity:
+        for quota_resource in team.quota_resources:
+            if quota_resource.instance_type in context.plan.capacity:
                 continue
             yield Issue(
-                (*row.path, "instanceType"),
-                f"{team.name} has quota of {row.instance_type}, which no instance group provides "
+                (*quota_resource.path, "instanceType"),
+                f"{team.name} has quota of {quota_resource.instance_type}, which no instance group provides "
                 f"(provided: {listing(provided)})",
-                "Name a provided type, add a group of it, or mark the row `future: true`.",
-                "warning" if row.future else None,
+                "Name a provided type, add a group of it, or mark the allocation `future: true`.",
+                "warning" if quota_resource.future else None,
             )
         for name in sorted(team.absolute_borrow_limits):
             if name not in context.plan.capacity and not team.is_shared_pool:
@@ -187,23 +216,23 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
 
 def _fraction_exists(context: Context) -> Iterator[Issue]:
     for team in context.plan.teams:
-        for row in team.rows:
-            instance = context.instances.get(row.instance_type)
-            if instance is None or row.count is not None:
+        for quota_resource in team.quota_resources:
+            instance = context.instances.get(quota_resource.instance_type)
+            if instance is None or quota_resource.count is not None:
                 continue
-            problem = usage(row, instance).problem
+            problem = usage(quota_resource, instance).problem
             if problem:
-                key = "acceleratorPartition" if row.partition else "accelerators"
+                key = "acceleratorPartition" if quota_resource.partition else "accelerators"
                 yield Issue(
-                    (*row.path, key),
+                    (*quota_resource.path, key),
                     f"{team.name} asks for {problem}",
                     "Ask for what the type has, or another type.",
                 )
-            elif None in (usage(row, instance).vector[1:4]):
+            elif None in (usage(quota_resource, instance).vector[1:4]):
                 yield Issue(
-                    row.path,
-                    f"the catalog does not know all figures of {row.instance_type}, so this fraction cannot be "
-                    "compared with its capacity",
+                    quota_resource.path,
+                    f"the catalog does not know all figures of {quota_resource.instance_type}, so this fraction cannot "
+                    "be compared with its capacity",
                     "Reserve whole instances (`count`) of this type.",
                     "warning",
                 )
@@ -215,10 +244,10 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
         return
     if governance.shared_pool is not None or policy.idle_resource_sharing == "Enabled":
         return
-    wanted = {row.instance_type for team in context.plan.teams for row in team.rows}
+    wanted = {quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources}
     for quota in context.quotas:
         instance = context.instances.get(quota.instance_type)
-        # Nodes without accelerators of which no team has a row are the system's own.
+        # Nodes without accelerators of which no team has a quota resource are the system's own.
         for_tasks = quota.instance_type in wanted or (instance is not None and instance.accelerators != 0)
         if quota.unreserved > 0 and for_tasks:
             yield Issue(

@@ -111,11 +111,11 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
                 where = (*path, "instanceType") if group.instance_type else (*path, "instanceTypes", index)
                 yield _not_offered(where, name, group.name)
     governance = context.spec.governance
-    for team, rows in (governance.allocations if governance else {}).items():
-        for index, row in enumerate(rows):
-            if find_instance_type(row.instance_type) is None:
+    for team, quota_resources in (governance.allocations if governance else {}).items():
+        for index, quota_resource in enumerate(quota_resources):
+            if find_instance_type(quota_resource.instance_type) is None:
                 path = (*context.path, "governance", "allocations", team, index, "instanceType")
-                yield _not_offered(path, row.instance_type, f"the allocation of {team}")
+                yield _not_offered(path, quota_resource.instance_type, f"the allocation of {team}")
 
 
 def _not_offered(path: Path, name: str, who: str) -> Issue:

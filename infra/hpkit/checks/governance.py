@@ -7,7 +7,7 @@ from itertools import groupby
 from hpkit.catalog import find_region
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
-from hpkit.config.governance import AllocationRow, ClusterPolicy
+from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource
 
 __all__ = ["RULES"]
 
@@ -15,7 +15,7 @@ _GUIDE = "SageMaker HyperPod developer guide, task governance"
 _API = "SageMaker API: CreateComputeQuota, CreateClusterSchedulerConfig"
 _QUOTA = "SageMaker API: CreateComputeQuota"
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
-_MOST_ROWS = 15
+_MOST_RESOURCES = 15
 _MOST_CLASSES = 10
 _MOST_TEAM_NAME = 40
 
@@ -48,18 +48,18 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
             )
 
 
-def _rows(context: Context) -> Iterator[Issue]:
+def _quota_resources(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
-    for team, rows in (governance.allocations if governance else {}).items():
+    for team, quota_resources in (governance.allocations if governance else {}).items():
         path: Path = (*context.path, "governance", "allocations", team)
-        if len(rows) > _MOST_ROWS:
+        if len(quota_resources) > _MOST_RESOURCES:
             yield Issue(
                 path,
-                f"{team} has {len(rows)} quota rows, and a compute quota takes {_MOST_ROWS}",
-                "Merge rows of one instance type, or split the team.",
+                f"{team} has {len(quota_resources)} quota resources, and a compute quota takes {_MOST_RESOURCES}",
+                "Merge allocations of one instance type, or split the team.",
             )
-        for index, row in enumerate(rows):
-            message = _row_problem(row)
+        for index, quota_resource in enumerate(quota_resources):
+            message = _problem_of_resource(quota_resource)
             if message:
                 yield Issue(
                     (*path, index),
@@ -67,32 +67,34 @@ def _rows(context: Context) -> Iterator[Issue]:
                     "Write count, share, or fractions (accelerators or acceleratorPartition, vCpu, memoryInGiB).",
                 )
     for index, each in enumerate(context.organization.teams):
-        if len(each.sharing.absolute_borrow_limits) > _MOST_ROWS:
+        if len(each.sharing.absolute_borrow_limits) > _MOST_RESOURCES:
             yield Issue(
                 ("teams", index, "sharing", "absoluteBorrowLimits"),
                 f"{each.name} has {len(each.sharing.absolute_borrow_limits)} absolute borrow limits, "
-                f"and the service takes {_MOST_ROWS}",
+                f"and the service takes {_MOST_RESOURCES}",
                 "Keep the types that the team really borrows.",
             )
 
 
-def _row_problem(row: AllocationRow) -> str | None:
+def _problem_of_resource(quota_resource: ComputeQuotaResource) -> str | None:
     fractions = {
-        "accelerators": row.accelerators,
-        "acceleratorPartition": row.accelerator_partition,
-        "vCpu": row.v_cpu,
-        "memoryInGiB": row.memory_in_gib,
+        "accelerators": quota_resource.accelerators,
+        "acceleratorPartition": quota_resource.accelerator_partition,
+        "vCpu": quota_resource.v_cpu,
+        "memoryInGiB": quota_resource.memory_in_gib,
     }
     given = [key for key, value in fractions.items() if value is not None]
-    whole = [key for key, value in (("count", row.count), ("share", row.share)) if value is not None]
-    what = f"the row of {row.instance_type}"
+    whole = [
+        key for key, value in (("count", quota_resource.count), ("share", quota_resource.share)) if value is not None
+    ]
+    what = f"the allocation of {quota_resource.instance_type}"
     if not given and not whole:
         return f"{what} has no measure"
     if whole and given:
         return f"{what} has {whole[0]} together with {listing(given)}"
     if len(whole) == 2:
         return f"{what} has both count and share"
-    if row.accelerators is not None and row.accelerator_partition is not None:
+    if quota_resource.accelerators is not None and quota_resource.accelerator_partition is not None:
         return f"{what} has accelerators together with acceleratorPartition"
     return None
 
@@ -275,7 +277,7 @@ RULES = (
     Rule("GOV001", "error", "A borrow limit stands only with the strategy LendAndBorrow.", _GUIDE,
          _limits_need_borrowing),
     Rule("GOV002", "error", "borrowLimit is 1–500 percent.", _API, _borrow_limit_range),
-    Rule("GOV003", "error", "A quota has at most 15 rows, each with one kind of measure.", _API, _rows),
+    Rule("GOV003", "error", "A quota has at most 15 resources, each with one kind of measure.", _API, _quota_resources),
     Rule("GOV004", "error", "A team name is a DNS label of at most 40 characters.", _API, _team_names),
     Rule("GOV005", "error", "At most 10 priority classes, each with a weight of its own.", _API, _priority_classes),
     Rule("GOV006", "error", "Priority classes stand with Rank, and only there.", _GUIDE, _prioritization),

@@ -54,12 +54,12 @@ class Context:
 
     @cached_property
     def instances(self) -> Mapping[str, InstanceType]:
-        """Return the catalog's entry of every type that a group or a row names and the catalog knows."""
+        """Return the catalog's entry of every type that a group or a quota resource names and the catalog knows."""
         return instances_of(self.plan)
 
     @cached_property
     def quotas(self) -> tuple[TypeQuota, ...]:
-        """Return capacity and every team's part, one row per instance type."""
+        """Return capacity and every team's part, one entry per instance type."""
         return quotas_of(self.plan)
 
     @cached_property

@@ -13,7 +13,7 @@ import pulumi
 from hpkit.components.base import Component
 from hpkit.components.hyperpod import tags_of
 from hpkit.config.governance import ClusterPolicy
-from hpkit.plan.model import Plan, QuotaRow, TeamPlan
+from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 from hpkit.sdk import Cluster, ClusterSchedulerConfig, ComputeQuota
 from hpkit.sdk.types import ComputeQuotaConfig, SchedulerConfig
 
@@ -85,21 +85,21 @@ def _quota_config(team: TeamPlan) -> ComputeQuotaConfig:
     return cast(
         "ComputeQuotaConfig",
         {
-            "computeQuotaResources": [_row(row) for row in team.rows],
+            "computeQuotaResources": [_quota_resource(quota_resource) for quota_resource in team.quota_resources],
             "resourceSharingConfig": sharing,
             "preemptTeamTasks": team.preempt_team_tasks,
         },
     )
 
 
-def _row(row: QuotaRow) -> dict[str, Any]:
+def _quota_resource(quota_resource: QuotaResource) -> dict[str, Any]:
     given: dict[str, Any] = {
-        "instanceType": row.instance_type,
-        "count": row.count,
-        "accelerators": row.accelerators,
-        "vCpu": None if row.v_cpu is None else float(row.v_cpu),
-        "memoryInGiB": None if row.memory_in_gib is None else float(row.memory_in_gib),
+        "instanceType": quota_resource.instance_type,
+        "count": quota_resource.count,
+        "accelerators": quota_resource.accelerators,
+        "vCpu": None if quota_resource.v_cpu is None else float(quota_resource.v_cpu),
+        "memoryInGiB": None if quota_resource.memory_in_gib is None else float(quota_resource.memory_in_gib),
     }
-    if row.partition is not None:
-        given["acceleratorPartition"] = {"type": row.partition.type, "count": row.partition.count}
+    if quota_resource.partition is not None:
+        given["acceleratorPartition"] = {"type": quota_resource.partition.type, "count": quota_resource.partition.count}
     return {key: value for key, value in given.items() if value is not None}

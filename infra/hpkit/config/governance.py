@@ -9,8 +9,8 @@ from hpkit.config.base import Api, Model
 __all__ = [
     "AbsoluteBorrowLimit",
     "AcceleratorPartition",
-    "AllocationRow",
     "ClusterPolicy",
+    "ComputeQuotaResource",
     "Governance",
     "PriorityClass",
     "SharedPool",
@@ -103,7 +103,7 @@ class Team(Model):
     )
 
 
-class AllocationRow(Model):
+class ComputeQuotaResource(Model):
     """What a team reserves of one instance type: one measure, or fractions that belong together."""
 
     instance_type: str = Field(description="An `ml.*` instance type of this environment.")
@@ -139,8 +139,8 @@ class Governance(Model):
     """Task governance of one environment: policy and every team's share."""
 
     cluster_policy: ClusterPolicy | None = Field(default=None, description="Replaces the organization's policy, whole.")
-    allocations: dict[str, tuple[AllocationRow, ...]] = Field(
-        default={}, description="Team → rows. A team without rows has no queue in this environment."
+    allocations: dict[str, tuple[ComputeQuotaResource, ...]] = Field(
+        default={}, description="Team → what it has reserved. A team without any has no queue in this environment."
     )
     shared_pool: SharedPool | None = Field(default=None, description="Absent: no pool.")
     topology_aware_scheduling: Literal["Enabled", "Disabled", "Unmanaged"] | None = Field(

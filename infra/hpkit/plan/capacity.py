@@ -1,6 +1,6 @@
 """All quota arithmetic, in exact numbers.
 
-Serves the validator, the policies and the what-if alike; knows instance types and quota rows, and nothing
+Serves the validator, the policies and the what-if alike; knows instance types and quota resources, and nothing
 of files or clouds. Amounts are integers or fractions, never floats, so sums prove what they say.
 
 Sources: the pro-rata fill, lending and borrowing are as the SageMaker HyperPod developer guide describes
@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from hpkit.catalog import ACCELERATOR_RESOURCES, InstanceType
-from hpkit.plan.model import Partition, QuotaRow, TeamPlan, TypeCapacity
+from hpkit.plan.model import Partition, QuotaResource, TeamPlan, TypeCapacity
 
 __all__ = [
     "ARCHITECTURE_KEY",
@@ -24,7 +24,7 @@ __all__ = [
     "Overrun",
     "Partition",
     "PoolCapacity",
-    "QuotaRow",
+    "QuotaResource",
     "TeamShare",
     "TypeCapacity",
     "TypeQuota",
@@ -83,30 +83,30 @@ def dimensions_of(instance: InstanceType) -> Vector:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one row takes of its type, in every dimension.
+    """What one quota resource takes of its type, in every dimension.
 
-    problem says why the row asks for something that the type does not have; amount counts as zero there.
+    problem says why the quota resource asks for something that the type does not have; amount counts as zero there.
     """
 
     vector: Vector
     problem: str | None = None
 
 
-def usage(row: QuotaRow, instance: InstanceType) -> Usage:
-    """Return what a row reserves, filled pro rata as the service fills it.
+def usage(quota_resource: QuotaResource, instance: InstanceType) -> Usage:
+    """Return what a quota resource reserves, filled pro rata as the service fills it.
 
     The ratio (asked ÷ the instance's total) comes from accelerators, else partitions, else vCPU, else memory;
-    vCPU and memory that the row leaves out follow it. A row that asks only for vCPU or memory takes no accelerators.
+    vCPU and memory that it leaves out follow it. One that asks only for vCPU or memory takes no accelerators.
     """
     unit = dimensions_of(instance)
-    if row.count is not None:
-        count = row.count
+    if quota_resource.count is not None:
+        count = quota_resource.count
         return Usage(tuple(None if amount is None else amount * count for amount in unit))  # type: ignore[arg-type]  # five in, five out
-    ratio, accelerators, slices, problem = _accelerator_part(row, instance)
+    ratio, accelerators, slices, problem = _accelerator_part(quota_resource, instance)
     if problem:
         return Usage((0, 0, 0, 0, 0), problem)
-    vcpu, memory = row.v_cpu, row.memory_in_gib
-    if not row.accelerators and row.partition is None:
+    vcpu, memory = quota_resource.v_cpu, quota_resource.memory_in_gib
+    if not quota_resource.accelerators and quota_resource.partition is None:
         if vcpu is None and memory is None:
             return Usage((0, 0, 0, 0, 0))
         ratio = _ratio(vcpu, instance.vcpu) if vcpu is not None else _ratio(memory, instance.memory_gib)
@@ -122,27 +122,32 @@ def usage(row: QuotaRow, instance: InstanceType) -> Usage:
 
 
 def _accelerator_part(
-    row: QuotaRow, instance: InstanceType
+    quota_resource: QuotaResource, instance: InstanceType
 ) -> tuple[Fraction | None, Amount | None, Amount | None, str | None]:
-    """Return ratio, accelerators, MIG slices, problem of the row's accelerators or partitions."""
-    if row.accelerators:
+    """Return ratio, accelerators, MIG slices, problem of the quota resource's accelerators or partitions."""
+    if quota_resource.accelerators:
         if instance.accelerators == 0:
-            return None, 0, 0, f"{row.accelerators} accelerators of {row.instance_type}, which has none"
-        slices = row.accelerators * instance.mig_slices_per_accelerator if instance.mig_profiles else 0
-        return _ratio(row.accelerators, instance.accelerators), row.accelerators, slices, None
-    if row.partition is None:
+            return (
+                None,
+                0,
+                0,
+                f"{quota_resource.accelerators} accelerators of {quota_resource.instance_type}, which has none",
+            )
+        slices = quota_resource.accelerators * instance.mig_slices_per_accelerator if instance.mig_profiles else 0
+        return _ratio(quota_resource.accelerators, instance.accelerators), quota_resource.accelerators, slices, None
+    if quota_resource.partition is None:
         return None, 0, 0, None
     if instance.mig_profiles is None:
         return None, None, None, None
-    profile = next((known for known in instance.mig_profiles if known.name == row.partition.type), None)
+    profile = next((known for known in instance.mig_profiles if known.name == quota_resource.partition.type), None)
     if profile is None:
         names = ", ".join(known.name for known in instance.mig_profiles) or "no MIG profile"
-        return None, 0, 0, f"{row.partition.type} of {row.instance_type}, which has {names}"
-    accelerators = Fraction(row.partition.count, profile.max_per_accelerator)
+        return None, 0, 0, f"{quota_resource.partition.type} of {quota_resource.instance_type}, which has {names}"
+    accelerators = Fraction(quota_resource.partition.count, profile.max_per_accelerator)
     return (
         _ratio(accelerators, instance.accelerators),
         accelerators,
-        profile.slices * row.partition.count,
+        profile.slices * quota_resource.partition.count,
         None,
     )
 
@@ -171,11 +176,11 @@ def apportion(total: int, shares: Mapping[str, Fraction]) -> dict[str, int]:
     return whole
 
 
-def reserve(rows: Iterable[tuple[QuotaRow, InstanceType]]) -> Vector:
-    """Return the sum of rows of one instance type; a dimension where one of them is unknown is unknown."""
+def reserve(quota_resources: Iterable[tuple[QuotaResource, InstanceType]]) -> Vector:
+    """Return the sum of quota resources of one instance type; a dimension where one of them is unknown is unknown."""
     total: list[Amount | None] = [0, 0, 0, 0, 0]
-    for row, instance in rows:
-        for index, amount in enumerate(usage(row, instance).vector):
+    for quota_resource, instance in quota_resources:
+        for index, amount in enumerate(usage(quota_resource, instance).vector):
             before = total[index]
             total[index] = None if before is None or amount is None else before + amount
     return total[0] or 0, total[1], total[2], total[3], total[4]
@@ -350,36 +355,38 @@ def quota_table(
 
     lend_unreserved is the policy's IdleResourceSharing: what no team reserved can then be borrowed too.
     """
-    rows: dict[str, dict[str, list[QuotaRow]]] = {name: {} for name in capacity}
+    quota_resources: dict[str, dict[str, list[QuotaResource]]] = {name: {} for name in capacity}
     for team in teams:
-        for row in team.rows:
-            rows.setdefault(row.instance_type, {}).setdefault(team.name, []).append(row)
+        for quota_resource in team.quota_resources:
+            quota_resources.setdefault(quota_resource.instance_type, {}).setdefault(team.name, []).append(
+                quota_resource
+            )
         for name in team.absolute_borrow_limits:
-            rows.setdefault(name, {}).setdefault(team.name, [])
+            quota_resources.setdefault(name, {}).setdefault(team.name, [])
     by_name = {team.name: team for team in teams}
     return tuple(
-        _type_quota(name, rows[name], by_name, capacity.get(name), instances.get(name), lend_unreserved)
-        for name in sorted(rows)
+        _type_quota(name, quota_resources[name], by_name, capacity.get(name), instances.get(name), lend_unreserved)
+        for name in sorted(quota_resources)
     )
 
 
 def _type_quota(
     name: str,
-    rows: Mapping[str, Sequence[QuotaRow]],
+    quota_resources: Mapping[str, Sequence[QuotaResource]],
     teams: Mapping[str, TeamPlan],
     capacity: TypeCapacity | None,
     instance: InstanceType | None,
     lend_unreserved: bool,
 ) -> TypeQuota:
     capacity = capacity or TypeCapacity(0, 0, (), ())
-    static = {team: _instances(own, instance, elastic=False) for team, own in rows.items()}
-    elastic = {team: _instances(own, instance, elastic=True) for team, own in rows.items()}
-    quota = {team: static[team] + elastic[team] for team in rows}
+    static = {team: _instances(own, instance, elastic=False) for team, own in quota_resources.items()}
+    elastic = {team: _instances(own, instance, elastic=True) for team, own in quota_resources.items()}
+    quota = {team: static[team] + elastic[team] for team in quota_resources}
     unreserved = max(capacity.guaranteed - sum(static.values()), 0)
-    lendable = {team: quota[team] if teams[team].lends else 0 for team in rows}
+    lendable = {team: quota[team] if teams[team].lends else 0 for team in quota_resources}
     pool = sum(lendable.values()) + (unreserved if lend_unreserved else 0)
     shares = []
-    for team in sorted(rows):
+    for team in sorted(quota_resources):
         limit = borrow_limit(teams[team], name, quota[team])
         shares.append(
             TeamShare(
@@ -394,15 +401,15 @@ def _type_quota(
     return TypeQuota(name, capacity, tuple(shares), unreserved)
 
 
-def _instances(rows: Sequence[QuotaRow], instance: InstanceType | None, *, elastic: bool) -> Amount:
-    """Return rows as instances: a fraction of one takes the largest of its parts."""
+def _instances(quota_resources: Sequence[QuotaResource], instance: InstanceType | None, *, elastic: bool) -> Amount:
+    """Return quota resources as instances: a fraction of one takes the largest of its parts."""
     total: Amount = 0
-    for row in rows:
-        if row.elastic is not elastic:
+    for quota_resource in quota_resources:
+        if quota_resource.elastic is not elastic:
             continue
-        if row.count is not None:
-            total += row.count
+        if quota_resource.count is not None:
+            total += quota_resource.count
         elif instance is not None:
-            parts = zip(usage(row, instance).vector[1:], dimensions_of(instance)[1:], strict=True)
+            parts = zip(usage(quota_resource, instance).vector[1:], dimensions_of(instance)[1:], strict=True)
             total += max((Fraction(part) / one for part, one in parts if part and one), default=Fraction(0))
     return total

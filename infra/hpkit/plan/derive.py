@@ -11,7 +11,7 @@ from fractions import Fraction
 from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup
-from hpkit.config.governance import AllocationRow, Governance, SharedPool, Team
+from hpkit.config.governance import ComputeQuotaResource, Governance, SharedPool, Team
 from hpkit.config.network import Network
 from hpkit.config.organization import Environment, Organization
 from hpkit.plan.addons import addons_of
@@ -32,7 +32,7 @@ from hpkit.plan.model import (
     NodePoolPlan,
     Partition,
     Plan,
-    QuotaRow,
+    QuotaResource,
     TeamPlan,
     TypeCapacity,
     ZonePlan,
@@ -93,14 +93,14 @@ def instances_of(plan: Plan) -> dict[str, InstanceType]:
     """Return the catalog's entry of every type that a group or a team names and the catalog knows."""
     names = set(plan.capacity)
     for team in plan.teams:
-        names.update(row.instance_type for row in team.rows)
+        names.update(quota_resource.instance_type for quota_resource in team.quota_resources)
         names.update(team.absolute_borrow_limits)
     known = {name: find_instance_type(name) for name in sorted(names)}
     return {name: instance for name, instance in known.items() if instance is not None}
 
 
 def quotas_of(plan: Plan) -> tuple[TypeQuota, ...]:
-    """Return capacity and every team's part of a plan, one row per instance type."""
+    """Return capacity and every team's part of a plan, one entry per instance type."""
     lend = plan.policy is not None and plan.policy.idle_resource_sharing == "Enabled"
     return quota_table(plan.teams, plan.capacity, instances_of(plan), lend_unreserved=lend)
 
@@ -181,8 +181,12 @@ def _teams(organization: Organization, environment: str, capacity: Mapping[str, 
     counts = _share_counts(governance, capacity)
     known = {team.name: team for team in organization.teams}
     teams = [
-        _team(known[name], tuple(_rows(name, rows, environment, counts)), governance.quota_names.get(name))
-        for name, rows in sorted(governance.allocations.items())
+        _team(
+            known[name],
+            tuple(_quota_resources(name, quota_resources, environment, counts)),
+            governance.quota_names.get(name),
+        )
+        for name, quota_resources in sorted(governance.allocations.items())
         if name in known
     ]
     if governance.shared_pool is not None:
@@ -191,12 +195,14 @@ def _teams(organization: Organization, environment: str, capacity: Mapping[str, 
 
 
 def _share_counts(governance: Governance, capacity: Mapping[str, TypeCapacity]) -> dict[tuple[str, int], int]:
-    """Return (team, index of the row) → instances, for all rows with a share."""
+    """Return (team, index of the quota resource) → instances, for all quota resources with a share."""
     shares: dict[tuple[str, bool], dict[tuple[str, int], Fraction]] = {}
-    for team, rows in governance.allocations.items():
-        for index, row in enumerate(rows):
-            if row.share is not None:
-                shares.setdefault((row.instance_type, row.elastic), {})[team, index] = share_of(row.share)
+    for team, quota_resources in governance.allocations.items():
+        for index, quota_resource in enumerate(quota_resources):
+            if quota_resource.share is not None:
+                shares.setdefault((quota_resource.instance_type, quota_resource.elastic), {})[team, index] = share_of(
+                    quota_resource.share
+                )
     counts: dict[tuple[str, int], int] = {}
     for (name, elastic), asked in shares.items():
         known = capacity.get(name)
@@ -212,21 +218,24 @@ def share_of(text: str) -> Fraction:
     return Fraction(text.removesuffix("%")) / 100
 
 
-def _rows(
-    team: str, rows: tuple[AllocationRow, ...], environment: str, counts: Mapping[tuple[str, int], int]
-) -> Iterable[QuotaRow]:
-    for index, row in enumerate(rows):
-        partition = row.accelerator_partition
-        yield QuotaRow(
-            instance_type=row.instance_type,
-            count=counts.get((team, index), row.count),
-            accelerators=row.accelerators,
-            v_cpu=None if row.v_cpu is None else _exact(row.v_cpu),
-            memory_in_gib=None if row.memory_in_gib is None else _exact(row.memory_in_gib),
+def _quota_resources(
+    team: str,
+    quota_resources: tuple[ComputeQuotaResource, ...],
+    environment: str,
+    counts: Mapping[tuple[str, int], int],
+) -> Iterable[QuotaResource]:
+    for index, quota_resource in enumerate(quota_resources):
+        partition = quota_resource.accelerator_partition
+        yield QuotaResource(
+            instance_type=quota_resource.instance_type,
+            count=counts.get((team, index), quota_resource.count),
+            accelerators=quota_resource.accelerators,
+            v_cpu=None if quota_resource.v_cpu is None else _exact(quota_resource.v_cpu),
+            memory_in_gib=None if quota_resource.memory_in_gib is None else _exact(quota_resource.memory_in_gib),
             partition=None if partition is None else Partition(partition.type, partition.count),
-            elastic=row.elastic,
-            future=row.future,
-            share=None if row.share is None else share_of(row.share),
+            elastic=quota_resource.elastic,
+            future=quota_resource.future,
+            share=None if quota_resource.share is None else share_of(quota_resource.share),
             path=("environments", environment, "governance", "allocations", team, index),
         )
 
@@ -236,7 +245,7 @@ def _exact(value: float) -> Fraction:
     return Fraction(repr(value))
 
 
-def _team(team: Team, rows: tuple[QuotaRow, ...], named: str | None) -> TeamPlan:
+def _team(team: Team, quota_resources: tuple[QuotaResource, ...], named: str | None) -> TeamPlan:
     return TeamPlan(
         name=team.name,
         fair_share_weight=team.fair_share_weight,
@@ -245,25 +254,25 @@ def _team(team: Team, rows: tuple[QuotaRow, ...], named: str | None) -> TeamPlan
         absolute_borrow_limits={limit.instance_type: limit.count for limit in team.sharing.absolute_borrow_limits},
         preempt_team_tasks=team.preempt_team_tasks,
         members=team.members,
-        rows=rows,
+        quota_resources=quota_resources,
         description=team.description,
         named=named,
     )
 
 
 def _shared_pool(governance: Governance, teams: list[TeamPlan], capacity: Mapping[str, TypeCapacity]) -> TeamPlan:
-    """Return the pool as a team: every whole instance that no static row needs, all of it lent."""
+    """Return the pool as a team: every whole instance that no static quota resource needs, all of it lent."""
     pool = governance.shared_pool or SharedPool()
-    wanted: dict[str, list[QuotaRow]] = {}
+    wanted: dict[str, list[QuotaResource]] = {}
     for team in teams:
-        for row in team.rows:
-            if not row.elastic:
-                wanted.setdefault(row.instance_type, []).append(row)
-    rows = []
+        for quota_resource in team.quota_resources:
+            if not quota_resource.elastic:
+                wanted.setdefault(quota_resource.instance_type, []).append(quota_resource)
+    quota_resources = []
     for name, known in capacity.items():
         left = _left(wanted.get(name, []), known.guaranteed, find_instance_type(name))
         if left > 0 and _shareable(name, wanted):
-            rows.append(QuotaRow(instance_type=name, count=left))
+            quota_resources.append(QuotaResource(instance_type=name, count=left))
     return TeamPlan(
         name=pool.name,
         fair_share_weight=pool.fair_share_weight,
@@ -272,14 +281,14 @@ def _shared_pool(governance: Governance, teams: list[TeamPlan], capacity: Mappin
         absolute_borrow_limits={},
         preempt_team_tasks="LowerPriority",
         members=(),
-        rows=tuple(rows),
+        quota_resources=tuple(quota_resources),
         is_shared_pool=True,
         named=governance.quota_names.get(pool.name),
     )
 
 
-def _shareable(name: str, wanted: Mapping[str, list[QuotaRow]]) -> bool:
-    """Say whether a type is for tasks: one that has accelerators, or of which some team has a row.
+def _shareable(name: str, wanted: Mapping[str, list[QuotaResource]]) -> bool:
+    """Say whether a type is for tasks: one that has accelerators, or of which some team has a quota resource.
 
     Other types are the system nodes, which add-ons need.
     """
@@ -287,12 +296,12 @@ def _shareable(name: str, wanted: Mapping[str, list[QuotaRow]]) -> bool:
     return name in wanted or instance is None or instance.accelerators != 0
 
 
-def _left(rows: list[QuotaRow], guaranteed: int, instance: InstanceType | None) -> int:
-    """Return the whole instances that rows leave of so many, in every dimension that is known."""
-    counted = sum(row.count or 0 for row in rows)
+def _left(quota_resources: list[QuotaResource], guaranteed: int, instance: InstanceType | None) -> int:
+    """Return the whole instances that quota resources leave of so many, in every dimension that is known."""
+    counted = sum(quota_resource.count or 0 for quota_resource in quota_resources)
     left: int = guaranteed - counted
     if instance is not None:
-        fractions = [(row, instance) for row in rows if row.count is None]
+        fractions = [(quota_resource, instance) for quota_resource in quota_resources if quota_resource.count is None]
         for taken, one in zip(reserve(fractions)[1:], dimensions_of(instance)[1:], strict=True):
             if taken and one:
                 left = min(left, int((Fraction(one) * (guaranteed - counted) - taken) / one))

@@ -21,7 +21,7 @@ __all__ = [
     "NodePoolPlan",
     "Partition",
     "Plan",
-    "QuotaRow",
+    "QuotaResource",
     "TeamPlan",
     "TypeCapacity",
     "ZonePlan",
@@ -37,10 +37,11 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaRow:
-    """One row of a compute quota, shares already turned into whole instances.
+class QuotaResource:
+    """What a team reserves of one instance type, shares already turned into whole instances.
 
-    path says where the row was written; share is kept for display. An elastic row counts on Karpenter.
+    The API's ComputeQuotaResource. path says where it was written; share is kept for display. An elastic one counts on
+    Karpenter.
     """
 
     instance_type: str
@@ -69,7 +70,7 @@ class TeamPlan:
     absolute_borrow_limits: Mapping[str, int]
     preempt_team_tasks: str
     members: tuple[str, ...]
-    rows: tuple[QuotaRow, ...]
+    quota_resources: tuple[QuotaResource, ...]
     is_shared_pool: bool = False
     description: str | None = None
     named: str | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
-from hpkit.plan.model import GroupPlan, Plan, QuotaRow, TeamPlan
+from hpkit.plan.model import GroupPlan, Plan, QuotaResource, TeamPlan
 from hpkit.plan.names import short_type
 from hpkit.recording.record import RecordedResource, Recording
 
@@ -239,26 +239,29 @@ def _quota(inputs: Mapping[str, Any], plan: Plan) -> str:
     return f"{pool}{team.strategy}{limit}, weight {team.fair_share_weight}, {team.namespace}"
 
 
-def _rows(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
-    yield from (Node("", row.instance_type, _row(row)) for row in _team(resource.inputs, plan).rows)
+def _quota_resources(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
+    yield from (
+        Node("", quota_resource.instance_type, _quota_resource(quota_resource))
+        for quota_resource in _team(resource.inputs, plan).quota_resources
+    )
 
 
 def _team(inputs: Mapping[str, Any], plan: Plan) -> TeamPlan:
     return next(team for team in plan.teams if team.name == inputs["computeQuotaTarget"]["teamName"])
 
 
-def _row(row: QuotaRow) -> str:
-    partition = row.partition
+def _quota_resource(quota_resource: QuotaResource) -> str:
+    partition = quota_resource.partition
     amounts = {
-        "instances": row.count,
-        "accelerators": row.accelerators,
+        "instances": quota_resource.count,
+        "accelerators": quota_resource.accelerators,
         f"× {partition.type}" if partition else "": partition.count if partition else None,
-        "vCPU": row.v_cpu,
-        "GiB": row.memory_in_gib,
-        "%": None if row.share is None else row.share * 100,
+        "vCPU": quota_resource.v_cpu,
+        "GiB": quota_resource.memory_in_gib,
+        "%": None if quota_resource.share is None else quota_resource.share * 100,
     }
     parts = [f"{_number(value)} {unit}" for unit, value in amounts.items() if value is not None]
-    return ", ".join(parts) + (", elastic" if row.elastic else "")
+    return ", ".join(parts) + (", elastic" if quota_resource.elastic else "")
 
 
 def _number(value: Fraction | int) -> str:
@@ -295,5 +298,5 @@ _RANKS: Final = {token: rank for rank, token in enumerate(_DETAILS)}
 _PARTS: Final[dict[str, Callable[[RecordedResource, Plan], Iterator[Node]]]] = {
     "hyperpod:index:Cluster": _groups,
     "hyperpod:index:ClusterSchedulerConfig": _classes,
-    "hyperpod:index:ComputeQuota": _rows,
+    "hyperpod:index:ComputeQuota": _quota_resources,
 }
