@@ -136,8 +136,8 @@ def test_what_is_no_cluster_is_said_without_a_traceback(live):
 
 def test_a_service_that_cannot_be_reached_is_said_without_a_traceback(live):
     _, arn = live
-    nobody = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_MAX_ATTEMPTS": "1"}
-    result = hpkit("adopt", "--cluster", arn, cwd=ROOT, **KEYS, **nobody)
+    unreachable = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_MAX_ATTEMPTS": "1"}
+    result = hpkit("adopt", "--cluster", arn, cwd=ROOT, **KEYS, **unreachable)
     assert result.returncode == 1
     assert "sagemaker:DescribeCluster: EndpointConnectionError" in result.stderr
     assert "Run it again when the service can be reached" in result.stderr

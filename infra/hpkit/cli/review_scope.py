@@ -1,4 +1,4 @@
-"""Which stacks a change touches: from changed files to stacks, each with its two sides."""
+"""Which stacks a change touches: from changed files to stacks, each as it is at the base and at the head."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +39,7 @@ class _Place:
 
 
 class _Tree:
-    """One side of the project: its organization files, read once, and its stacks."""
+    """The project at the base or at the head: its organization files, read once, and its stacks."""
 
     def __init__(
         self, files: dict[str, FileVersion], documents: dict[str, Document], settings: dict[str, Document]

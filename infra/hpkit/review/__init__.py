@@ -1,6 +1,6 @@
-"""What a change does to the stacks it touches: a pure report, and its ways to be read.
+"""What a change does to the stacks it touches: a pure report, and its formats.
 
-Does not: open files, ask git or run Pulumi; the command line brings both sides and a parsed preview.
+Does not: open files, ask git or run Pulumi; the command line brings base, head and a parsed preview.
 """
 
 from hpkit.review.build import FileInput, FileVersion, StackInput, StackVersion, review

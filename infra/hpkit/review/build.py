@@ -53,7 +53,7 @@ class StackVersion:
 
 @dataclass(frozen=True, slots=True)
 class StackInput:
-    """A stack that the change touches, and why; None on the side where it is not there."""
+    """A stack that the change touches, and why; None where it is not there."""
 
     stack: str
     file: str
@@ -64,7 +64,7 @@ class StackInput:
 
 @dataclass(frozen=True, slots=True)
 class FileInput:
-    """An organization file that the change touches; None on the side where it is not there."""
+    """An organization file that the change touches; None where it is not there."""
 
     file: str
     before: FileVersion | None

@@ -1,4 +1,4 @@
-"""Who loses what: every amount and right of a team that is less after the change than before."""
+"""Who loses what: every amount and right of a team that the change lowers."""
 
 from collections.abc import Iterator
 
