@@ -1,4 +1,4 @@
-"""A live platform that another tool made comes under hpkit: who owns what, and who lets go of it."""
+"""The adoption of a live platform: its file, its import, its state, and the handover from the tool that created it."""
 
 from hpkit.adopt.cloudformation import read_cloudformation, read_stacks
 from hpkit.adopt.handover import Handover, Match, as_data, handover, lines, steps

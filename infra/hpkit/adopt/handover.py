@@ -1,6 +1,6 @@
 """Which resources Terraform or CloudFormation must release, in which order and how, so that no two tools own one.
 
-Does not: run anyresource, nor decide what is imported.
+Does not: run anything, nor decide what is imported.
 """
 
 import textwrap
@@ -153,7 +153,7 @@ def lines(found: Handover) -> list[str]:
         for number, each in enumerate(those, 1):
             out += [*_wrapped(f"{number}. ", each.description), *each.commands]
     if due:
-        out += ["", "# Let neither Terraform, CloudFormation nor Pulumi change anyresource in between."]
+        out += ["", "# Let neither Terraform, CloudFormation nor Pulumi change anything in between."]
     return out
 
 

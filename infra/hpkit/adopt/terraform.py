@@ -166,8 +166,9 @@ def terraform_steps(released: Sequence[ManagedResource], *, kept: Sequence[Manag
 
     `state rm` destroys nothing and runs no provisioner (developer.hashicorp.com/terraform/cli/commands/state/rm). It
     comes after the import: until then Terraform is the only owner, so that a failed import does no harm. It comes
-    before the first `pulumi up`: in between both have a record of the thing but neither acts, while afterwards a plan
-    of Terraform would undo what Pulumi has changed. Blocks go last; without them a plan would create the things anew.
+    before the first `pulumi up`: in between both have a record of the resource but neither acts, while afterwards a
+    plan of Terraform would undo what Pulumi has changed. The blocks are removed last; as long as they are
+    there, a plan would create the resources anew.
     """
     if not released:
         return []

@@ -1,4 +1,4 @@
-"""What the commands of `hpkit adopt` share: a stack's plan, what is live, files that are written whole."""
+"""What the commands of `hpkit adopt` share: the plan of a stack, the live platform, files that are written whole."""
 
 import json
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def read(cluster: str, region: str) -> "LivePlatform":
 
 
 def plan_of(stack: str) -> Plan:
-    """Return the plan of a stack whose file has no error: the program would register nothing otherwise."""
+    """Return the plan of a stack; raises ToolError if its file has errors, since the program would register nothing."""
     loaded = resolve((), (stack,))[0]
     errors = [finding for finding in loaded.findings if finding.severity == "error"]
     if errors or not loaded.plans:
@@ -44,7 +44,7 @@ def plan_of(stack: str) -> Plan:
 
 
 def registered(plan: Plan) -> "tuple[LivePlatform, Recording, Imports]":
-    """Return what is live, what the program registers, and what of it to import."""
+    """Return the live platform, what the program registers, and what of it to import."""
     from hpkit.adopt.imports import imports_of
     from hpkit.adopt.prepare import answers_of
     from hpkit.recording import record
@@ -60,7 +60,7 @@ def import_file(imports: "Imports") -> str:
 
 
 def write(file: Path, text: str, *, unless_there: bool = False, private: bool = False) -> None:
-    """Write a file whole or not at all, and say so; private: for its owner alone."""
+    """Write a file whole or not at all, and print its name; private: only its owner may read it."""
     if unless_there and file.exists():
         return
     temporary = file.with_name(f".{file.name}.new")
@@ -74,6 +74,6 @@ def write(file: Path, text: str, *, unless_there: bool = False, private: bool = 
 
 
 def stop_at(blockers: Sequence[str]) -> None:
-    """Raise ToolError with all that makes an adoption impossible, if there is anything."""
+    """Raise ToolError with everything that makes the adoption impossible, if there is anything."""
     if blockers:
         raise ToolError("this cannot be adopted as it is; nothing was imported:\n  " + "\n  ".join(blockers))

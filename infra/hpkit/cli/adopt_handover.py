@@ -47,27 +47,27 @@ def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form
         raise click.UsageError("name what owns the platform now: --terraform FILE, or --cloudformation STACK")
     plan = plan_of(stack)
     live, _, imports = registered(plan)
-    found = handed_over(_owned(states, stacks, plan.spec.region), adopted_resources(plan, live, imports))
+    found = handed_over(_managed(states, stacks, plan.spec.region), adopted_resources(plan, live, imports))
     click.echo(json.dumps(as_data(found), indent=2) if form == "json" else "\n".join(lines(found)))
 
 
-def _owned(states: Sequence[Path], stacks: Sequence[str], region: str) -> "list[ManagedResource]":
-    """Return what the other tools hold; raises ToolError for a stack that cannot be read, InputError for a file."""
+def _managed(states: Sequence[Path], stacks: Sequence[str], region: str) -> "list[ManagedResource]":
+    """Return the resources of the other tools; raises ToolError for an unreadable stack, InputError for a file."""
     from hpkit.adopt import read_cloudformation, read_stacks, read_terraform
 
-    owned = [each for file in states for each in read_terraform(_input(file), file=str(file))]
+    managed = [each for file in states for each in read_terraform(_input(file), file=str(file))]
     for name in stacks:
         if Path(name).is_file():
-            owned += read_cloudformation(_input(Path(name)), file=name)
+            managed += read_cloudformation(_input(Path(name)), file=name)
             continue
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            owned += read_stacks(boto3.Session(region_name=region).client("cloudformation"), name)
+            managed += read_stacks(boto3.Session(region_name=region).client("cloudformation"), name)
         except (BotoCoreError, ClientError) as error:
             raise ToolError(f"CloudFormation stack {name}: {error}") from None
-    return owned
+    return managed
 
 
 def _input(file: Path) -> str:

@@ -103,6 +103,7 @@ def _offered(plan: Plan, responses: Responses, group: GroupPlan) -> CheckResult:
 def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResult:
     plan, vpc = context.plan, context.plan.network.vpc_id
     name = zone.availability_zone
+    # Addresses that nodes and pods will take belong to no registered resource: the plan says how many there may be.
     need, parts, of_unknown = addresses_needed(context, name)
     what = f"subnet {zone.subnet_id}"
     live = live_cluster(plan, responses) is not None
@@ -120,8 +121,7 @@ def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResu
         return missing(_NETWORK, what, found=where, needed=f"in {vpc}, {name}", fix=fix)
     free = found["AvailableIpAddressCount"]
     if free < need and live:
-        # Nodes that leave give theirs back, and what Karpenter added is part of the need.
-        why = "This stack's own nodes hold some of its addresses already, and how many is not counted"
+        why = "Nodes of this stack that leave free addresses, Karpenter's hold part of the need, and neither is counted"
         fix = "Compare with the network interfaces of the subnet before you add nodes"
         return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=needed)
     if free < need:

@@ -49,7 +49,7 @@ def ownership(plan: Plan, responses: Responses, found: Mapping[str, str]) -> Own
 def live_cluster(plan: Plan, responses: Responses) -> Mapping[str, Any] | None:
     """Return the description of the HyperPod cluster with the plan's name, None if there is none to be described.
 
-    What it uses counts as the stack's own: if it is not, the check of the name says so.
+    What it uses counts as the stack's own. If it belongs to somebody else, the check of the name fails.
     """
     arn = _arn_of_name(plan, responses)
     described = None if arn is None else responses.of(cluster(arn))
@@ -57,7 +57,7 @@ def live_cluster(plan: Plan, responses: Responses) -> Mapping[str, Any] | None:
 
 
 def cluster_ownership(plan: Plan, responses: Responses, arn: str) -> Ownership:
-    """Return whose the HyperPod cluster of this ARN is; without its tags it is nobody's that is known."""
+    """Return whose the HyperPod cluster of this ARN is; tags that cannot be read count as none."""
     listed = responses.of(tags(arn))
     return ownership(plan, responses, {} if isinstance(listed, FailedCall) else _tags(listed))
 
