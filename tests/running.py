@@ -1,6 +1,7 @@
 """A local cloud that runs while a test needs it, and is gone afterwards, however the test ends."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,9 +12,17 @@ from local.supervisor import control
 from local.supervisor.instance import Instance
 from local.toolchain import TOOL_NAMES, TOOLS, get_all
 
-__all__ = ["AT_ONCE", "running"]
+__all__ = ["AT_ONCE", "eventually", "running"]
 
 AT_ONCE = ("--latency-factor", "0")
+
+
+def eventually(holds: Callable[[], object], what: str | Callable[[], object], seconds: float = 60) -> None:
+    """Wait until it holds; `what` is said if it does not, or returns what is said."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what() if callable(what) else what}"
+        time.sleep(0.1)
 
 
 @contextmanager

@@ -4,7 +4,10 @@ import ast
 import sys
 from pathlib import Path
 
+import networkx
 import pytest
+
+from local import cloud
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "infra" / "hpkit"
@@ -44,6 +47,18 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         (PURE - {"hpkit.change"}) | {"hpkit.preflight"},
         {"boto3", "botocore", "kubernetes", "urllib3"},
     ),
+}
+LOCAL = ROOT / "local"
+# room of local/ → (what it may import of the other rooms, what of the rest of the kit)
+LOCAL_ROOMS: dict[str, tuple[set[str], set[str]]] = {
+    "aws": (set(), {"hpkit.catalog"}),
+    "processes": (set(), set()),
+    "toolchain": (set(), {"hpkit.errors"}),
+    "kubernetes": ({"processes"}, set()),
+    "controllers": ({"aws", "kubernetes", "toolchain"}, {"hpkit.catalog"}),
+    "plugins": ({"kubernetes"}, {"hpkit.errors", "provider"}),
+    "supervisor": ({"kubernetes", "plugins", "processes", "toolchain"}, {"hpkit.errors", "hpkit.teardown"}),
+    "cloud": ({"plugins", "supervisor", "toolchain"}, set()),
 }
 # The modules of preflight that reach out; the others derive and judge.
 ASKING = {"ask.py", "kubernetes.py"}
@@ -146,6 +161,64 @@ def test_the_plugin_never_imports_the_kit():
 
 def belongs_to_kit(names: set[str]) -> bool:
     return any(belongs(name, {"hpkit"}) for name in names)
+
+
+def test_whoever_is_not_local_imports_of_it_only_its_entry():
+    for folder in (PACKAGE, ROOT / "infra" / "provider", ROOT / "policies"):
+        for file in sorted(folder.rglob("*.py")):
+            found = {name for name in imports_of(file) if belongs(name, {"local"})}
+            assert found <= {"local.cloud"}, f"{file.relative_to(ROOT)} imports {found}"
+            assert not found or file.is_relative_to(PACKAGE / "cli"), f"{file.relative_to(ROOT)} imports {found}"
+
+
+def test_the_entry_of_local_has_every_name_that_it_promises():
+    assert cloud._SOURCES.keys() == set(cloud.__all__)
+    for name in cloud.__all__:
+        assert getattr(cloud, name) is not None
+
+
+def local_modules() -> dict[str, Path]:
+    found = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in LOCAL.rglob("*.py")}
+    return {name.removesuffix(".__init__"): file for name, file in found.items()}
+
+
+def test_local_has_no_circle_of_modules():
+    modules = local_modules()
+    graph = networkx.DiGraph()
+    for module, file in modules.items():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                submodules = [f"{node.module}.{alias.name}" for alias in node.names]
+                names = [name if name in modules else node.module for name in submodules]
+            else:
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            graph.add_edges_from((module, name) for name in names if name in modules and name != module)
+    circles = [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1]
+    assert not circles
+
+
+@pytest.mark.parametrize("room", LOCAL_ROOMS)
+def test_a_room_of_local_imports_only_what_the_design_allows(room):
+    local, kit = LOCAL_ROOMS[room]
+    allowed = {f"local.{each}" for each in (local | {room})} | kit
+    files = [LOCAL / f"{room}.py"] if room == "cloud" else sorted((LOCAL / room).rglob("*.py"))
+    assert files
+    for file in files:
+        for name in imports_of(file):
+            own = belongs(name, {"local", "hpkit", "provider", "policies"})
+            assert not own or belongs(name, allowed), f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_the_page_of_the_architecture_says_the_same_of_local():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("| room in `local/` |")[2]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines()]
+    said = {row[0].strip("`/").removesuffix(".py"): row[2] for row in rows if len(row) == 3 and row[0].startswith("`")}
+    assert said == {room: ", ".join(sorted(local)) or "nothing" for room, (local, _) in LOCAL_ROOMS.items()}
+
+
+def test_every_room_of_local_is_in_the_design():
+    there = {file.stem for file in LOCAL.iterdir() if file.suffix == ".py" or (file / "__init__.py").is_file()}
+    assert there - {"__init__"} == LOCAL_ROOMS.keys()
 
 
 def test_policies_judge_what_is_registered_not_what_was_meant():

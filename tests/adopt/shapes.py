@@ -7,7 +7,7 @@ function that creates the cluster), the Terraform root of awslabs/awsome-distrib
 
 import json
 
-from tests.program.cloud import eventually as until
+from tests.running import eventually as until
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"

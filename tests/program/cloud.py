@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import boto3
@@ -18,7 +17,7 @@ from local.supervisor.instance import Instance
 from local.supervisor.pulumi_stack import Stack
 from tests.local.plugins.aws.inventory import inventory
 
-__all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository", "eventually"]
+__all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository"]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
@@ -206,14 +205,6 @@ class Live:
         names = self.objects()
         nodes = len(names.pop("/api/v1/nodes"))
         return {**described, "queues": queues, "objects": names, "nodes": nodes}
-
-
-def eventually(holds, what, seconds=30):
-    """Wait until it holds; `what` is said if it does not, or returns what is said."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what() if callable(what) else what}"
-        time.sleep(0.2)
 
 
 def _short(urn):

@@ -7,14 +7,14 @@ from fnmatch import fnmatchcase
 import pytest
 
 from hpkit.plan.deployer import SIZE_LIMIT, actions_of, deployer_policies, kinds_of
-from hpkit.plan.deployer_calls import ALWAYS, RESOURCE_TYPES
+from hpkit.plan.deployer_calls import ALWAYS, KINDS
 from hpkit.plan.deployer_rules import ACTION_OF, API_PREFIX, NO_RIGHT_NEEDED
 from hpkit.plan.derive import derive
 from hpkit.plan.iam import Place
 from hpkit.project import load
 from hpkit.recording import record
 from local.aws.record import read_record
-from local.plugins.aws.table import RESOURCE_TYPES as STAND_INS
+from local.plugins.aws.table import RESOURCE_TYPES as FAKE_TYPES
 from tests.program.cloud import ROOT, Program, Repository
 from tests.running import AT_ONCE, running
 
@@ -235,16 +235,16 @@ def test_nothing_is_allowed_that_no_call_and_no_service_needs(deployed):
     made = {action for call in calls for action in actions_of_call(call)}
     declared = {
         action
-        for name in types & STAND_INS.keys()
-        for operation in STAND_INS[name].allowed
-        for action in actions_of_call({"service": RESOURCE_TYPES[name].api, "operation": operation})
+        for name in types & FAKE_TYPES.keys()
+        for operation in FAKE_TYPES[name].allowed
+        for action in actions_of_call({"service": KINDS[name].api, "operation": operation})
     }
     known = {
         action
-        for name in types & RESOURCE_TYPES.keys()
-        for operation in RESOURCE_TYPES[name].more.split()
-        for action in actions_of_call({"service": RESOURCE_TYPES[name].api, "operation": operation})
-    } | {action for name in types & RESOURCE_TYPES.keys() for action in RESOURCE_TYPES[name].actions()}
+        for name in types & KINDS.keys()
+        for operation in KINDS[name].more.split()
+        for action in actions_of_call({"service": KINDS[name].api, "operation": operation})
+    } | {action for name in types & KINDS.keys() for action in KINDS[name].actions()}
     given = {action for each in statements_of(plan) for action in each["Action"]}
     assert given - made - declared - known - ON_FAILURE == set()
     assert given == actions_of(plan, kinds(plan)), "an action has no rule that says on what"
@@ -258,9 +258,9 @@ def test_the_types_of_the_recording_are_those_that_the_engine_made(deployed):
 def test_calls_of_types_are_recorded_or_declared_by_the_stand_in(deployed):
     _, types, calls = deployed
     made = {f"{call['service']}:{call['operation']}" for call in calls} | ON_FAILURE
-    for name in types & RESOURCE_TYPES.keys():
-        declared = {f"{RESOURCE_TYPES[name].api}:{each}" for each in getattr(STAND_INS.get(name), "allowed", ())}
-        own = {f"{RESOURCE_TYPES[name].api}:{each}" for each in RESOURCE_TYPES[name].calls.split()}
+    for name in types & KINDS.keys():
+        declared = {f"{KINDS[name].api}:{each}" for each in getattr(FAKE_TYPES.get(name), "allowed", ())}
+        own = {f"{KINDS[name].api}:{each}" for each in KINDS[name].calls.split()}
         assert own <= made | declared, f"{name}: {own - made - declared}"
     assert {*ALWAYS} <= made
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from hpkit.errors import ToolError
-from tests.program.cloud import NODE_CLASSES, NODE_POOLS, ROOT, Live, Program, eventually
+from tests.program.cloud import NODE_CLASSES, NODE_POOLS, ROOT, Live, Program
+from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
 

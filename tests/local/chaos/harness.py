@@ -14,7 +14,7 @@ from subprocess import Popen
 import psutil
 
 from local.supervisor.instance import Instance
-from tests.program.cloud import eventually
+from tests.running import eventually
 
 __all__ = ["MARK", "Run", "marked", "run_of"]
 

@@ -11,7 +11,8 @@ from local.supervisor import control
 from local.supervisor.instance import Instance
 from tests.cli.test_validate import HPKIT
 from tests.local.chaos.harness import SECONDS, calls, marked
-from tests.program.cloud import Live, eventually
+from tests.program.cloud import Live
+from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
 

@@ -7,7 +7,8 @@ import pytest
 
 from local.supervisor import control
 from tests.local.chaos.harness import marked, run_of
-from tests.program.cloud import Live, Program, eventually
+from tests.program.cloud import Live, Program
+from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
 

@@ -1,16 +1,14 @@
 """An instance of the local cloud for all tests of the controllers, driven by boto3; Kubernetes is only looked at."""
 
-import time
-
 import boto3
 import pytest
 from botocore.config import Config
 
 from local.kubernetes.api import Api
 from tests.local.aws.conftest import GOVERNANCE, Cloud
-from tests.running import AT_ONCE, running
+from tests.running import AT_ONCE, eventually, running
 
-__all__ = ["GOVERNANCE", "eventually"]
+__all__ = ["GOVERNANCE"]
 
 REGION = "us-west-2"
 
@@ -81,14 +79,6 @@ class Environment(Cloud):
 
     def quotas(self):
         return self.sm.list_compute_quotas()["ComputeQuotaSummaries"]
-
-
-def eventually(holds, what, seconds=30):
-    """Wait until it holds; a call may be refused meanwhile."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from kubernetes.client.exceptions import ApiException
 from local.aws.testing import running_endpoint
 from local.aws.view import BackendView
 from local.controllers.tokens import review
-from tests.local.controllers.conftest import REGION, eventually
+from tests.local.controllers.conftest import REGION
+from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 

@@ -4,7 +4,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.kubernetes.api import RefusedError
-from tests.local.controllers.conftest import eventually
+from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 

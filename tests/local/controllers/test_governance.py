@@ -8,7 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
-from tests.local.controllers.conftest import GOVERNANCE, eventually
+from tests.local.controllers.conftest import GOVERNANCE
+from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.local.controllers.conftest import GOVERNANCE, eventually
+from tests.local.controllers.conftest import GOVERNANCE
+from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 

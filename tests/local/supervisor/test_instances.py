@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -15,15 +14,9 @@ from local.kubernetes.api import Api
 from local.processes.process import Identity
 from local.supervisor import control
 from local.supervisor.instance import Instance
+from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
-
-
-def eventually(holds, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
 
 
 def taken(port):

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from local.toolchain import get, get_all, locate
 from local.toolchain.cache import cache_root, tool_folder
 from local.toolchain.steps import Steps
 from tests.local.toolchain.conftest import a_build, a_recipe, a_tool, put_in_cache, put_script
+from tests.running import eventually
 
 ROOT = Path(__file__).parent.parent.parent.parent
 ONCE = """
@@ -85,13 +85,6 @@ def go(path_folder, tmp_path, monkeypatch):
     for name, path in (("CALLS", made.calls), ("BUILDER", made.builder), ("GATE", made.gate)):
         monkeypatch.setenv(f"TINY_{name}", str(path))
     return made
-
-
-def eventually(holds, what, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
 
 
 def runs(pid):

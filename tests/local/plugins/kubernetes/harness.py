@@ -12,7 +12,7 @@ from local.plugins.kubernetes.server import KubernetesServicer
 from provider.frame import OPTIONS, serve
 from provider.values import from_struct, to_struct
 
-__all__ = ["CRD", "FailedError", "Plugin", "eventually", "in_background", "in_process"]
+__all__ = ["CRD", "FailedError", "Plugin", "in_background", "in_process", "when_possible"]
 
 CRD = {
     "metadata": {"name": "widgets.acme.example"},
@@ -152,7 +152,7 @@ def in_background(action):
     assert not raised, raised
 
 
-def eventually(action, *, seconds=20):
+def when_possible(action, *, seconds=20):
     """Do it as soon as the API server lets it be done."""
     deadline = time.monotonic() + seconds
     while True:

@@ -12,7 +12,7 @@ import pytest
 from hpkit.errors import ToolError
 from local.kubernetes.api import RefusedError
 from local.supervisor import control
-from tests.local.plugins.kubernetes.harness import CRD, eventually, in_background
+from tests.local.plugins.kubernetes.harness import CRD, in_background, when_possible
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -105,7 +105,7 @@ class Project:
 
     def make_ready(self):
         """Be the controller of the custom resource."""
-        eventually(lambda: self.api.read(WIDGET))
+        when_possible(lambda: self.api.read(WIDGET))
         status = {"conditions": [{"type": "Ready", "status": "True"}]}
         document = {"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": {"name": "widget"}}
         self.api.apply(f"{WIDGET}/status", {**document, "status": status})
@@ -117,7 +117,7 @@ class Project:
             assert "deletionTimestamp" in self.api.read(JOB)["metadata"], "a deletion has begun"
             self.api.merge(JOB, {"metadata": {"finalizers": None}})
 
-        eventually(unhold, seconds=60)
+        when_possible(unhold, seconds=60)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def project(tmp_path_factory, instance, api, kubeconfig):
 
 def test_up_then_no_change(project):
     assert project.preview()["widget"] == "create", "a kind that is not served yet does not stop a preview"
-    with in_background(lambda: eventually(project.make_ready, seconds=60)):
+    with in_background(lambda: when_possible(project.make_ready, seconds=60)):
         output = project.up()
     assert "recorded, not installed" in output
     assert project.preview() == {}

@@ -9,7 +9,7 @@ from pulumi.runtime.proto import plugin_pb2
 
 from local.kubernetes.api import RefusedError
 from local.kubernetes.pki import authority
-from tests.local.plugins.kubernetes.harness import CRD, FailedError, eventually, in_background, in_process
+from tests.local.plugins.kubernetes.harness import CRD, FailedError, in_background, in_process, when_possible
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
@@ -132,7 +132,7 @@ def test_a_custom_resource_is_waited_for_as_its_annotation_says(plugin, api, wid
     place = "/apis/acme.example/v1/namespaces/default/widgets/slow"
 
     def make_ready():
-        eventually(lambda: api.read(place))
+        when_possible(lambda: api.read(place))
         document = {"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": {"name": "slow"}, "status": status}
         api.apply(f"{place}/status", document)
 
@@ -158,7 +158,7 @@ def test_a_cancelled_wait_ends_and_what_was_made_stays_in_state(plugin, api, wid
     place = "/apis/acme.example/v1/namespaces/default/widgets/stopped"
 
     def stop():
-        eventually(lambda: api.read(place))
+        when_possible(lambda: api.read(place))
         plugin.call("Cancel", empty_pb2.Empty())
 
     with (
