@@ -1,1 +1,1 @@
-"""Stand-ins for the resource plugins of other clouds' services, used by the local cloud alone."""
+"""Fakes of Pulumi's resource plugins, used by the local cloud alone."""

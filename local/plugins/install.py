@@ -1,6 +1,6 @@
-"""Puts the stand-in plugins where the Pulumi engine looks for installed ones: the PULUMI_HOME of a local cloud.
+"""Puts the fake plugins where the Pulumi engine looks for installed ones: the PULUMI_HOME of a local cloud.
 
-Does not: touch PATH or any other PULUMI_HOME. A stack that targets AWS never meets a stand-in.
+Does not: touch PATH or any other PULUMI_HOME. A stack that targets AWS never meets a fake plugin.
 """
 
 import os
@@ -37,7 +37,7 @@ def _launcher(package: str) -> str:
     folders = os.pathsep.join([str(_ROOT), str(_ROOT / "infra")])
     return (
         "#!/bin/sh\n"
-        f"# The local cloud's stand-in for the resource plugin `{package}`.\n"
+        f"# The local cloud's fake of the resource plugin `{package}`.\n"
         f'PYTHONPATH={shlex.quote(folders)} exec {shlex.quote(sys.executable)} -P -m local.plugins.{package} "$@"\n'
     )
 

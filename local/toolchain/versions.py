@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-__all__ = ["Range", "Version", "parse"]
+from packaging.version import Version
 
-Version = tuple[int, int, int]
+__all__ = ["Range", "Version", "parse"]
 
 _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
@@ -16,7 +16,7 @@ def parse(text: str) -> Version | None:
     if found is None:
         return None
     major, minor, patch = found.groups()
-    return int(major), int(minor), int(patch or 0)
+    return Version(f"{major}.{minor}.{patch or 0}")
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,4 @@ class Range:
         return self.least <= version < self.below
 
     def __str__(self) -> str:
-        return f"{_short(self.least)} or newer, below {_short(self.below)}"
-
-
-def _short(version: Version) -> str:
-    major, minor, patch = version
-    return f"{major}.{minor}.{patch}" if patch else f"{major}.{minor}"
+        return f"{self.least} or newer, below {self.below}"

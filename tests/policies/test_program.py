@@ -1,4 +1,4 @@
-"""The kit's own program under the real engine and the pack: AWS and Kubernetes by the local cloud's stand-ins."""
+"""The kit's own program under the real engine and the pack: AWS and Kubernetes by the local cloud's fake plugins."""
 
 import json
 import os

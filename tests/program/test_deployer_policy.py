@@ -255,7 +255,7 @@ def test_the_types_of_the_recording_are_those_that_the_engine_made(deployed):
     assert kinds(plan) == kinds_of(types)
 
 
-def test_calls_of_types_are_recorded_or_declared_by_the_stand_in(deployed):
+def test_calls_of_types_are_recorded_or_declared_by_the_fake_plugin(deployed):
     _, types, calls = deployed
     made = {f"{call['service']}:{call['operation']}" for call in calls} | ON_FAILURE
     for name in types & KINDS.keys():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from packaging.version import Version
+
 from local.aws.api import operation, page
 from local.aws.backend import Context, Record
 from local.aws.eks.addon_catalog import check_configuration, find_addon
@@ -217,8 +219,8 @@ def _unmigrated(old: str, new: str, info: AddonInfo) -> str:
     """Task governance 1.3 → 1.5 and later needs its CRDs migrated first (developer guide, "Upgrade")."""
     if info.name != "amazon-sagemaker-hyperpod-taskgovernance":
         return ""
-    numbers = [tuple(int(part) for part in text[1:].split("-")[0].split(".")[:2]) for text in (old, new)]
-    if numbers[0] <= (1, 3) and numbers[1] >= (1, 5):
+    before, after = (Version(text.partition("-")[0]) for text in (old, new))
+    if before < Version("1.4") and after >= Version("1.5"):
         return (
             'CustomResourceDefinition "cohorts.kueue.x-k8s.io" is invalid: '
             "status.storedVersions[0]: Invalid value: "

@@ -1,4 +1,4 @@
-"""The stand-in for the `aws` resource plugin: the types the program uses, as calls to the loopback AWS endpoint.
+"""The fake `aws` resource plugin: the types the program uses, as calls to the loopback AWS endpoint.
 
 Does not: take part when a stack targets AWS; it refuses to start work unless AWS_ENDPOINT_URL is a loopback address.
 """

@@ -1,4 +1,4 @@
-"""Entry of the stand-in: `python -m local.plugins.aws ENGINE-ADDRESS`."""
+"""Entry of the fake plugin: `python -m local.plugins.aws ENGINE-ADDRESS`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Check: every property is one this stand-in knows, of the right type, and there when it must be."""
+"""Check: every property is one this plugin knows, of the right type, and there when it must be."""
 
 from __future__ import annotations
 

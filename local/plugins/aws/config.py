@@ -1,4 +1,4 @@
-"""The provider's configuration, and the one rule of a stand-in: nothing but a loopback endpoint."""
+"""The provider's configuration, and the one rule of a fake plugin: nothing but a loopback endpoint."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def loopback(url: str, source: str) -> str:
     if not inside:
         shown = f"{source} is {url!r}" if url else f"{source} is not set"
         raise PluginError(
-            f"This aws plugin is the local cloud's stand-in and works on a loopback endpoint only, but {shown}. "
+            f"This aws plugin is the local cloud's fake and works on a loopback endpoint only, but {shown}. "
             "To use the local cloud, set it as `hpkit local env` shows; to work in AWS, unset PULUMI_HOME, "
             "so that the engine takes the real plugin."
         )

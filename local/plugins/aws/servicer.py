@@ -1,4 +1,4 @@
-"""The stand-in as the engine talks to it: gRPC in, entries of the table at work."""
+"""The fake plugin as the engine talks to it: gRPC in, entries of the table at work."""
 
 # ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
 from __future__ import annotations
@@ -79,7 +79,7 @@ class AwsServicer(PluginServicer):
 
     @readable
     def CheckConfig(self, request: Any, context: Any) -> Any:
-        """Name settings that this stand-in does not know; refuse an endpoint that is not loopback."""
+        """Name settings that this plugin does not know; refuse an endpoint that is not loopback."""
         news = from_struct(request.news)
         failures = [
             provider_pb2.CheckFailure(
@@ -212,7 +212,7 @@ def _resource_type(urn: str) -> ResourceType:
     token = token_of(urn)
     if token not in RESOURCE_TYPES:
         raise PluginError(
-            f"The local cloud has no stand-in for {token}; docs/reference/fake-plugins.md lists those it has. "
+            f"The local cloud has no fake of {token}; docs/reference/fake-plugins.md lists those it has. "
             "One entry in local/plugins/aws/services adds it."
         )
     return RESOURCE_TYPES[token]
@@ -220,5 +220,5 @@ def _resource_type(urn: str) -> ResourceType:
 
 def _function(token: str) -> Function:
     if token not in FUNCTIONS:
-        raise PluginError(f"The local cloud has no stand-in for the function {token}; known: {', '.join(FUNCTIONS)}.")
+        raise PluginError(f"The local cloud has no fake of the function {token}; known: {', '.join(FUNCTIONS)}.")
     return FUNCTIONS[token]

@@ -1,4 +1,4 @@
-"""The table: every type that the stand-in answers for."""
+"""The table: every type that the fake plugin answers for."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def settings_from(config: Mapping[str, Any]) -> ProviderSettings:
         return str(config.get(name, default)).lower() == "true"
 
     if config.get("renderYamlToDirectory"):
-        raise PluginError("kubernetes:renderYamlToDirectory: the local cloud's stand-in applies only. Leave it out.")
+        raise PluginError("kubernetes:renderYamlToDirectory: the local cloud's fake plugin applies only. Leave it out.")
     return ProviderSettings(
         kubeconfig=str(config.get("kubeconfig", "")),
         context=config.get("context") or None,
@@ -134,7 +134,7 @@ def _require_loopback(server: str) -> None:
         loopback = False
     if not loopback:
         raise PluginError(
-            f"the API server {server or '(none)'} is not on a loopback address. This is the local cloud's stand-in for "
+            f"the API server {server or '(none)'} is not on a loopback address. This is the local cloud's fake of "
             "the kubernetes plugin, and it never acts on any other cluster. What to do: for a real cluster run "
             "pulumi without the variables of `hpkit local env`; it then uses the official plugin."
         )

@@ -25,7 +25,7 @@ def invoke(token: str, arguments: Props) -> Props:
     if token == "kubernetes:yaml:decode":  # noqa: S105 - a function's token
         return {"result": _decoded(str(arguments.get("text", "")))}
     raise PluginError(
-        f"there is no function {token!r} in the local cloud: its stand-in for the kubernetes plugin answers "
+        f"there is no function {token!r} in the local cloud: its fake kubernetes plugin answers "
         "kubernetes:yaml:decode alone (no helm, no kustomize). What to do: pass rendered YAML, or leave it out locally."
     )
 

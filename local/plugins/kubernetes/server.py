@@ -100,7 +100,7 @@ class KubernetesServicer(PluginServicer):
     def Construct(self, request: Any, context: Any) -> Any:
         """Refuse the components that the official plugin makes by itself."""
         raise PluginError(
-            f"{request.type} is made inside the official kubernetes plugin, and the local cloud's stand-in makes no "
+            f"{request.type} is made inside the official kubernetes plugin, and the local cloud's fake plugin makes no "
             "components. What to do: use pulumi_kubernetes.yaml.ConfigGroup or .ConfigFile, or single resources."
         )
 

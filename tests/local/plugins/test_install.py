@@ -1,4 +1,4 @@
-"""Launchers of the stand-in plugins."""
+"""Launchers of the fake plugins."""
 
 import os
 import subprocess

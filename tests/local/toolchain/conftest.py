@@ -15,7 +15,7 @@ import pytest
 
 from local.toolchain.cache import tool_folder
 from local.toolchain.model import GoBuild, GoFiles, Release, Tool
-from local.toolchain.versions import Range
+from local.toolchain.versions import Range, Version
 
 MODULE = "example.com/tiny"
 
@@ -43,7 +43,7 @@ def said():
 
 def a_tool(name="tiny", version="1.0.0", **changes):
     fields = {
-        "fits": Range((1, 0, 0), (2, 0, 0)),
+        "fits": Range(Version("1.0"), Version("2.0")),
         "executables": (name,),
         "sources": (),
         "purpose": "is tried in tests",

@@ -1,4 +1,4 @@
-"""A Pulumi project of its own that makes whatever resources a table names, with the stand-in as its `aws` plugin."""
+"""A Pulumi project of its own that makes whatever resources a table names, with the fake plugin as its `aws` plugin."""
 
 from __future__ import annotations
 

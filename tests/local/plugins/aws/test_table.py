@@ -121,5 +121,5 @@ def test_configuration_that_travels_as_text_is_read():
     )
 
 
-def test_the_page_of_stand_ins_is_up_to_date():
+def test_the_page_of_fake_plugins_is_up_to_date():
     assert main(["--check", "docs/reference/fake-plugins.md"]) == 0

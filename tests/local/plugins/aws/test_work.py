@@ -1,4 +1,4 @@
-"""The stand-in at work on programs of its own: look-ups, default tags, refusals, faults, interrupted creations."""
+"""The fake plugin at work on programs of its own: look-ups, default tags, refusals, faults, interrupted creations."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def project(tmp_path_factory):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("queue", "The local cloud has no stand-in for aws:sqs/queue:Queue; docs/reference/fake-plugins.md lists"),
+        ("queue", "The local cloud has no fake of aws:sqs/queue:Queue; docs/reference/fake-plugins.md lists"),
         ("routes", "the local cloud's aws:ec2/routeTable:RouteTable has no property 'routes'"),
     ],
 )
