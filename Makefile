@@ -30,7 +30,7 @@ lint: install
 types: install
 	$(BIN)/mypy
 
-# The Pulumi engine, etcd, kube-apiserver, Kueue and CRDs, for the tests that need them: got once a machine, in the user's cache.
+# The Pulumi engine, etcd, kube-apiserver, Kueue and CRDs, for the tests that need them: downloaded or built once per machine, in the user's cache.
 tools: install
 	$(BIN)/hpkit doctor --fix || echo "the tests that need what is missing will be skipped"
 

@@ -16,7 +16,7 @@ from local.aws.backend import Backend, EndpointSettings
 from local.aws.controllers import Controllers, NoControllers
 from local.aws.errors import EndpointError
 from local.aws.faults import FAULTS
-from local.aws.record import Record
+from local.aws.record import CallRecorder
 from local.aws.server import Endpoint
 
 __all__ = ["main"]
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(name)s: %(message)s")
     try:
         arguments = _arguments(argv)
-        record = Record(arguments.record) if arguments.record else None
+        record = CallRecorder(arguments.record) if arguments.record else None
         endpoint = Endpoint(Backend(_settings(arguments)), port=arguments.port, record=record)
     except (EndpointError, OSError) as error:
         print(f"local.aws: {error}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Bucket policies as moto judges them, but for statements with a condition, which moto reads as if there were none.
+"""Bucket policies as moto evaluates them, but for statements with a condition, which moto reads as if it had none.
 
 A statement that refuses what does not come over TLS would then refuse everything. Loopback counts as TLS here, and
-other conditions are not judged: their statements are left out.
+other conditions are not evaluated: their statements are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["install"]
 
 
 def install() -> None:
-    """Make every bucket of this process judge so."""
+    """Make every bucket of this process evaluate its policy so."""
     setattr(FakeBucket, "get_permission", _get_permission)  # noqa: B010 - a plain assignment is no typed one
 
 
@@ -25,7 +25,7 @@ def _get_permission(bucket: Any, action: str, resource: str) -> Any:
         return PermissionResult.NEUTRAL
     document = json.loads(bucket.policy)
     statements = document["Statement"] if isinstance(document["Statement"], list) else [document["Statement"]]
-    judged = [statement for statement in statements if not statement.get("Condition")]
-    if not judged:
+    evaluated = [statement for statement in statements if not statement.get("Condition")]
+    if not evaluated:
         return PermissionResult.NEUTRAL
-    return IAMPolicy(json.dumps({**document, "Statement": judged})).is_action_permitted(action, resource)
+    return IAMPolicy(json.dumps({**document, "Statement": evaluated})).is_action_permitted(action, resource)

@@ -167,7 +167,7 @@ class _Unpickler(pickle.Unpickler):
     """Reads what `_Pickler` wrote: our own state file, see state.py."""
 
     def find_class(self, module: str, name: str) -> Any:
-        # State files of before this module had its name go on working.
+        # Written before the module had its present name.
         return super().find_class(__name__ if module == "local.aws.motohost" else module, name)
 
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 from local.aws.errors import EndpointError, ServiceError
 from local.aws.protocol import Call, parameters
 
-__all__ = ["Record", "identifiers", "read_record"]
+__all__ = ["CallRecorder", "identifiers", "read_record"]
 
 _NAMES = re.compile(
     r"(?:Id|ARN|Arn|Name|name|Role|Bucket|Key|keyId|ResourceId|resource|resourceIdentifier|resourceArns?|alias"
@@ -26,7 +26,7 @@ _NAMES = re.compile(
 _LONGEST: Final = 512
 
 
-class Record:
+class CallRecorder:
     """The file that calls are appended to, each kind of call once."""
 
     def __init__(self, path: Path) -> None:

@@ -19,7 +19,7 @@ from local.aws.backend import Backend
 from local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
 from local.aws.moto_state import SERVICES
 from local.aws.protocol import Call, read_call, render, service_model
-from local.aws.record import Record
+from local.aws.record import CallRecorder
 from local.aws.view import BackendView
 
 __all__ = ["Endpoint"]
@@ -42,7 +42,7 @@ class _QuietHandler(MotoRequestHandler):
 class Endpoint:
     """A running AWS endpoint on loopback; `start` and `stop` it, or use `local.aws.testing`."""
 
-    def __init__(self, backend: Backend, *, port: int = 0, record: Record | None = None) -> None:
+    def __init__(self, backend: Backend, *, port: int = 0, record: CallRecorder | None = None) -> None:
         api.load()
         self.backend = backend
         self._record = record

@@ -25,7 +25,7 @@ _CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
 _POOLS = "/apis/karpenter.sh/v1/nodepools"
 _GROUP = _CLASSES.split("/")[2]
 _TYPE, _ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
-# The capacity type may be given and is not heeded: it comes with the group.
+# The capacity type may be given and is ignored: it comes with the group.
 _KEYS = (_TYPE, "topology.kubernetes.io/zone", _ARCH, "karpenter.sh/capacity-type")
 Document = Mapping[str, Any]
 _OWN = Path(__file__).parent / "manifests"

@@ -37,7 +37,7 @@ def governance(snapshot: Snapshot) -> Manifests:
     )
     governed = queues(snapshot, fair=is_fair(snapshot), idle=sharing)
     # Kueue lets go of a topology only when no flavor has it: it outlives the add-on, if need be.
-    needed = addons or any("topologyName" in item.content.get("spec", {}) for item in governed.items)
+    needed = addons or any("topologyName" in manifest.content.get("spec", {}) for manifest in governed.items)
     topology = Manifests((_topology(),)) if needed else Manifests()
     return topology + installed + _classes(snapshot) + governed
 
@@ -77,7 +77,7 @@ def _installed(owners: frozenset[str]) -> tuple[Manifest, ...]:
 def _deployment(owners: frozenset[str]) -> Manifest:
     """Return the Deployment that the add-on brings, for what is done to it, such as `kubectl rollout restart`.
 
-    No kubelet runs here, so it starts nothing: Kueue runs beside the API server, and heeds its settings by itself.
+    No kubelet runs here, so it starts nothing: Kueue runs beside the API server, and follows its settings by itself.
     """
     namespace, _, _ = CONFIG_MAP.split("/")[-3:]
     labels = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
@@ -92,7 +92,7 @@ def _deployment(owners: frozenset[str]) -> Manifest:
 
 
 def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
-    """Return the configuration that the add-on ships, which `local.kubernetes.kueue_run` heeds.
+    """Return the configuration that the add-on ships, which `local.kubernetes.kueue_run` follows.
 
     Source: SageMaker developer guide, "Set up for HyperPod task governance". It is written again when it changes; until
     then it may be edited, as on AWS.

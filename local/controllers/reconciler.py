@@ -99,7 +99,7 @@ class Reconciler:
                 # The API server is away or refuses for now, which it says itself.
                 _log.debug("to be tried again: %s", error)
             except Exception as error:  # noqa: BLE001 - a defect must not end the thread
-                _log.exception("a turn failed")
+                _log.exception("reconciling failed")
                 self._fail(f"{type(error).__name__}: {error}; the log of part aws says where")
             self._wake.wait(pause)
             self._wake.clear()
@@ -116,7 +116,7 @@ class Reconciler:
         api = self._api = self._api or Api.of_kubeconfig(self._kubeconfig, field_manager=_FIELD_MANAGER)
         left = self._control(api)
         if not snapshot.eks and self._empty and not pending:
-            # Without an EKS cluster nothing is to follow; the API server can be used for itself.
+            # Without an EKS cluster there is nothing to reconcile; the API server can be used for itself.
             return _BUSY_SECONDS if left else _IDLE_SECONDS
         namespaces = {
             each["metadata"]["name"]
@@ -127,7 +127,7 @@ class Reconciler:
         refused = {**manifests.refused, **_foreign(api, pending)}
         there = {name: _present(api, kind) for name, kind in KINDS.items()}
         late = self._apply(api, manifests.items, refused, there)
-        left = self._prune(api, {item.path for item in manifests.items}, there) or left
+        left = self._prune(api, {manifest.path for manifest in manifests.items}, there) or left
         if any(key.startswith("eks/") and change is None for key, change in pending.items()):
             left = wipe(api) or left
         update_status(api, snapshot)
@@ -136,7 +136,7 @@ class Reconciler:
         return _BUSY_SECONDS if late or left or self._pending else _IDLE_SECONDS
 
     def _forget(self) -> None:
-        """Drop pending that nobody asks about any more: what they were for has gone meanwhile."""
+        """Drop pending changes that nobody asks about any more: what they were for is gone."""
         now = time.monotonic()
         for key in [key for key in self._pending if now - self._asked[key] > _FORGET_SECONDS]:
             del self._pending[key]
@@ -165,30 +165,30 @@ class Reconciler:
                 self._outcomes[key] = (document, "")
 
     def _apply(self, api: Api, items: Iterable[Manifest], refused: dict[str, str], there: _Present) -> set[str]:
-        """Apply what differs; returns who has to wait, and adds to `refused` whose object cannot be."""
+        """Apply what differs; return which changes have to wait, and add to `refused` those whose object cannot be."""
         late: set[str] = set()
-        for item in items:
-            if item.owners and item.owners <= refused.keys():
+        for manifest in items:
+            if manifest.owners and manifest.owners <= refused.keys():
                 continue
-            found = there[item.kind.kind].get(item.path, {})
+            found = there[manifest.kind.kind].get(manifest.path, {})
             if "deletionTimestamp" in found:
-                late |= item.owners or {""}
+                late |= manifest.owners or {""}
                 continue
             try:
-                if not found or self._applied.get(item.path) != (item.digest(), found.get("generation")):
-                    self._applied[item.path] = (item.digest(), _put(api, item))
+                if not found or self._applied.get(manifest.path) != (manifest.digest(), found.get("generation")):
+                    self._applied[manifest.path] = (manifest.digest(), _put(api, manifest))
             except RefusedError as error:
                 if error.status in _INVALID:
-                    refused.update(dict.fromkeys(item.owners, str(error)))
-                _log.debug("%s: %s", item.path, error)
+                    refused.update(dict.fromkeys(manifest.owners, str(error)))
+                _log.debug("%s: %s", manifest.path, error)
                 # What nobody waits for and cannot be is tried again, but not in haste.
-                late |= item.owners or (set() if error.status in _INVALID else {""})
-            if item.path == CONFIG_MAP and not _heeded(api):
-                late |= item.owners
+                late |= manifest.owners or (set() if error.status in _INVALID else {""})
+            if manifest.path == CONFIG_MAP and not _kueue_follows(api):
+                late |= manifest.owners
         return late - refused.keys()
 
     def _prune(self, api: Api, wanted: Collection[str], there: _Present) -> bool:
-        """Delete what was made here and is no longer wanted; say whether something is still there."""
+        """Delete what was made here and is no longer desired; say whether something is still there."""
         found = {path: metadata for name in reversed(there) for path, metadata in there[name].items()}
         surplus = [
             path
@@ -208,16 +208,16 @@ def _present(api: Api, kind: ApiResource) -> dict[str, dict[str, Any]]:
     return {kind.path(each.get("namespace", ""), each["name"]): each for each in found}
 
 
-def _put(api: Api, item: Manifest) -> object:
+def _put(api: Api, manifest: Manifest) -> object:
     """Apply an object and its status; return its generation then."""
-    document = item.document()
-    answer = api.apply(item.path, document)
-    if item.kind.kind == "Node" and answer["spec"].get("taints", []) != document["spec"]["taints"]:
+    document = manifest.document()
+    answer = api.apply(manifest.path, document)
+    if manifest.kind.kind == "Node" and answer["spec"].get("taints", []) != document["spec"]["taints"]:
         # Admission marks every new node as not ready, and leaves it to a controller to take that away.
-        answer = api.apply(item.path, document)
-    if item.status is not None:
-        api.apply(f"{item.path}/status", {**document, "status": item.status})
-    if item.kind.kind == "CustomResourceDefinition":
+        answer = api.apply(manifest.path, document)
+    if manifest.status is not None:
+        api.apply(f"{manifest.path}/status", {**document, "status": manifest.status})
+    if manifest.kind.kind == "CustomResourceDefinition":
         spec = answer["spec"]
         for version in spec["versions"]:
             # Being established is not enough: objects are refused until this is answered.
@@ -225,7 +225,7 @@ def _put(api: Api, item: Manifest) -> object:
     return answer["metadata"].get("generation")
 
 
-def _heeded(api: Api) -> bool:
+def _kueue_follows(api: Api) -> bool:
     """Say whether Kueue runs with the settings that are in the cluster."""
     found = api.read(CONFIG_MAP)
     return running(api) == digest(found.get("data", {}).get(CONFIG_KEY, ""))

@@ -40,7 +40,7 @@ def running(instance: Instance) -> State | None:
 
 
 def start(instance: Instance, *, say: Callable[[str], None]) -> State:
-    """Start or go on; return when every part is healthy. What a killed supervisor left behind is ended first."""
+    """Start or go on; return when every service is healthy. What a killed supervisor left behind is ended first."""
     with _alone(instance):
         state = running(instance)
         if state is None:
@@ -65,7 +65,7 @@ def start(instance: Instance, *, say: Callable[[str], None]) -> State:
 
 
 def stop(instance: Instance) -> bool:
-    """End the supervisor and every part, and return whether anything ran; nothing is left running."""
+    """End the supervisor and every service, and return whether anything ran; nothing is left running."""
     if not instance.folder.is_dir():
         return False
     with _alone(instance):
@@ -119,7 +119,7 @@ def _clear(instance: Instance) -> bool:
     if state is None:
         return False
     alive = [each for each in state.processes() if each.alive()]
-    # The supervisor ends its parts in order; only what it leaves behind is ended here.
+    # The supervisor ends its services in order; only what it leaves behind is ended here.
     end([each for each in alive if each == state.supervisor], seconds=_STOP_SECONDS)
     latest = instance.state() or state
     end([*state.processes(), *latest.processes()], seconds=_STOP_SECONDS)

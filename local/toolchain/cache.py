@@ -1,4 +1,4 @@
-"""The user's cache of tools: one folder a tool and version, written whole or not at all, one writer at a time."""
+"""The user's cache of tools: one folder per tool and version, written whole or not at all, one writer at a time."""
 
 import fcntl
 import os

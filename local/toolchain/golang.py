@@ -107,7 +107,7 @@ def _for_a_newer_go(output: str) -> bool:
 
 
 def _counted(log: str, prefix: str, what: str) -> str:
-    """Return how many lines with a prefix the last command has written; `go build -v` names a package a line."""
+    """Return how many lines with a prefix the last command has written; `go build -v` names one package per line."""
     lines = [line for line in log.rpartition("\n$ ")[2].splitlines()[1:] if line.startswith(prefix)]
     return f"{len(lines)} {what}"
 

@@ -35,7 +35,7 @@ def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
     name = address.rpartition("/")[2]
     wanted = _published_checksum(sums, name)
     file = cache_root() / "downloads" / f"{wanted}-{name}"
-    # One archive may hold several tools, which are got side by side.
+    # One archive may hold several tools, which are fetched side by side.
     with locked(f"download-{name}", say):
         if not (file.is_file() and _checksum(file) == wanted):
             _download(address, wanted, file, say=lambda far: say(f"{tool.name}: downloading {name}{far}"))

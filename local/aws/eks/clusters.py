@@ -169,7 +169,7 @@ def list_clusters(ctx: Context, params: Record) -> Record:
 
 @operation("eks", "UpdateClusterConfig")
 def update_cluster_config(ctx: Context, params: Record) -> Record:
-    """Change endpoint access, logging, authentication mode or deletion protection: one kind a call."""
+    """Change endpoint access, logging, authentication mode or deletion protection: one kind per call."""
     cluster = require_cluster(ctx, params["name"])
     _require_idle(cluster)
     changes = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from local.aws.api import page
@@ -11,7 +12,7 @@ from local.aws.hyperpod.records import describe, moment
 from local.aws.lifecycle import MACHINES
 
 __all__ = [
-    "Kind",
+    "VersionedResource",
     "arrive",
     "begin_delete",
     "begin_update",
@@ -30,14 +31,14 @@ RETRYABLE = ("Created", "Updated", "UpdateFailed")
 MOVING = ("Creating", "Updating", "Deleting")
 
 
-class Kind:
-    """Names of one of the two kinds of objects."""
+@dataclass(frozen=True)
+class VersionedResource:
+    """What distinguishes the two kinds of objects that have versions: compute quotas and cluster policies."""
 
-    def __init__(self, table: str, *, kind: str, title: str, path: str) -> None:
-        self.table = table
-        self.kind = kind
-        self.title = title
-        self.path = path
+    table: str
+    kind: str
+    title: str
+    path: str
 
 
 def cluster_by_arn(ctx: Context, arn: str) -> Record:
@@ -76,12 +77,12 @@ def principal(ctx: Context) -> Record:
     }
 
 
-def new_entry(ctx: Context, kind: Kind, params: Record, body: Record) -> Record:
+def new_entry(ctx: Context, resource: VersionedResource, params: Record, body: Record) -> Record:
     """Return a new object in its first version."""
     entry_id = ctx.token(12)
     entry: Record = {
         "id": entry_id,
-        "arn": ctx.arn("sagemaker", f"{kind.path}/{entry_id}"),
+        "arn": ctx.arn("sagemaker", f"{resource.path}/{entry_id}"),
         "name": params["Name"],
         "cluster": params["ClusterArn"],
         "status": "",
@@ -94,85 +95,87 @@ def new_entry(ctx: Context, kind: Kind, params: Record, body: Record) -> Record:
         "versions": {"1": body},
         "tags": {tag["Key"]: tag["Value"] for tag in params.get("Tags", [])},
     }
-    ctx.table(kind.table)[entry_id] = entry
+    ctx.table(resource.table)[entry_id] = entry
     return entry
 
 
-def find(ctx: Context, kind: Kind, entry_id: str) -> Record:
+def find(ctx: Context, resource: VersionedResource, entry_id: str) -> Record:
     """Return the object by id, or the service's refusal."""
-    entry = ctx.table(kind.table).get(entry_id)
+    entry = ctx.table(resource.table).get(entry_id)
     if entry is None:
-        raise ServiceError("ResourceNotFound", f"{kind.title} with id '{entry_id}' not found")
+        raise ServiceError("ResourceNotFound", f"{resource.title} with id '{entry_id}' not found")
     return entry
 
 
-def version_of(entry: Record, kind: Kind, wanted: int | None) -> tuple[int, Record]:
+def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -> tuple[int, Record]:
     """Return the body of a version, the newest if none is asked for."""
     number = entry["version"] if wanted is None else wanted
     body = entry["versions"].get(str(number))
     if body is None:
-        raise ServiceError("ResourceNotFound", f"{kind.title} '{entry['id']}' has no version {number}")
+        raise ServiceError("ResourceNotFound", f"{resource.title} '{entry['id']}' has no version {number}")
     return number, body
 
 
-def begin_update(ctx: Context, kind: Kind, entry: Record, *, target: int, body: Record) -> None:
+def begin_update(ctx: Context, resource: VersionedResource, entry: Record, *, target: int, body: Record) -> None:
     """Optimistic lock on the version, then a new version that becomes Updated in time."""
     if entry["status"] in MOVING:
         raise ServiceError(
             "ConflictException",
-            f"{kind.title} '{entry['id']}' cannot be updated while it is {entry['status']}",
+            f"{resource.title} '{entry['id']}' cannot be updated while it is {entry['status']}",
         )
     if entry["status"] not in RETRYABLE:
         raise ServiceError(
             "ConflictException",
-            f"{kind.title} '{entry['id']}' is {entry['status']}: delete and create it again",
+            f"{resource.title} '{entry['id']}' is {entry['status']}: delete and create it again",
         )
     if target != entry["version"]:
         raise ServiceError(
             "ConflictException",
-            f"TargetVersion {target} is not the current version {entry['version']} of {kind.title} '{entry['id']}'",
+            f"TargetVersion {target} is not the current version {entry['version']} of {resource.title} '{entry['id']}'",
         )
     entry["version"] += 1
     entry["versions"][str(entry["version"])] = body
     entry.update(modified=ctx.now, modified_by=principal(ctx), failure="")
-    entry["status"] = ctx.begin(f"{kind.kind}.update", f"{kind.kind}.arrived", entry_id=entry["id"], change="update")
+    entry["status"] = ctx.begin(
+        f"{resource.kind}.update", f"{resource.kind}.arrived", entry_id=entry["id"], change="update"
+    )
 
 
-def begin_delete(ctx: Context, kind: Kind, entry: Record) -> None:
+def begin_delete(ctx: Context, resource: VersionedResource, entry: Record) -> None:
     """Begin to delete, unless another change still runs; asking twice is no error."""
     if entry["status"] == "Deleting":
         return
     if entry["status"] in MOVING:
         raise ServiceError(
             "ConflictException",
-            f"{kind.title} '{entry['id']}' cannot be deleted while it is {entry['status']}",
+            f"{resource.title} '{entry['id']}' cannot be deleted while it is {entry['status']}",
         )
-    entry["status"] = ctx.begin(f"{kind.kind}.delete", f"{kind.kind}.vanished", entry_id=entry["id"])
+    entry["status"] = ctx.begin(f"{resource.kind}.delete", f"{resource.kind}.vanished", entry_id=entry["id"])
 
 
-def arrive(ctx: Context, kind: Kind, entry: Record, *, change: str, failure: str) -> None:
+def arrive(ctx: Context, resource: VersionedResource, entry: Record, *, change: str, failure: str) -> None:
     """Take note of the end of a creation or update."""
-    machine = MACHINES[f"{kind.kind}.{change}"]
+    machine = MACHINES[f"{resource.kind}.{change}"]
     entry["status"] = machine.failed if failure else machine.done
     entry["failure"] = failure[:1024]
     entry["modified"] = ctx.now
 
 
-def vanish(ctx: Context, kind: Kind, entry: Record, *, failure: str) -> None:
+def vanish(ctx: Context, resource: VersionedResource, entry: Record, *, failure: str) -> None:
     """Take note of the end of a deletion."""
     if failure:
-        entry.update(status=MACHINES[f"{kind.kind}.delete"].failed, failure=failure[:1024])
+        entry.update(status=MACHINES[f"{resource.kind}.delete"].failed, failure=failure[:1024])
     else:
-        del ctx.table(kind.table)[entry["id"]]
+        del ctx.table(resource.table)[entry["id"]]
 
 
-def listing(ctx: Context, kind: Kind, params: Record) -> tuple[list[Record], str | None]:
+def listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple[list[Record], str | None]:
     """Entries that a List call asks for, in its order, and the token of the next page."""
     after: Any = params.get("CreatedAfter")
     before: Any = params.get("CreatedBefore")
     found = [
         entry
-        for entry in ctx.table(kind.table).values()
+        for entry in ctx.table(resource.table).values()
         if params.get("NameContains", "") in entry["name"]
         and params.get("ClusterArn", entry["cluster"]) == entry["cluster"]
         and params.get("Status", entry["status"]) == entry["status"]

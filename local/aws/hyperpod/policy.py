@@ -8,7 +8,7 @@ from local.aws.api import operation
 from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.governance import (
-    Kind,
+    VersionedResource,
     arrive,
     begin_delete,
     begin_update,
@@ -24,7 +24,7 @@ from local.aws.lifecycle import action
 
 __all__: list[str] = []
 
-POLICY = Kind("policies", kind="policy", title="ClusterSchedulerConfig", path="cluster-scheduler-config")
+POLICY = VersionedResource("policies", kind="policy", title="ClusterSchedulerConfig", path="cluster-scheduler-config")
 PARTS = ("PriorityClasses", "FairShare", "IdleResourceSharing")
 
 

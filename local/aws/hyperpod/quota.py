@@ -8,7 +8,7 @@ from local.aws.api import operation
 from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.governance import (
-    Kind,
+    VersionedResource,
     arrive,
     begin_delete,
     begin_update,
@@ -25,7 +25,7 @@ from local.aws.lifecycle import action
 
 __all__: list[str] = []
 
-QUOTA = Kind("quotas", kind="quota", title="ComputeQuota", path="compute-quota")
+QUOTA = VersionedResource("quotas", kind="quota", title="ComputeQuota", path="compute-quota")
 DEFAULT_BORROW_LIMIT = 50
 
 
@@ -49,7 +49,7 @@ def _target(given: Record) -> Record:
 
 @operation("sagemaker", "CreateComputeQuota")
 def create_compute_quota(ctx: Context, params: Record) -> Record:
-    """One quota a team; names are unique within a cluster."""
+    """One quota per team; names are unique within a cluster."""
     cluster_by_arn(ctx, params["ClusterArn"])
     team = params["ComputeQuotaTarget"]["TeamName"]
     for other in ctx.table("quotas").values():

@@ -160,7 +160,7 @@ def _flexible(cluster: Record, spec: Record) -> Record:
 
 
 def kubernetes_details(config: Record) -> Record:
-    """Labels and taints as wished and as they are; the service applies them at once here."""
+    """Labels and taints as desired and as they are; the service applies them at once here."""
     document: Record = {}
     if "Labels" in config:
         document.update(CurrentLabels=config["Labels"], DesiredLabels=config["Labels"])

@@ -18,7 +18,7 @@ from provider.task import Task
 __all__ = ["ApiError", "RetryingApi"]
 
 _SECONDS = 30
-_PATIENCE_SECONDS = 60.0  # a part of the local cloud that ended is up again by then
+_PATIENCE_SECONDS = 60.0  # a service of the local cloud that ended is up again by then
 _FIRST, _MOST = 0.1, 2.0
 _DENIALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 

@@ -53,7 +53,7 @@ class Cluster:
         return kind, ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
 
     def preview(self, task: Task, inputs: Props, manager: str, *, new: bool) -> Props | None:
-        """Let the API server judge without changing anything; None when it cannot tell yet."""
+        """Return the answer of a dry run; None when the API server cannot tell yet."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             return None
@@ -69,7 +69,7 @@ class Cluster:
             raise _readable(error, inputs) from None
 
     def preview_patch(self, task: Task, inputs: Props, manager: str) -> Props | None:
-        """Let the API server judge a patch; None while there is nothing to patch."""
+        """Return the answer of a dry run of a patch; None while there is nothing to patch."""
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             return None

@@ -1,4 +1,4 @@
-"""What a preview can say of an object: the API server's own judgement, where it can be had already."""
+"""What a preview can say of an object: the answer of a dry run, where the API server can give one already."""
 
 import copy
 

@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
+from local.aws import moto_state
 from local.aws.__main__ import main
 from local.aws.clock import ManualClock
 from local.aws.errors import EndpointError
+from local.aws.moto_state import MotoState
 from local.aws.state import StateFile
 from local.aws.testing import client, running_endpoint
 
@@ -210,6 +212,12 @@ def _hyperpod(endpoint: Any, clock: ManualClock) -> str:
         NodeProvisioningMode="Continuous",
     )["ClusterArn"]
     return str(arn)
+
+
+def test_keys_written_by_earlier_versions_are_read() -> None:
+    moto = MotoState()
+    moto.restore("kms", b"clocal.aws.motohost\n_load_key\n.")
+    assert moto._inactive["kms"] is moto_state._load_key, "the module had another name"
 
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from local.aws.__main__ import main
 from local.aws.backend import Backend, EndpointSettings
 from local.aws.errors import EndpointError
-from local.aws.record import Record, read_record
+from local.aws.record import CallRecorder, read_record
 from local.aws.server import Endpoint
 
 CONTENT = "not-for-the-record"
@@ -19,7 +19,7 @@ CONTENT = "not-for-the-record"
 def recorded(tmp_path):
     """Return what makes a client of a recording endpoint, and the record's file."""
     file = tmp_path / "deep" / "calls.jsonl"
-    endpoint = Endpoint(Backend(EndpointSettings(latency_factor=0)), record=Record(file))
+    endpoint = Endpoint(Backend(EndpointSettings(latency_factor=0)), record=CallRecorder(file))
     endpoint.start()
 
     yield partial(client_of, endpoint), file
@@ -69,7 +69,7 @@ def test_neither_documents_nor_contents_nor_secrets_are_recorded(recorded):
 def test_the_same_call_is_recorded_once_over_restarts(tmp_path):
     file = tmp_path / "calls.jsonl"
     for _ in range(2):
-        endpoint = Endpoint(Backend(EndpointSettings(latency_factor=0)), record=Record(file))
+        endpoint = Endpoint(Backend(EndpointSettings(latency_factor=0)), record=CallRecorder(file))
         endpoint.start()
         client = client_of(endpoint, "sts")
         client.get_caller_identity()
@@ -82,6 +82,6 @@ def test_a_record_that_cannot_be_written_is_refused_by_name(tmp_path, capsys):
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "calls.jsonl"
     with pytest.raises(EndpointError, match=f"--record {path}: "):
-        Record(path)
+        CallRecorder(path)
     assert main(["--record", str(path)]) == 2
     assert str(path) in capsys.readouterr().err

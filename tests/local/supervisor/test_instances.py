@@ -104,16 +104,17 @@ def test_starting_and_stopping_from_one_process_leaves_no_zombie_and_no_warning(
 import sys
 import time
 from pathlib import Path
+import psutil
 from local.supervisor import control
 from local.supervisor.instance import Instance
 ended, left = (Instance.named(name, root=Path(sys.argv[1])) for name in ("ended", "left"))
 state = control.start(ended, say=print)
 control.stop(ended)
-zombie = Path(f"/proc/{state.supervisor.pid}")
+zombie = state.supervisor.pid
 deadline = time.monotonic() + 10
-while zombie.exists() and time.monotonic() < deadline:
+while psutil.pid_exists(zombie) and time.monotonic() < deadline:
     time.sleep(0.02)
-print("zombie" if zombie.exists() else "reaped")
+print("zombie" if psutil.pid_exists(zombie) else "reaped")
 control.start(left, say=print)
 """
     try:

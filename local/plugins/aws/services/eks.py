@@ -91,7 +91,7 @@ def _await_cluster(call: Calls, name: str, _change: Change) -> None:
     until(call, lambda: _cluster(call, name), status=lambda seen: seen["status"], ready={"ACTIVE"}, failed={"FAILED"})
 
 
-# One kind of change a call, as UpdateClusterConfig wants it.
+# One kind of change per call, as UpdateClusterConfig wants it.
 _CHANGES: Final[dict[str, Callable[[Props], dict[str, Any]]]] = {
     "accessConfig": lambda new: {"accessConfig": {"authenticationMode": new["accessConfig"]["authenticationMode"]}},
     "upgradePolicy": lambda new: {"upgradePolicy": new["upgradePolicy"]},

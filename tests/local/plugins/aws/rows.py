@@ -1,4 +1,4 @@
-"""One row a type of the table: first inputs, an edit, an edit that replaces; the stack that every test works on."""
+"""One row per resource type: first inputs, an edit, an edit that replaces; the stack that every test works on."""
 
 from __future__ import annotations
 
