@@ -1,4 +1,4 @@
-"""Rows of a compute quota as amounts of Kubernetes resources, in whole base units: millicores, bytes, pieces."""
+"""ComputeQuotaResources as amounts of Kubernetes resources, in whole base units: millicores, bytes, pieces."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class UnknownTypeError(ValueError):
     """The catalogue does not know an instance type, or a figure of it; the message says which."""
 
 
-def amounts(rows: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
-    """Return the sum of the rows, by instance type."""
+def amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
+    """Return the sum of the resources, by instance type."""
     found: dict[str, Counter[str]] = {}
-    for row in rows:
-        found.setdefault(row["InstanceType"], Counter()).update(_row(row))
+    for resource in resources:
+        found.setdefault(resource["InstanceType"], Counter()).update(_of_resource(resource))
     return {kind: dict(total) for kind, total in found.items()}
 
 
@@ -51,22 +51,22 @@ def quantity(resource: str, amount: int) -> str:
     return str(amount) if resource != "cpu" else f"{amount}m" if rest else str(cores)
 
 
-def _row(row: Mapping[str, Any]) -> Amounts:
-    if "Count" in row:
-        return whole(row["InstanceType"], int(row["Count"]))
+def _of_resource(resource: Mapping[str, Any]) -> Amounts:
+    if "Count" in resource:
+        return whole(resource["InstanceType"], int(resource["Count"]))
     found = {
-        "cpu": round(1000 * Fraction(str(row.get("VCpu", 0)))),
-        "memory": round(_GIB * Fraction(str(row.get("MemoryInGiB", 0)))),
+        "cpu": round(1000 * Fraction(str(resource.get("VCpu", 0)))),
+        "memory": round(_GIB * Fraction(str(resource.get("MemoryInGiB", 0)))),
     }
-    if row.get("Accelerators"):
-        kind = _known(row["InstanceType"])
+    if resource.get("Accelerators"):
+        kind = _known(resource["InstanceType"])
         if not kind.accelerator_resource or not kind.accelerators:
             raise UnknownTypeError(f"{kind.name} has no accelerators that are known")
-        found[kind.accelerator_resource] = int(row["Accelerators"])
+        found[kind.accelerator_resource] = int(resource["Accelerators"])
         # An interface cannot be split: part of an instance has as many as its share holds whole ones.
-        found[EFA] = math.floor(Fraction(int(row["Accelerators"]), kind.accelerators) * (kind.efa_interfaces or 0))
-    if "AcceleratorPartition" in row:
-        found[f"nvidia.com/{row['AcceleratorPartition']['Type']}"] = int(row["AcceleratorPartition"]["Count"])
+        found[EFA] = math.floor(Fraction(int(resource["Accelerators"]), kind.accelerators) * (kind.efa_interfaces or 0))
+    if "AcceleratorPartition" in resource:
+        found[f"nvidia.com/{resource['AcceleratorPartition']['Type']}"] = int(resource["AcceleratorPartition"]["Count"])
     return found
 
 

@@ -133,7 +133,7 @@ def _groups(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts
 
 
 def _limit(quota: Document, limits: dict[str, Amounts], kind: str, resource: str) -> int | None:
-    """Return the absolute limit on borrowing of a type; none where the type has no row of its own."""
+    """Return the absolute limit on borrowing of a type; none where the type has none of its own."""
     given = "AbsoluteBorrowLimits" in _sharing(quota)
     return limits[kind].get(resource, 0) if given and kind in limits else None
 

@@ -8,12 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kubernetes.client import ApiClient, Configuration
+import yaml
+from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import load_kube_config
 from urllib3.exceptions import HTTPError
 
-from local.kubernetes.client import APPLY_PATCH, JSON, MERGE_PATCH, METADATA_LIST, loopback_client, request
+from local.kubernetes.client import (
+    APPLY_PATCH,
+    JSON,
+    MERGE_PATCH,
+    METADATA_LIST,
+    configuration_of,
+    loopback_client,
+    request,
+)
 
 __all__ = ["Api", "RefusedError"]
 
@@ -38,15 +46,15 @@ class Api:
 
     @classmethod
     def of_kubeconfig(cls, path: Path, *, field_manager: str = _FIELD_MANAGER) -> Api:
-        """Return the server that a kubeconfig leads to.
+        """Return the server that a kubeconfig of an instance leads to.
 
         Python reads certificates from files only: they are beside the kubeconfig, not where temporary files may be
         cleaned up, until this process ends.
         """
-        configuration = Configuration()
-        load_kube_config(  # type: ignore[no-untyped-call] # kubernetes ships no types here
-            str(path), client_configuration=configuration, persist_config=False, temp_file_path=str(path.parent)
-        )
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        # The instance's own, though somebody has chosen another since.
+        context = document["contexts"][0]["name"]
+        configuration = configuration_of(document, context=context, folder=path.parent, certificates=path.parent)
         return cls(loopback_client(configuration), field_manager=field_manager)
 
     def healthy(self) -> bool:

@@ -7,12 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from kubernetes.client import ApiClient, Configuration
+from kubernetes.config.kube_config import KubeConfigLoader
 
-__all__ = ["APPLY_PATCH", "JSON", "MERGE_PATCH", "METADATA_LIST", "ApiResource", "loopback_client", "request"]
+__all__ = [
+    "APPLY_PATCH",
+    "JSON",
+    "MERGE_PATCH",
+    "METADATA_LIST",
+    "ApiResource",
+    "configuration_of",
+    "loopback_client",
+    "request",
+]
 
 JSON = "application/json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -40,6 +51,25 @@ class ApiResource:
     def path(self, namespace: str, name: str) -> str:
         """Return the path of one object."""
         return f"{self.folder(namespace)}/{quote(name)}"
+
+
+def configuration_of(
+    document: dict[str, Any], *, folder: Path, context: str | None = None, certificates: Path | None = None
+) -> Configuration:
+    """Return what a kubeconfig says, in its current context or another; ConfigException if it is not sound.
+
+    Relative paths in it start from `folder`. Certificates that it holds as data go to files in `certificates`, else
+    among the temporary ones: Python reads them from files only.
+    """
+    configuration = Configuration()
+    loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # kubernetes ships no types here
+        config_dict=document,
+        active_context=context,
+        config_base_path=str(folder),
+        temp_file_path=str(certificates) if certificates else None,
+    )
+    loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+    return configuration
 
 
 def loopback_client(configuration: Configuration) -> ApiClient:

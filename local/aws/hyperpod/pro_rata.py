@@ -1,4 +1,4 @@
-"""Quota rows as the service stores them: fractions filled in pro rata.
+"""ComputeQuotaResources as the service stores them: fractions filled in pro rata.
 
 Source: SageMaker developer guide, "HyperPod task governance: compute allocation". Accelerators bring vCPU
 and memory with them; vCPU brings memory, memory brings vCPU (both with 0 accelerators); a MIG partition
@@ -38,55 +38,55 @@ def shape_of(instance_type: str) -> Shape | None:
     return Shape(found.vcpu, found.memory_gib, found.accelerators, most)
 
 
-def fill_pro_rata(rows: list[Record], member: str) -> list[Record]:
-    """Check and complete the rows of a quota."""
-    return [_fill(row, f"{member}.{index}") for index, row in enumerate(rows, start=1)]
+def fill_pro_rata(resources: list[Record], member: str) -> list[Record]:
+    """Check and complete the ComputeQuotaResources of a quota."""
+    return [_fill(resource, f"{member}.{index}") for index, resource in enumerate(resources, start=1)]
 
 
-def _fill(row: Record, where: str) -> Record:
-    given = [name for name in FRACTIONS if name in row]
-    instance_type = row["InstanceType"]
-    if "Count" in row:
+def _fill(resource: Record, where: str) -> Record:
+    given = [name for name in FRACTIONS if name in resource]
+    instance_type = resource["InstanceType"]
+    if "Count" in resource:
         if given:
             raise _refuse(where, f"Count cannot be combined with {', '.join(given)} for {instance_type}")
-        return row
+        return resource
     if not given:
         raise _refuse(where, f"{instance_type} needs Count or one of {', '.join(FRACTIONS)}")
-    if "Accelerators" in row and "AcceleratorPartition" in row:
+    if "Accelerators" in resource and "AcceleratorPartition" in resource:
         raise _refuse(where, f"Accelerators and AcceleratorPartition exclude each other for {instance_type}")
     shape = shape_of(instance_type)
-    return row if shape is None else _pro_rata(row, shape, where)
+    return resource if shape is None else _pro_rata(resource, shape, where)
 
 
-def _pro_rata(row: Record, shape: Shape, where: str) -> Record:
+def _pro_rata(resource: Record, shape: Shape, where: str) -> Record:
     ratio: float | None
-    if row.get("Accelerators"):
+    if resource.get("Accelerators"):
         if not shape.accelerators:
-            raise _refuse(where, f"{row['InstanceType']} has no accelerators")
-        ratio = row["Accelerators"] / shape.accelerators
-    elif "AcceleratorPartition" in row:
-        ratio = _partition_ratio(row, shape, where)
-    elif "VCpu" in row:
-        ratio = row["VCpu"] / shape.vcpu
-    elif "MemoryInGiB" in row:
-        ratio = row["MemoryInGiB"] / shape.memory_gib
+            raise _refuse(where, f"{resource['InstanceType']} has no accelerators")
+        ratio = resource["Accelerators"] / shape.accelerators
+    elif "AcceleratorPartition" in resource:
+        ratio = _partition_ratio(resource, shape, where)
+    elif "VCpu" in resource:
+        ratio = resource["VCpu"] / shape.vcpu
+    elif "MemoryInGiB" in resource:
+        ratio = resource["MemoryInGiB"] / shape.memory_gib
     else:
         ratio = 0.0
     if ratio is None:
-        return row
-    filled = {"VCpu": round(shape.vcpu * ratio, 2), "MemoryInGiB": round(shape.memory_gib * ratio, 2), **row}
-    return filled if "AcceleratorPartition" in row else {"Accelerators": 0, **filled}
+        return resource
+    filled = {"VCpu": round(shape.vcpu * ratio, 2), "MemoryInGiB": round(shape.memory_gib * ratio, 2), **resource}
+    return filled if "AcceleratorPartition" in resource else {"Accelerators": 0, **filled}
 
 
-def _partition_ratio(row: Record, shape: Shape, where: str) -> float | None:
+def _partition_ratio(resource: Record, shape: Shape, where: str) -> float | None:
     """Return the share of an instance that partitions take: so many of the most that its accelerators hold."""
     if shape.mig_per_accelerator is None:
         return None
-    partition = row["AcceleratorPartition"]
+    partition = resource["AcceleratorPartition"]
     most = shape.mig_per_accelerator.get(partition["Type"])
     if most is None:
         known = ", ".join(shape.mig_per_accelerator) or "none"
-        raise _refuse(where, f"{row['InstanceType']} has no partition {partition['Type']} (it has: {known})")
+        raise _refuse(where, f"{resource['InstanceType']} has no partition {partition['Type']} (it has: {known})")
     ratio: float = partition["Count"] / (most * shape.accelerators)
     return ratio
 

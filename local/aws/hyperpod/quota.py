@@ -30,7 +30,7 @@ DEFAULT_BORROW_LIMIT = 50
 
 
 def _config(given: Record) -> Record:
-    """Return the configuration as the service stores it: rows filled in, defaults written out."""
+    """Return the configuration as the service stores it: resources filled in pro rata, defaults written out."""
     sharing: dict[str, Any] = dict(given.get("ResourceSharingConfig") or {"Strategy": "LendAndBorrow"})
     if sharing["Strategy"] == "LendAndBorrow" and "AbsoluteBorrowLimits" not in sharing:
         sharing.setdefault("BorrowLimit", DEFAULT_BORROW_LIMIT)

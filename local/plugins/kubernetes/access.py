@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 import yaml
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import ConfigException
-from kubernetes.config.kube_config import KubeConfigLoader
 
-from local.kubernetes.client import loopback_client
+from local.kubernetes.client import configuration_of, loopback_client
 from local.plugins.kubernetes.token import EksToken, eks_token
 from provider.errors import PluginError
 
@@ -152,12 +151,7 @@ def _taken_over(document: dict[str, Any], user: str | None) -> EksToken | None:
 
 
 def _configuration(document: dict[str, Any], context: str | None, folder: Path) -> Configuration:
-    configuration = Configuration()
     try:
-        loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # kubernetes ships no types here
-            config_dict=document, active_context=context, config_base_path=str(folder)
-        )
-        loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+        return configuration_of(document, folder=folder, context=context)
     except ConfigException as error:
         raise PluginError(f"kubeconfig: {error}. What to do: check kubernetes:kubeconfig.") from None
-    return configuration
