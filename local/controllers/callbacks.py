@@ -37,13 +37,13 @@ class ClusterControllers(NoControllers):
         self._reconciler: Reconciler | None = None
 
     def started(self, view: View) -> None:
-        """Start to reconcile."""
+        """Start reconciling."""
         self._view = view
         self._reconciler = Reconciler(self._kubeconfig, view)
         self._reconciler.start()
 
     def stopped(self) -> None:
-        """Stop to reconcile."""
+        """Stop reconciling."""
         if self._reconciler is not None:
             self._reconciler.stop()
 
@@ -70,8 +70,8 @@ class ClusterControllers(NoControllers):
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
         """Return the address of the API server, when it answers."""
         self._submit(f"eks/{cluster['name']}", cluster)
-        told = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]
-        return EksConnection(str(told["server"]), str(told["certificate-authority-data"]))
+        entry = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]
+        return EksConnection(str(entry["server"]), str(entry["certificate-authority-data"]))
 
     def eks_cluster_deleted(self, cluster: Document) -> None:
         """Take away all that is in the cluster."""

@@ -172,8 +172,8 @@ def _write(api: Api, path: str, thing: Document, conditions: _Conditions, more: 
         condition = {"type": kind, "status": said, "reason": reason, "message": message}
         after.append({**condition, "lastTransitionTime": since, "observedGeneration": generation})
     # An empty message may come back as none at all.
-    told = [{"message": "", **before.get(kind, {})} for kind in conditions]
-    if told == after and all(status.get(key) == value for key, value in more.items()):
+    current = [{"message": "", **before.get(kind, {})} for kind in conditions]
+    if current == after and all(status.get(key) == value for key, value in more.items()):
         return
     document = {
         "apiVersion": thing.get("apiVersion"),

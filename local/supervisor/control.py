@@ -139,16 +139,16 @@ def _supervised(instance: Instance) -> bool:
 
 def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callable[[], bool]) -> State:
     deadline = time.monotonic() + _READY_SECONDS
-    told: set[str] = set()
+    reported: set[str] = set()
     while time.monotonic() < deadline:
         if not goes_on():
             raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
         state = running(instance)
         for name, part in (state.parts if state else {}).items():
-            if part.state == "healthy" and name not in told:
-                told.add(name)
+            if part.state == "healthy" and name not in reported:
+                reported.add(name)
                 say(f"{name}: healthy")
-            elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in told:
+            elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in reported:
                 raise ToolError(f"{name}: {part.problem}, {part.restarts} times. {_tail(instance.log(name))}")
         if state is not None and state.ready:
             return state

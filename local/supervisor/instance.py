@@ -75,11 +75,11 @@ class Instance:
 
     def state(self) -> State | None:
         """Return what was last written down as running; it may have died since."""
-        told = self._read("run.json")
-        if told is None:
+        found = self._read("run.json")
+        if found is None:
             return None
-        parts = {name: ServiceState(**record) for name, record in told["parts"].items()}
-        return State(Identity(**told["supervisor"]), parts)
+        parts = {name: ServiceState(**record) for name, record in found["parts"].items()}
+        return State(Identity(**found["supervisor"]), parts)
 
     def write_state(self, state: State) -> None:
         """Write down what runs."""
@@ -114,12 +114,12 @@ class Instance:
     def _read(self, name: str) -> dict[str, Any] | None:
         path = self.folder / name
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
+            found = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise ToolError(f"{path} is damaged ({error}). Begin anew: hpkit local reset --name {self.name}") from None
-        return dict(told)
+        return dict(found)
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
         write_private(self.folder / name, json.dumps(content, indent=2).encode())
