@@ -48,13 +48,15 @@ class Api:
     def of_kubeconfig(cls, path: Path, *, field_manager: str = _FIELD_MANAGER) -> Api:
         """Return the server that a kubeconfig of an instance leads to.
 
-        Python reads certificates from files only: they are beside the kubeconfig, not where temporary files may be
-        cleaned up, until this process ends.
+        Python reads certificates from files only: they are in folder `pki` beside the kubeconfig, not where temporary
+        files may be cleaned up, until this process ends.
         """
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         # The instance's own, though somebody has chosen another since.
         context = document["contexts"][0]["name"]
-        configuration = configuration_of(document, context=context, folder=path.parent, certificates=path.parent)
+        configuration = configuration_of(
+            document, context=context, folder=path.parent, certificates=path.parent / "pki"
+        )
         return cls(loopback_client(configuration), field_manager=field_manager)
 
     def healthy(self) -> bool:
