@@ -33,15 +33,11 @@ RUNS = {
     "adopt": ("--cluster c --region us-west-2", 1, "error: sagemaker:DescribeCluster: NoCredentialsError"),
     "chart-hash": ("stacks", 0, ""),
     "deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
-    "destroy": ("--stack handson-dev", 1, "error: pulumi is not installed; `hpkit doctor` says how to get it"),
+    "destroy": ("--stack handson-dev", 1, "hpkit doctor"),
     "doctor": ("", 1, "Get them with: hpkit doctor"),
     "generate": ("--check", 1, "is no clone of hpkit's own repository"),
     "instances": ("p5", 0, "ml.p5.48xlarge"),
-    "local": (
-        "start",
-        1,
-        "cryptography, jsonpath-ng, jsonschema, moto, psutil. Install them: pip install 'hpkit[local]'",
-    ),
+    "local": ("start", 1, "pip install 'hpkit[local]'"),
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
@@ -61,7 +57,7 @@ def wheel(tmp_path_factory):
 
 
 def closure(requirements: Iterable[str], extra: str) -> set[str]:
-    """Return the names of all distributions that requirements come to, with those of an extra."""
+    """Return the names of all distributions that requirements need, with those of an extra."""
     found: set[str] = set()
     todo = [(each, extra) for each in map(Requirement, requirements)]
     seen = set()
