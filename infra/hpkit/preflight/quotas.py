@@ -96,7 +96,7 @@ class _Running:
         self._flexible = {need.group for need in instance_needs(recording)[1]}
 
     def of_type(self, instance_type: str, *, spot: bool) -> _Instances:
-        """Return those of one type; flexible groups have a check of their own, so that their part is no part here."""
+        """Return those of one type; of flexible groups, which have a check of their own, only what is used."""
         key = (instance_type, spot)
         own = [group for group in self.groups if group.own and group.name not in self._flexible]
         fixed = [group for group in own if group.name not in self._autoscaled]
