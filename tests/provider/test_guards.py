@@ -245,7 +245,7 @@ def test_a_part_that_is_named_leaves_at_once_and_an_allowance_that_nothing_needs
     assert needless.startswith("allowDelete.nodePools names gone, and nothing deletes it (any more)")
 
 
-def test_nothing_is_judged_without_ids():
+def test_nothing_is_refused_without_ids():
     assert guard().diff(GUARDED, {**GUARDED, "identity": UNKNOWN}, {}).changes
     assert guard().diff_warnings(GUARDED, {**GUARDED, "identity": UNKNOWN, "allowReplace": ["vpc"]}, {}) == []
     version = {"subject": "EKS", "version": "1.33"}

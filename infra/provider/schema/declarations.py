@@ -107,17 +107,18 @@ _AUTOSCALED_GROUP = (
 
 
 def _default(value: object, *, watched: bool = False) -> Behavior:
-    """Return the behavior of a property with a default, to which it goes back only if a request sends that."""
+    """Return the behavior of a property that goes back to its default only if a request sends that."""
     return Behavior(default=value, reset_to=value, watched=watched)
 
 
+# Refused on a group that exists; source: API reference, UpdateCluster, "continuous provisioning".
 _FROZEN: Final = Behavior(frozen=True)
+# The API has no empty value for these.
 _STICKY: Final = Behavior(sticky=True)
-# Patching and image updates move these; source: developer guide, "Patching HyperPod instance groups".
+# Changed by patching and image updates.
 _SERVICE_OWNED: Final = Behavior(service_owned=True)
 
-# Source: API reference, CreateCluster and UpdateCluster; developer guide, "Continuous provisioning" and "Custom labels
-# and taints".
+# Source: API reference, CreateCluster and UpdateCluster.
 _CLUSTER_BEHAVIORS: Final = {
     "nodeRecovery": _default("Automatic", watched=True),
     "tieredStorageConfig": Behavior(reset_to={"mode": "Disable"}),
@@ -143,7 +144,7 @@ _CLUSTER_BEHAVIORS: Final = {
     "instanceGroups.networkInterface": _STICKY,
     "instanceGroups.instanceRequirements": _STICKY,
 }
-# Source: API reference, CreateComputeQuota; developer guide, "Task governance: compute allocation".
+# Source: API reference, CreateComputeQuota; developer guide, task governance.
 _QUOTA_BEHAVIORS: Final = {
     "description": Behavior(reset_to="", watched=True),
     "activationState": _default("Enabled", watched=True),
@@ -155,7 +156,7 @@ _QUOTA_BEHAVIORS: Final = {
     # Never written out: it is refused beside a strategy that does not borrow.
     "computeQuotaConfig.resourceSharingConfig.borrowLimit": Behavior(default=50),
 }
-# Source: API reference, CreateClusterSchedulerConfig and SchedulerConfig.
+# Source: API reference, CreateClusterSchedulerConfig; developer guide, task governance.
 _SCHEDULER_BEHAVIORS: Final = {
     "description": Behavior(reset_to="", watched=True),
     "schedulerConfig.fairShare": _default("Enabled"),
