@@ -6,7 +6,6 @@ Does not: make team namespaces or queues; the service makes them with the quota.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
 
 import pulumi
 
@@ -15,7 +14,12 @@ from hpkit.components.hyperpod import tags_of
 from hpkit.config.governance import ClusterPolicy
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 from hpkit.sdk import Cluster, ClusterSchedulerConfig, ComputeQuota
-from hpkit.sdk.types import ComputeQuotaConfig, SchedulerConfig
+from hpkit.sdk.types import (
+    ComputeQuotaConfig,
+    ComputeQuotaResourceConfig,
+    ResourceSharingConfig,
+    SchedulerConfig,
+)
 
 __all__ = ["Governance"]
 
@@ -64,42 +68,41 @@ class Governance(Component):
 
 
 def _scheduler_config(policy: ClusterPolicy) -> SchedulerConfig:
-    config: dict[str, Any] = {
+    config: SchedulerConfig = {
         "fairShare": policy.fair_share,
         "idleResourceSharing": policy.idle_resource_sharing,
     }
     classes = sorted(policy.priority_classes, key=lambda each: (-each.weight, each.name))
     if classes:
         config["priorityClasses"] = [{"name": each.name, "weight": each.weight} for each in classes]
-    return cast("SchedulerConfig", config)
+    return config
 
 
 def _quota_config(team: TeamPlan) -> ComputeQuotaConfig:
-    sharing: dict[str, Any] = {"strategy": team.strategy}
+    sharing: ResourceSharingConfig = {"strategy": team.strategy}
     if team.borrow_limit is not None:
         sharing["borrowLimit"] = team.borrow_limit
     if team.absolute_borrow_limits:
         sharing["absoluteBorrowLimits"] = [
             {"instanceType": name, "count": count} for name, count in sorted(team.absolute_borrow_limits.items())
         ]
-    return cast(
-        "ComputeQuotaConfig",
-        {
-            "computeQuotaResources": [_quota_resource(quota_resource) for quota_resource in team.quota_resources],
-            "resourceSharingConfig": sharing,
-            "preemptTeamTasks": team.preempt_team_tasks,
-        },
-    )
-
-
-def _quota_resource(quota_resource: QuotaResource) -> dict[str, Any]:
-    given: dict[str, Any] = {
-        "instanceType": quota_resource.instance_type,
-        "count": quota_resource.count,
-        "accelerators": quota_resource.accelerators,
-        "vCpu": None if quota_resource.v_cpu is None else float(quota_resource.v_cpu),
-        "memoryInGiB": None if quota_resource.memory_in_gib is None else float(quota_resource.memory_in_gib),
+    return {
+        "computeQuotaResources": [_quota_resource(each) for each in team.quota_resources],
+        "resourceSharingConfig": sharing,
+        "preemptTeamTasks": team.preempt_team_tasks,
     }
-    if quota_resource.partition is not None:
-        given["acceleratorPartition"] = {"type": quota_resource.partition.type, "count": quota_resource.partition.count}
-    return {key: value for key, value in given.items() if value is not None}
+
+
+def _quota_resource(reserved: QuotaResource) -> ComputeQuotaResourceConfig:
+    config: ComputeQuotaResourceConfig = {"instanceType": reserved.instance_type}
+    if reserved.count is not None:
+        config["count"] = reserved.count
+    if reserved.accelerators is not None:
+        config["accelerators"] = reserved.accelerators
+    if reserved.v_cpu is not None:
+        config["vCpu"] = float(reserved.v_cpu)
+    if reserved.memory_in_gib is not None:
+        config["memoryInGiB"] = float(reserved.memory_in_gib)
+    if reserved.partition is not None:
+        config["acceleratorPartition"] = {"type": reserved.partition.type, "count": reserved.partition.count}
+    return config

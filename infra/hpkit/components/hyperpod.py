@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
 
 import pulumi
 import pulumi_kubernetes as k8s
 
 from hpkit.components.base import Component
 from hpkit.components.eks import Eks
+from hpkit.components.group_config import add_capacity, add_upkeep, tiered_storage
 from hpkit.components.identity import Identity
 from hpkit.components.network import Network
 from hpkit.components.storage import ON_CREATE, Storage
-from hpkit.config.cluster import AutoPatch, DeploymentConfig, InstanceGroup, ScheduledUpdate
+from hpkit.config.cluster import InstanceGroup
 from hpkit.plan.model import GroupPlan, Plan
 from hpkit.sdk import AutoscaledGroup, Cluster
-from hpkit.sdk.types import ClusterInstanceGroupSpecification, Tag
+from hpkit.sdk.types import ClusterInstanceGroupSpecification, ClusterLifeCycleConfig, Tag, VpcConfig
 
 __all__ = ["Dependencies", "HyperPod", "tags_of"]
-
-Document = dict[str, Any]
 
 
 class Dependencies(Component):
@@ -76,7 +74,6 @@ class HyperPod(Component):
         self._plan, self._network, self._storage, self._identity = plan, network, storage, identity
         spec = plan.spec.cluster
         autoscaled = [group.spec.name for group in plan.groups if group.autoscaled]
-        on: Document = {"mode": "Enable", "autoScalerType": "Karpenter"}
         self.cluster = Cluster(
             "cluster",
             cluster_name=spec.name,
@@ -88,12 +85,14 @@ class HyperPod(Component):
             },
             instance_groups=[self._group(group) for group in plan.groups],
             node_provisioning_mode="Continuous",
-            node_recovery=cast("Any", spec.node_recovery),
+            node_recovery=spec.node_recovery,
             cluster_role=identity.karpenter_role_arn,
-            auto_scaling=cast("Any", on) if plan.spec.autoscaling is not None else None,
+            auto_scaling={"mode": "Enable", "autoScalerType": "Karpenter"}
+            if plan.spec.autoscaling is not None
+            else None,
             autoscaled_instance_groups=autoscaled or None,
             allow_delete_instance_groups=list(plan.spec.allow_delete.instance_groups) or None,
-            tiered_storage_config=cast("Any", _given(spec.tiered_storage)) if spec.tiered_storage else None,
+            tiered_storage_config=tiered_storage(spec.tiered_storage) if spec.tiered_storage else None,
             tags=tags_of(plan),
             opts=self.child(
                 after=[*storage.ready, *identity.for_nodes, *network.egress, *after],
@@ -117,36 +116,19 @@ class HyperPod(Component):
 
     def _group(self, group: GroupPlan) -> ClusterInstanceGroupSpecification:
         spec = group.spec
-        storage: list[Document] = []
-        if spec.ebs_volume_gib is not None:
-            storage.append({"ebsVolumeConfig": {"volumeSizeInGB": spec.ebs_volume_gib}})
-        kubernetes: Document = {
-            "labels": dict(sorted(spec.labels.items())),
-            "taints": [_given(taint) for taint in spec.taints],
-        }
-        flexible = {"instanceRequirements": {"instanceTypes": list(spec.instance_types)}}
-        given: Document = {
+        config: ClusterInstanceGroupSpecification = {
             "instanceGroupName": spec.name,
             "instanceCount": spec.instance_count,
-            "minInstanceCount": spec.min_instance_count,
-            **({"instanceType": spec.instance_type} if spec.instance_type else flexible),
-            "executionRole": spec.execution_role or self._identity.node_role_arn,
-            "lifeCycleConfig": self._lifecycle(spec),
+            "executionRole": spec.execution_role or self._identity.node_role_arn or "",
             "overrideVpcConfig": self._place(group),
-            "capacityRequirements": {"spot": {}} if spec.capacity_type == "Spot" else None,
-            "instanceStorageConfigs": storage,
-            "threadsPerCore": spec.threads_per_core,
-            "onStartDeepHealthChecks": list(spec.deep_health_checks),
-            "trainingPlanArn": spec.training_plan_arn,
-            "imageId": spec.image_id,
-            "kubernetesConfig": {key: value for key, value in kubernetes.items() if value},
-            "autoPatchConfig": _auto_patch(spec.auto_patch),
-            "scheduledUpdateConfig": _scheduled_update(spec.scheduled_update),
         }
-        named = {key: value for key, value in given.items() if value not in (None, [], {})}
-        return cast("ClusterInstanceGroupSpecification", {**named, "instanceCount": spec.instance_count})
+        if spec.has_lifecycle:
+            config["lifeCycleConfig"] = self._lifecycle(spec)
+        add_capacity(config, spec)
+        add_upkeep(config, spec)
+        return config
 
-    def _place(self, group: GroupPlan) -> Document:
+    def _place(self, group: GroupPlan) -> VpcConfig:
         if group.spec.override_vpc_config is not None:
             override = group.spec.override_vpc_config
             return {"subnets": list(override.subnets), "securityGroupIds": list(override.security_group_ids)}
@@ -155,11 +137,9 @@ class HyperPod(Component):
             "securityGroupIds": list(self._network.security_group_ids),
         }
 
-    def _lifecycle(self, spec: InstanceGroup) -> Document | None:
-        if not spec.has_lifecycle:
-            return None
+    def _lifecycle(self, spec: InstanceGroup) -> ClusterLifeCycleConfig:
         if spec.lifecycle_script is None:
-            return {"sourceS3Uri": self._storage.lifecycle_uri, "onCreate": ON_CREATE}
+            return {"sourceS3Uri": self._storage.lifecycle_uri or "", "onCreate": ON_CREATE}
         folder, _, script = spec.lifecycle_script.rpartition("/")
         return {"sourceS3Uri": folder, "onCreate": script}
 
@@ -169,38 +149,3 @@ def tags_of(plan: Plan) -> list[Tag] | None:
     if not plan.spec.manage_tags:
         return None
     return [{"key": key, "value": value} for key, value in sorted(plan.tags.items())]
-
-
-def _given(model: Any) -> Document:
-    """Return what a person wrote in a section, in the API's names."""
-    return cast("Document", model.model_dump(by_alias=True, exclude_none=True))
-
-
-def _deployment(config: DeploymentConfig) -> Document:
-    policy = {
-        "maximumBatchSize": _given(config.maximum_batch_size),
-        "rollbackMaximumBatchSize": (
-            _given(config.rollback_maximum_batch_size) if config.rollback_maximum_batch_size else None
-        ),
-    }
-    given = {
-        "rollingUpdatePolicy": {key: value for key, value in policy.items() if value},
-        "waitIntervalInSeconds": config.wait_interval_in_seconds,
-        "autoRollbackConfiguration": [{"alarmName": alarm} for alarm in config.auto_rollback_alarms] or None,
-    }
-    return {key: value for key, value in given.items() if value is not None}
-
-
-def _auto_patch(spec: AutoPatch | None) -> Mapping[str, Any] | None:
-    return None if spec is None else _with_deployment(spec)
-
-
-def _scheduled_update(spec: ScheduledUpdate | None) -> Mapping[str, Any] | None:
-    return None if spec is None else _with_deployment(spec)
-
-
-def _with_deployment(spec: AutoPatch | ScheduledUpdate) -> Document:
-    given = _given(spec)
-    if spec.deployment_config is not None:
-        given["deploymentConfig"] = _deployment(spec.deployment_config)
-    return given

@@ -24,20 +24,25 @@ __all__ = [
 NO_SCRIPT = "None"
 
 
+DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity", "MultiNodeTrainingValidation"]
+
+
 class Taint(Model):
     """A Kubernetes taint."""
 
     key: Annotated[str, Api("ClusterKubernetesTaintKey")] = Field(description="Taint key.")
     value: Annotated[str, Api("ClusterKubernetesTaintValue")] | None = Field(default=None, description="Taint value.")
-    effect: Annotated[str, Api("ClusterKubernetesTaintEffect")] = Field(
-        description="NoSchedule, PreferNoSchedule or NoExecute."
+    effect: Annotated[Literal["NoSchedule", "PreferNoSchedule", "NoExecute"], Api("ClusterKubernetesTaintEffect")] = (
+        Field(description="NoSchedule, PreferNoSchedule or NoExecute.")
     )
 
 
 class BatchSize(Model):
     """How many nodes at a time."""
 
-    type: Annotated[str, Api("NodeUnavailabilityType")] = Field(description="Instances, or percent of the group.")
+    type: Annotated[Literal["INSTANCE_COUNT", "CAPACITY_PERCENTAGE"], Api("NodeUnavailabilityType")] = Field(
+        description="Instances, or percent of the group."
+    )
     value: Annotated[int, Api("NodeUnavailabilityValue")] = Field(description="At least 1.")
 
 
@@ -71,7 +76,7 @@ class DrainPolicy(Model):
     drain_timeout_in_seconds: Annotated[int, Api("DrainTimeoutInSecondsValue")] | None = Field(
         default=None, description="0–5400; the service takes 3600."
     )
-    on_drain_timeout: Annotated[str, Api("ClusterOnDrainTimeout")] | None = Field(
+    on_drain_timeout: Annotated[Literal["Force", "Skip"], Api("ClusterOnDrainTimeout")] | None = Field(
         default=None, description="Force, or Skip (the service's default)."
     )
 
@@ -79,8 +84,8 @@ class DrainPolicy(Model):
 class AutoPatch(Model):
     """Security patches without a schedule."""
 
-    patching_strategy: Annotated[str, Api("ClusterPatchingStrategy")] = Field(
-        description="WhenIdle, WhenAllIdle or DrainFirst."
+    patching_strategy: Annotated[Literal["WhenIdle", "WhenAllIdle", "DrainFirst"], Api("ClusterPatchingStrategy")] = (
+        Field(description="WhenIdle, WhenAllIdle or DrainFirst.")
     )
     idle_wait_window_in_seconds: Annotated[int, Api("IdleWaitWindowInSecondsValue")] | None = Field(
         default=None, description="3600–2160000; the service takes 86400."
@@ -130,7 +135,7 @@ class InstanceGroup(Model):
     threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
         default=None, description="1 or 2; 1 halves the vCPUs that pods can use."
     )
-    deep_health_checks: tuple[Annotated[str, Api("DeepHealthCheckType")], ...] = Field(
+    deep_health_checks: tuple[Annotated[DeepHealthCheck, Api("DeepHealthCheckType")], ...] = Field(
         default=(), description="Stress tests before a node takes work; they take an hour or more."
     )
     training_plan_arn: Annotated[str, Api("TrainingPlanArn")] | None = Field(
@@ -179,7 +184,7 @@ class InstanceGroup(Model):
 class TieredStorage(Model):
     """Managed tiered checkpointing."""
 
-    mode: Annotated[str, Api("ClusterConfigMode")] = Field(description="Enable or Disable.")
+    mode: Annotated[Literal["Enable", "Disable"], Api("ClusterConfigMode")] = Field(description="Enable or Disable.")
     instance_memory_allocation_percentage: Annotated[int, Api("ClusterInstanceMemoryAllocationPercentage")] | None = (
         Field(default=None, description="Percent of node memory, 20–100.")
     )
@@ -212,7 +217,7 @@ class Cluster(Model):
     """The HyperPod cluster; provisioning is always continuous."""
 
     name: Annotated[str, Api("ClusterName")] = Field(description="A new name is a new cluster.")
-    node_recovery: Annotated[str, Api("ClusterNodeRecovery")] = Field(
+    node_recovery: Annotated[Literal["Automatic", "None"], Api("ClusterNodeRecovery")] = Field(
         default="Automatic", description="Automatic: faulty nodes are replaced. Karpenter needs it."
     )
     instance_groups: tuple[InstanceGroup, ...] = Field(

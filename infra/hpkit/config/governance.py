@@ -12,11 +12,17 @@ __all__ = [
     "ClusterPolicy",
     "ComputeQuotaResource",
     "Governance",
+    "PreemptTeamTasks",
     "PriorityClass",
     "SharedPool",
     "Sharing",
+    "SharingStrategy",
     "Team",
 ]
+
+
+SharingStrategy = Literal["Lend", "DontLend", "LendAndBorrow"]
+PreemptTeamTasks = Literal["Never", "LowerPriority"]
 
 
 class PriorityClass(Model):
@@ -40,13 +46,13 @@ class ClusterPolicy(Model):
     priority_classes: tuple[PriorityClass, ...] = Field(
         default=(), description="At most 10, each with a weight of its own."
     )
-    fair_share: Annotated[str, Api("FairShare")] = Field(
+    fair_share: Annotated[Literal["Enabled", "Disabled"], Api("FairShare")] = Field(
         default="Enabled", description="Enabled: idle compute by the teams' weights. Disabled: by age."
     )
     description: Annotated[str, Api("EntityDescription")] | None = Field(
         default=None, description="Description that the API keeps with the policy, at most 1024 characters."
     )
-    idle_resource_sharing: Annotated[str, Api("IdleResourceSharing")] = Field(
+    idle_resource_sharing: Annotated[Literal["Enabled", "Disabled"], Api("IdleResourceSharing")] = Field(
         default="Disabled", description="Enabled: the service lends the capacity that no team reserved."
     )
 
@@ -68,7 +74,7 @@ class AbsoluteBorrowLimit(Model):
 class Sharing(Model):
     """Whether a team's idle quota is lent, and whether it may borrow."""
 
-    strategy: Annotated[str, Api("ResourceSharingStrategy")] = Field(
+    strategy: Annotated[SharingStrategy, Api("ResourceSharingStrategy")] = Field(
         default="LendAndBorrow",
         description="LendAndBorrow; Lend: lends, never borrows; DontLend: neither lends nor borrows.",
     )
@@ -91,7 +97,7 @@ class Team(Model):
         default=0, description="0–100; a higher weight gets idle compute earlier, 0 is last."
     )
     sharing: Sharing = Field(default=Sharing(), description="Lending and borrowing.")
-    preempt_team_tasks: Annotated[str, Api("PreemptTeamTasks")] = Field(
+    preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] = Field(
         default="LowerPriority",
         description="LowerPriority: within the team a higher class evicts a lower one. Never: it waits.",
     )

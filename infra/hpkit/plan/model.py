@@ -11,7 +11,7 @@ from typing import Any
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
-from hpkit.config.governance import ClusterPolicy
+from hpkit.config.governance import ClusterPolicy, PreemptTeamTasks, SharingStrategy
 from hpkit.config.organization import Environment
 
 __all__ = [
@@ -65,10 +65,10 @@ class TeamPlan:
 
     name: str
     fair_share_weight: int
-    strategy: str
+    strategy: SharingStrategy
     borrow_limit: int | None
     absolute_borrow_limits: Mapping[str, int]
-    preempt_team_tasks: str
+    preempt_team_tasks: PreemptTeamTasks
     members: tuple[str, ...]
     quota_resources: tuple[QuotaResource, ...]
     is_shared_pool: bool = False
