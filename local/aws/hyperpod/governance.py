@@ -18,6 +18,7 @@ __all__ = [
     "begin_update",
     "cluster_by_arn",
     "cluster_document",
+    "document",
     "find",
     "listing",
     "new_entry",
@@ -114,6 +115,25 @@ def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -
     if body is None:
         raise ServiceError("ResourceNotFound", f"{resource.title} '{entry['id']}' has no version {number}")
     return number, body
+
+
+def document(entry: Record, resource: VersionedResource, *, version: int | None = None) -> Record:
+    """Return what Describe answers of an object: whose it is, its status, and the body of a version."""
+    number, body = version_of(entry, resource, version)
+    return {
+        f"{resource.title}Arn": entry["arn"],
+        f"{resource.title}Id": entry["id"],
+        "Name": entry["name"],
+        f"{resource.title}Version": number,
+        "Status": entry["status"],
+        "ClusterArn": entry["cluster"],
+        "CreationTime": entry["created"],
+        "CreatedBy": entry["by"],
+        "LastModifiedTime": entry["modified"],
+        "LastModifiedBy": entry["modified_by"],
+        **({"FailureReason": entry["failure"]} if entry["failure"] else {}),
+        **body,
+    }
 
 
 def begin_update(ctx: Context, resource: VersionedResource, entry: Record, *, target: int, body: Record) -> None:

@@ -14,6 +14,7 @@ from local.aws.hyperpod.governance import (
     begin_update,
     cluster_by_arn,
     cluster_document,
+    document,
     find,
     listing,
     new_entry,
@@ -71,22 +72,9 @@ def update_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
 
 def policy_document(entry: Record, *, version: int | None = None) -> Record:
     """Return what DescribeClusterSchedulerConfig answers."""
-    number, body = version_of(entry, POLICY, version)
-    return {
-        "ClusterSchedulerConfigArn": entry["arn"],
-        "ClusterSchedulerConfigId": entry["id"],
-        "Name": entry["name"],
-        "ClusterSchedulerConfigVersion": number,
-        "Status": entry["status"],
-        "StatusDetails": {part: entry["status"] for part in PARTS if part in body["SchedulerConfig"]},
-        "ClusterArn": entry["cluster"],
-        "CreationTime": entry["created"],
-        "CreatedBy": entry["by"],
-        "LastModifiedTime": entry["modified"],
-        "LastModifiedBy": entry["modified_by"],
-        **({"FailureReason": entry["failure"]} if entry["failure"] else {}),
-        **body,
-    }
+    found = document(entry, POLICY, version=version)
+    details = {part: entry["status"] for part in PARTS if part in found["SchedulerConfig"]}
+    return {**found, "StatusDetails": details}
 
 
 @operation("sagemaker", "DescribeClusterSchedulerConfig")

@@ -14,6 +14,7 @@ from local.aws.hyperpod.governance import (
     begin_update,
     cluster_by_arn,
     cluster_document,
+    document,
     find,
     listing,
     new_entry,
@@ -95,21 +96,7 @@ def update_compute_quota(ctx: Context, params: Record) -> Record:
 
 def quota_document(entry: Record, *, version: int | None = None) -> Record:
     """Return what DescribeComputeQuota answers."""
-    number, body = version_of(entry, QUOTA, version)
-    return {
-        "ComputeQuotaArn": entry["arn"],
-        "ComputeQuotaId": entry["id"],
-        "Name": entry["name"],
-        "ComputeQuotaVersion": number,
-        "Status": entry["status"],
-        "ClusterArn": entry["cluster"],
-        "CreationTime": entry["created"],
-        "CreatedBy": entry["by"],
-        "LastModifiedTime": entry["modified"],
-        "LastModifiedBy": entry["modified_by"],
-        **({"FailureReason": entry["failure"]} if entry["failure"] else {}),
-        **body,
-    }
+    return document(entry, QUOTA, version=version)
 
 
 @operation("sagemaker", "DescribeComputeQuota")
