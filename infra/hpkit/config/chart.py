@@ -1,6 +1,6 @@
 """Hash a chart of the repository, and say whether it is what an organization file names.
 
-Does not: judge what is in the chart. Beside `load`, the only module of this layer that opens files.
+Does not: look at what is in the chart. Beside `load`, the only module of this layer that opens files.
 """
 
 import hashlib

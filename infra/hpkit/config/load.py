@@ -1,6 +1,6 @@
 """Read a YAML file into a Document: the only module that opens the user's files.
 
-Does not: judge meaning. It reads YAML 1.2's core schema (so `on` and `no` are text, and say so as a
+Does not: check meaning. It reads YAML 1.2's core schema (so `on` and `no` are text, and say so as a
 problem), refuses what would loop or exhaust memory, and never raises for the content of a file.
 """
 

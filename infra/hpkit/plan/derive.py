@@ -1,6 +1,6 @@
 """From the typed organization to the frozen plan of one environment.
 
-Does not: judge. It is total: whatever config could be read has a plan, and what is wrong with it is for
+Does not: check. It is total: whatever config could be read has a plan, and what is wrong with it is for
 the checks to say.
 """
 
