@@ -240,13 +240,18 @@ def test_the_entry_of_local_has_every_name_that_it_promises():
         assert getattr(cloud, name) is not None
 
 
-def local_modules() -> dict[str, Path]:
-    found = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in LOCAL.rglob("*.py")}
+def modules_under(folder: Path, root: Path) -> dict[str, Path]:
+    found = {".".join(file.relative_to(root).with_suffix("").parts): file for file in folder.rglob("*.py")}
     return {name.removesuffix(".__init__"): file for name, file in found.items()}
 
 
-def test_local_has_no_circle_of_modules():
-    modules = local_modules()
+@pytest.mark.parametrize(
+    ("folder", "root"),
+    [(LOCAL, ROOT), (PACKAGE, PACKAGE.parent), (PLUGIN, PLUGIN.parent), (ROOT / "policies", ROOT)],
+    ids=lambda path: path.name,
+)
+def test_no_folder_has_a_circle_of_modules(folder, root):
+    modules = modules_under(folder, root)
     graph = networkx.DiGraph()
     for module, file in modules.items():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

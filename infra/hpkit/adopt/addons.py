@@ -9,7 +9,7 @@ from hpkit.adopt.live_platform import LiveAddon, LivePlatform
 from hpkit.plan.existing import POD_ACCOUNTS
 
 if TYPE_CHECKING:
-    from hpkit.adopt.organization import Remarks
+    from hpkit.adopt.remarks import Remarks
 
 __all__ = ["addons_of", "association_of"]
 

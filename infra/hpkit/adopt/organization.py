@@ -5,33 +5,20 @@ silently; what makes an adoption impossible is a blocker.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hpkit.adopt.addons import addons_of
 from hpkit.adopt.karpenter import autoscaling_of, leave_counts_to_karpenter
 from hpkit.adopt.live_platform import LiveAccessEntry, LivePlatform
+from hpkit.adopt.remarks import Remarks
 from hpkit.plan.names import GROUP_PREFIX
 
-__all__ = ["Adopted", "Remarks", "adopt"]
+__all__ = ["Adopted", "adopt"]
 
 _ADMIN = "AmazonEKSClusterAdminPolicy"
 # A quota or policy in any other status is in transition, or failed and cannot be updated.
 _STEADY = ("Created", "Updated")
-
-
-@dataclass
-class Remarks:
-    """What a person must know.
-
-    unmanaged: live, and left alone by the kit; assumed: in the file, though no API tells it; changes: what the first
-    `up` will change; blockers: what makes the adoption impossible.
-    """
-
-    unmanaged: list[str] = field(default_factory=list)
-    assumed: list[str] = field(default_factory=list)
-    changes: list[str] = field(default_factory=list)
-    blockers: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

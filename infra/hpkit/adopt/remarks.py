@@ -1,0 +1,19 @@
+"""What is to be said of an adoption beside the file that it writes."""
+
+from dataclasses import dataclass, field
+
+__all__ = ["Remarks"]
+
+
+@dataclass
+class Remarks:
+    """What a person must know.
+
+    unmanaged: live, and left alone by the kit; assumed: in the file, though no API tells it; changes: what the first
+    `up` will change; blockers: what makes the adoption impossible.
+    """
+
+    unmanaged: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    blockers: list[str] = field(default_factory=list)
