@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from local.plugins.aws.resource_type import Prop, ResourceType
-from provider.engine.results import CheckFailure as Failure
+from provider.engine.results import CheckFailure
 from provider.engine.values import Props, is_unknown
 
 __all__ = ["DEFAULTS", "check", "named"]
@@ -31,7 +31,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _SUFFIX = 7
 
 
-def check(resource_type: ResourceType, inputs: Props) -> list[Failure]:
+def check(resource_type: ResourceType, inputs: Props) -> list[CheckFailure]:
     """Return everything that is wrong with the inputs."""
     given = {name: value for name, value in inputs.items() if name != DEFAULTS}
     return list(_object(resource_type.token, resource_type.spec, given, ""))
@@ -49,17 +49,17 @@ def named(resource_type: ResourceType, name: str, *, old: Props, new: Props, see
     return {**new, key: made.lower() if resource_type.service == "s3" else made, DEFAULTS: [key]}
 
 
-def _object(token: str, spec: Prop, value: Props, path: str) -> Iterator[Failure]:
+def _object(token: str, spec: Prop, value: Props, path: str) -> Iterator[CheckFailure]:
     for name, item in value.items():
         inner = f"{path}.{name}" if path else name
         member = spec.by_name.get(name)
         if member is None:
-            yield Failure(inner, _unknown(token, spec, name))
+            yield CheckFailure(inner, _unknown(token, spec, name))
         else:
             yield from _value(token, member, item, inner)
     for member in spec.members:
         if member.required and member.name not in value:
-            yield Failure(f"{path}.{member.name}" if path else member.name, "is required")
+            yield CheckFailure(f"{path}.{member.name}" if path else member.name, "is required")
 
 
 def _unknown(token: str, spec: Prop, name: str) -> str:
@@ -68,12 +68,12 @@ def _unknown(token: str, spec: Prop, name: str) -> str:
     return f"the local cloud's {token} has no property {name!r}; {hint}"
 
 
-def _value(token: str, spec: Prop, value: Any, path: str) -> Iterator[Failure]:
+def _value(token: str, spec: Prop, value: Any, path: str) -> Iterator[CheckFailure]:
     if is_unknown(value):
         return
     wanted = _TYPES[spec.kind]
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-        yield Failure(path, f"{value!r} is not of type {spec.kind}")
+        yield CheckFailure(path, f"{value!r} is not of type {spec.kind}")
     elif spec.kind == "policy":
         yield from _document(str(value), path)
     elif spec.members and isinstance(value, list):
@@ -84,8 +84,8 @@ def _value(token: str, spec: Prop, value: Any, path: str) -> Iterator[Failure]:
         yield from _object(token, spec, value, path)
 
 
-def _document(value: str, path: str) -> Iterator[Failure]:
+def _document(value: str, path: str) -> Iterator[CheckFailure]:
     try:
         json.loads(value)
     except ValueError as error:
-        yield Failure(path, f"is not a JSON document: {error}")
+        yield CheckFailure(path, f"is not a JSON document: {error}")

@@ -8,18 +8,18 @@ from typing import Any
 
 from local.plugins.aws.check import DEFAULTS
 from local.plugins.aws.resource_type import Prop, ResourceType
-from provider.engine.results import PropertyChange as Change
+from provider.engine.results import PropertyChange
 from provider.engine.values import Props, walk_unknown
 
 __all__ = ["changes", "clashes", "inputs_of", "overlaid", "same"]
 
 
-def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[Change]:
+def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[PropertyChange]:
     """Yield the properties that differ, tags left out."""
     for prop in resource_type.spec.members:
         if prop.name != "tags" and not _equal(prop, old.get(prop.name), new.get(prop.name)):
             how = "add" if prop.name not in old else "delete" if prop.name not in new else "update"
-            yield Change(prop.name, how, _replaces(prop, old.get(prop.name), new.get(prop.name)))
+            yield PropertyChange(prop.name, how, _replaces(prop, old.get(prop.name), new.get(prop.name)))
 
 
 def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:

@@ -10,7 +10,7 @@ from local.plugins.aws.check import DEFAULTS
 from local.plugins.aws.diff import changes, inputs_of, overlaid
 from local.plugins.aws.resource_type import Change, Prop, ResourceType, defaults
 from provider.engine.errors import InitFailedError, PluginError
-from provider.engine.results import PropertyChange as Difference
+from provider.engine.results import PropertyChange
 from provider.engine.values import UNKNOWN, Props, is_unknown
 
 __all__ = ["ResourceState", "create", "delete", "differences", "preview_outputs", "read", "update"]
@@ -27,13 +27,15 @@ class ResourceState:
     inputs: Props
 
 
-def differences(resource_type: ResourceType, *, old: Props, new: Props, state: Props, common: Tags) -> list[Difference]:
+def differences(
+    resource_type: ResourceType, *, old: Props, new: Props, state: Props, common: Tags
+) -> list[PropertyChange]:
     """Return what differs; tags are compared with all that are there, those of the configuration included."""
     found = list(changes(resource_type, _before(resource_type, old=old, state=state), new))
     if resource_type.tagging:
         wanted = _all_tags(new, common)
         if is_unknown(wanted) or wanted != state.get("tagsAll", {}):
-            found.append(Difference("tags" if old.get("tags") != new.get("tags") else "tagsAll", "update"))
+            found.append(PropertyChange("tags" if old.get("tags") != new.get("tags") else "tagsAll", "update"))
     return found
 
 
