@@ -5,6 +5,7 @@ import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,16 @@ def _of_instance(function: Callable[..., None]) -> Callable[..., None]:
     folder = click.Path(file_okay=False, exists=True, path_type=Path)
     where = click.option("--dir", "root", type=folder, help="The repository, if not this folder or above it.")
     name = click.option("--name", default="default", show_default=True, help="Which instance; several can run.")
-    return name(where(function))
+
+    @wraps(function)
+    def checked(**given: Any) -> None:
+        need("local", what="the local cloud")
+        function(**given)
+
+    return name(where(checked))
 
 
 def _instance(name: str, root: Path | None) -> Any:
-    need("local", what="the local cloud")
     from local.cloud import Instance, control
 
     return Instance.named(name, root=control.find_root(root or Path.cwd()))

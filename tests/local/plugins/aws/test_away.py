@@ -72,4 +72,4 @@ def test_a_run_that_is_cancelled_waits_no_longer_and_says_what_is_wrong(call, ca
     stop.join()
     # Counted from the word to end: on a busy machine, making the client takes seconds by itself.
     assert now - before > 0.9, "not at once"
-    assert now - moments[0] < 4, "not for the whole minute"
+    assert now - moments[0] < 30, "not for the whole minute"
