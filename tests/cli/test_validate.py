@@ -27,7 +27,8 @@ def hpkit(*arguments, cwd, **environment):
         env={**os.environ, **environment},
         timeout=60,
     )
-    assert "Traceback" not in result.stderr + result.stdout
+    said = result.stderr + result.stdout
+    assert "Traceback" not in said, said
     return result
 
 

@@ -156,7 +156,7 @@ def test_a_command_runs_from_the_wheel_alone_or_says_what_it_needs(alone, projec
     arguments, code, said = RUNS[command]
     answer = run(alone, command, *arguments.split(), cwd=project)
     told = answer.stdout + answer.stderr
-    assert "Traceback" not in told
+    assert "Traceback" not in told, told
     assert (answer.returncode, said in " ".join(told.split())) == (code, True), told
 
 

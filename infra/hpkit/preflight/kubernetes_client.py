@@ -4,7 +4,6 @@ Does not: write, nor use a kubeconfig. Endpoint and certificate are those of Des
 """
 
 import base64
-import binascii
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -37,7 +36,8 @@ KUBERNETES_ERRORS: Final = (
     BotoCoreError,
     OSError,
     KeyError,
-    binascii.Error,
+    # Of a certificate that is none, and of an answer that is no JSON.
+    ValueError,
 )
 
 
