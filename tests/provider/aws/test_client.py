@@ -79,7 +79,7 @@ def test_a_preview_does_not_wait_long_for_an_answer(away):
     api, before = SageMakerApi(ClientSettings("us-west-2", f"http://127.0.0.1:{away}")), time.monotonic()
     with pytest.raises(RefusedError, match=r"ListClusters could not be sent .* What to do: check hyperpod:region"):
         api.call(Task("urn", 60.0, threading.Event(), best_effort=True), "list_clusters")
-    assert time.monotonic() - before < 4
+    assert time.monotonic() - before < 30, "not for the whole minute that the operation has"
 
 
 def test_an_answer_that_is_cut_off_is_no_answer(away):
