@@ -75,12 +75,18 @@ def merged(base: Mapping[str, Any], text: str | None) -> dict[str, Any]:
 
 def running(api: Api) -> str:
     """Return the digest of the text with which Kueue runs, empty if it runs with none."""
+    return _data(api, f"{_FOLDER}/{_NOTE}").get(_NOTE_KEY, "")
+
+
+def _data(api: Api, path: str) -> Mapping[str, str]:
+    """Return what a ConfigMap holds: nothing where there is none."""
     try:
-        return str(api.read(f"{_FOLDER}/{_NOTE}").get("data", {}).get(_NOTE_KEY, ""))
+        found: Mapping[str, str] = api.read(path).get("data", {})
     except RefusedError as error:
         if error.status != http.client.NOT_FOUND:
             raise
-        return ""
+        return {}
+    return found
 
 
 def digest(text: str) -> str:
@@ -104,13 +110,14 @@ class _Runner:
         if self._child is not None and self._child.poll() is not None:
             return self._child.returncode or 1
         try:
-            text = self._settings()
+            text = _data(self._api, CONFIG_MAP).get(CONFIG_KEY)
             config = merged(self._base, text)
             if config != self._config:
-                self._note("")
+                if running(self._api):
+                    self._note("")
                 self.end()
                 self._start(config)
-            elif text is not None and http_status(self._arguments.health_port, "/readyz") == http.client.OK:
+            elif text is not None and running(self._api) != digest(text) and self._is_ready():
                 self._note(digest(text))
         except OSError as error:
             # The API server is away, or Kueue is not up yet: look again.
@@ -134,20 +141,11 @@ class _Runner:
 
     def _note(self, found: str) -> None:
         """Note with which text Kueue runs."""
-        if running(self._api) != found:
-            note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": _NOTE}, "data": {_NOTE_KEY: found}}
-            self._api.apply(f"{_FOLDER}/{_NOTE}", note)
+        note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": _NOTE}, "data": {_NOTE_KEY: found}}
+        self._api.apply(f"{_FOLDER}/{_NOTE}", note)
 
-    def _settings(self) -> str | None:
-        """Return the text in the cluster, if there is one."""
-        try:
-            found = self._api.read(CONFIG_MAP)
-        except RefusedError as error:
-            if error.status != http.client.NOT_FOUND:
-                raise
-            return None
-        text: str | None = found.get("data", {}).get(CONFIG_KEY)
-        return text
+    def _is_ready(self) -> bool:
+        return http_status(self._arguments.health_port, "/readyz") == http.client.OK
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -7,7 +7,7 @@ import click
 
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.iam.account import AwsAccount
-from hpkit.iam.deployer import NO_ACCOUNT, calling_types, deployer_policies
+from hpkit.iam.deployer import NO_ACCOUNT, policies_text
 
 __all__ = ["command"]
 
@@ -19,9 +19,8 @@ def _policies_text(stack: str, account: str) -> str:
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
     recording = record_plan(plan, loaded, Answers(account=account))
-    types = calling_types(each.type for each in recording.resources.values())
-    policies = deployer_policies(plan, AwsAccount("aws", plan.spec.region, account), types)
-    return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
+    registered = (each.type for each in recording.resources.values())
+    return policies_text(plan, AwsAccount("aws", plan.spec.region, account), registered)
 
 
 @click.command("deployer-policy")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.calls import calls
-from hpkit.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, deployer_policies
+from hpkit.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, policies_text
 from hpkit.project import load_stack
 from hpkit.recording import Answers, record
 
@@ -22,9 +22,8 @@ _EXAMPLE: Final = "handson-dev"
 def _reference() -> str:
     """Return what `hpkit deployer-policy --stack` prints of the example."""
     (plan,) = load_stack(_EXAMPLE).plans.values()
-    types = calling_types(each.type for each in record(plan, Answers(account=NO_ACCOUNT)).resources.values())
-    policies = deployer_policies(plan, AwsAccount("aws", plan.spec.region, NO_ACCOUNT), types)
-    return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
+    registered = (each.type for each in record(plan, Answers(account=NO_ACCOUNT)).resources.values())
+    return policies_text(plan, AwsAccount("aws", plan.spec.region, NO_ACCOUNT), registered)
 
 
 def _page() -> str:

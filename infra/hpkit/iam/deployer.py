@@ -13,7 +13,7 @@ from typing import Any, Final
 from hpkit.errors import CatalogError
 from hpkit.iam.account import AwsAccount, managed_policy
 from hpkit.iam.calls import always, calls
-from hpkit.iam.rules import Rule, actions_of_call, rules
+from hpkit.iam.rules import actions_of_call, rules
 from hpkit.iam.template import Values, fill
 from hpkit.plan.existing import (
     cluster_role,
@@ -28,7 +28,15 @@ from hpkit.plan.existing import (
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name, role_name
 
-__all__ = ["NO_ACCOUNT", "SIZE_LIMIT", "NamedDocument", "actions_of", "calling_types", "deployer_policies"]
+__all__ = [
+    "NO_ACCOUNT",
+    "SIZE_LIMIT",
+    "NamedDocument",
+    "actions_of",
+    "calling_types",
+    "deployer_policies",
+    "policies_text",
+]
 
 # Well-formed, so that IAM takes the policy, and nobody's, so that it then allows nothing.
 NO_ACCOUNT: Final = "000000000000"
@@ -82,6 +90,15 @@ def deployer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) ->
     )
 
 
+def policies_text(plan: Plan, account: AwsAccount, registered: Iterable[str]) -> str:
+    """Return the policies as JSON, a list of `name` and `document`; registered: all types that the program registers.
+
+    Raises CatalogError as calling_types does.
+    """
+    policies = deployer_policies(plan, account, calling_types(registered))
+    return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
+
+
 def calling_types(types: Iterable[str]) -> frozenset[str]:
     """Return those of the types that a program registers that make AWS calls.
 
@@ -112,7 +129,7 @@ def _statements(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[
     conditions = _conditions(plan, account, actions)
     statements = []
     for rule in rules():
-        kept, resources = sorted(rule.actions & actions), _resources(rule, values)
+        kept, resources = sorted(rule.actions & actions), fill(list(rule.resources), values)
         if kept and resources:
             statements.append(_statement(rule.sid, kept, resources, [conditions[name] for name in rule.conditions]))
     return [*statements, *_passed(plan, account, types), *_service_roles(account, types)]
@@ -134,11 +151,6 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         "training_plans": tuple(plans),
         "reserved_capacity": (account.arn("sagemaker", "reserved-capacity/*"),) if plans else (),
     }
-
-
-def _resources(rule: Rule, values: Values) -> list[str]:
-    found: list[str] = fill(list(rule.resources), values)
-    return found
 
 
 def _conditions(plan: Plan, account: AwsAccount, actions: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -86,19 +86,20 @@ class _Instances:
 
 
 class _Running:
-    """The instance groups that run, counted for one quota after the other."""
+    """What the stack needs of instances, and the instance groups that run, counted for one quota after the other."""
 
     def __init__(self, recording: Recording, responses: Responses) -> None:
         found = running_groups(recording.plan, responses)
         self.failure = found if isinstance(found, FailedCall) else None
         self.groups = [] if isinstance(found, FailedCall) else found
         self._autoscaled = {group.name for group in registered_groups(recording) if group.autoscaled}
-        self._flexible = {need.group for need in instance_needs(recording)[1]}
+        self.needs, self.flexible = instance_needs(recording)
+        self._flexible_names = {need.group for need in self.flexible}
 
     def of_type(self, instance_type: str, *, spot: bool) -> _Instances:
         """Return those of one type; of flexible groups, which have a check of their own, only what is used."""
         key = (instance_type, spot)
-        own = [group for group in self.groups if group.own and group.name not in self._flexible]
+        own = [group for group in self.groups if group.own and group.name not in self._flexible_names]
         fixed = [group for group in own if group.name not in self._autoscaled]
         used = self.failure or count_instances(self.groups)[key]
         return _Instances(used, count_instances(fixed)[key], count_instances(own)[key])
@@ -121,12 +122,12 @@ def check_quotas(recording: Recording, responses: Responses) -> Iterator[CheckRe
     running = _Running(recording, responses)
     for demand in _demands(recording, responses, running):
         yield _check(recording.plan, responses, demand)
-    for need in instance_needs(recording)[1]:
-        yield _check_flexible(recording, responses, running, need)
+    for need in running.flexible:
+        yield _check_flexible(responses, running, need)
 
 
 def _demands(recording: Recording, responses: Responses, running: _Running) -> Iterator[_Demand]:
-    for each in instance_needs(recording)[0]:
+    for each in running.needs:
         name = _usage_name(each.instance_type, spot=each.spot)
         present = running.of_type(each.instance_type, spot=each.spot)
         yield from _with_karpenter(name, (each.guaranteed, each.maximum), present)
@@ -246,14 +247,14 @@ def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total:
     return missing(_AREA, demand.what, found=found, needed=demand.needed, fix=fix, command=command)
 
 
-def _check_flexible(recording: Recording, responses: Responses, running: _Running, need: FlexibleNeed) -> CheckResult:
+def _check_flexible(responses: Responses, running: _Running, need: FlexibleNeed) -> CheckResult:
     """Check that the types of a flexible group have enough quota together, beside the groups of one type."""
     what = f"quotas of all types of {need.group}, together"
     if running.failure is not None:
         return call_failed(_AREA, what, running.failure, needed=str(need.count))
     existing = running.of_group(need.group)
     demand = _Demand("sagemaker", what, need.count, existing=existing.total())
-    fixed = {(each.instance_type, each.spot): each.guaranteed for each in instance_needs(recording)[0]}
+    fixed = {(each.instance_type, each.spot): each.guaranteed for each in running.needs}
     free, parts = 0, []
     for name in need.instance_types:
         quota = _find(responses, "sagemaker", _usage_name(name, spot=need.spot))
