@@ -14,8 +14,11 @@ from local.controllers.policy import governance
 __all__ = ["desired"]
 
 
-def desired(snapshot: Snapshot, namespaces: Collection[str]) -> Manifests:
-    """Return every object that should be; nothing without an EKS cluster. `namespaces` are those there now."""
+def desired(snapshot: Snapshot, *, namespaces: Collection[str], registered: Collection[str]) -> Manifests:
+    """Return every object that should be; nothing without an EKS cluster.
+
+    `namespaces` and `registered` are the names of namespaces and nodes that are there now.
+    """
     if not snapshot.eks:
         return Manifests()
-    return kinds(snapshot) + nodes(snapshot) + access(snapshot, namespaces) + governance(snapshot)
+    return kinds(snapshot) + nodes(snapshot, registered) + access(snapshot, namespaces) + governance(snapshot)

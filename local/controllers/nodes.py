@@ -1,17 +1,19 @@
 """Node objects for the nodes of HyperPod clusters.
 
-Does not: run a kubelet. Nodes are Ready as soon as HyperPod shows them Running, and pods bound to them do not start.
+kwok is their kubelet. They are Ready while HyperPod shows them Running; while they are rebooted or shut down they are
+not, and are tainted as the node lifecycle controller would taint them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from hpkit.catalog import InstanceType, find_instance_type
 from local.aws.snapshot import Snapshot
 from local.controllers.objects import KINDS, Manifest, Manifests
+from local.kubernetes.control_plane import NODE_ANNOTATION
 
 __all__ = ["LAYERS", "node_name", "nodes", "reserved"]
 
@@ -22,6 +24,7 @@ _WIDTH = 16
 _SINCE = "2026-01-01T00:00:00Z"
 _HEALTH = "sagemaker.amazonaws.com/node-health-status"
 _READY = ("Running", "DeepHealthCheckInProgress")
+_SHOWN = (*_READY, "SystemUpdating", "Failure")
 # Fractions of one CPU that the kubelet reserves: of the first, second, third and fourth, and every further one; then
 # GiB of memory: share of so many GiB. Source: SageMaker HyperPod CLI, quota_allocation_util.py.
 _CPU = (0.30, 0.15, 0.10, 0.10)
@@ -29,13 +32,13 @@ _FURTHER_CPU, _FIXED_CPU, _FIXED_MEMORY = 0.06, 0.1, 0.5
 _MEMORY = ((4, 0.30), (4, 0.25), (8, 0.20), (112, 0.17), (float("inf"), 0.07))
 
 
-def nodes(snapshot: Snapshot) -> Manifests:
-    """Return the nodes that run, in all clusters."""
+def nodes(snapshot: Snapshot, registered: Collection[str]) -> Manifests:
+    """Return the nodes of all clusters that run, or have run and go on to; `registered` are the names there now."""
     items = [
         _node(snapshot.clusters[name], details)
         for name, found in snapshot.nodes.items()
         for details in found
-        if details["InstanceStatus"]["Status"] in (*_READY, "SystemUpdating", "Failure")
+        if details["InstanceStatus"]["Status"] in _SHOWN or node_name(details["InstanceId"]) in registered
     ]
     return Manifests(tuple(items))
 
@@ -50,11 +53,13 @@ def _node(cluster: Mapping[str, Any], details: Mapping[str, Any]) -> Manifest:
     schedulable = status == "Running"
     config = details.get("KubernetesConfig", {})
     taints = [
-        {"key": taint["Key"], "value": taint.get("Value", ""), "effect": taint["Effect"]}
+        {"key": taint["Key"], **({"value": taint["Value"]} if taint.get("Value") else {}), "effect": taint["Effect"]}
         for taint in config.get("CurrentTaints", [])
     ]
     if not schedulable:
         taints.append({"key": _HEALTH, "value": "Unschedulable", "effect": "NoSchedule"})
+    if status not in _READY:
+        taints += [{"key": "node.kubernetes.io/not-ready", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
     zone = details["Placement"]
     name = node_name(details["InstanceId"])
     return Manifest(
@@ -66,6 +71,7 @@ def _node(cluster: Mapping[str, Any], details: Mapping[str, Any]) -> Manifest:
                 "providerID": f"aws:///{zone['AvailabilityZoneId']}/sagemaker/cluster/{name}",
             }
         },
+        annotations=NODE_ANNOTATION,
         labels={**_labels(cluster, details, schedulable=schedulable), **config.get("CurrentLabels", {})},
         status=_status(details, name, ready=status in _READY),
     )
@@ -111,7 +117,7 @@ def _status(details: Mapping[str, Any], name: str, *, ready: bool) -> dict[str, 
                 "type": "Ready",
                 "status": "True" if ready else "False",
                 "reason": "KubeletReady" if ready else "HyperPodNodeFailure",
-                "message": details["InstanceStatus"].get("Message", "") or "HyperPod says so; no kubelet runs here",
+                "message": details["InstanceStatus"].get("Message", "") or "HyperPod says so",
                 "lastHeartbeatTime": _SINCE,
                 "lastTransitionTime": _SINCE,
             }

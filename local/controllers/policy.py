@@ -13,13 +13,16 @@ from local.aws.snapshot import Snapshot
 from local.controllers.nodes import LAYERS
 from local.controllers.objects import KINDS, Manifest, Manifests
 from local.controllers.queues import TOPOLOGY, queues
+from local.kubernetes.control_plane import READY_ANNOTATION
+from local.kubernetes.kueue import INTEGRATIONS, MANAGED_NAMESPACES
 from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP
 
-__all__ = ["ADDON", "governance", "is_fair"]
+__all__ = ["ADDON", "POD_LABELS", "governance", "is_fair"]
 
 ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 _ADMISSION = "hyperpod-task-governance-admission-policy"
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+POD_LABELS = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
 
 
 def governance(snapshot: Snapshot) -> Manifests:
@@ -75,19 +78,18 @@ def _installed(owners: frozenset[str]) -> tuple[Manifest, ...]:
 
 
 def _deployment(owners: frozenset[str]) -> Manifest:
-    """Return the Deployment that the add-on brings, for what is done to it, such as `kubectl rollout restart`.
+    """Return the Deployment that the add-on brings, whose pod stands for the Kueue that runs beside the API server.
 
-    No kubelet runs here, so it starts nothing: Kueue runs beside the API server, and follows its settings by itself.
+    The pod is ready when that Kueue is, with the settings that are in the cluster: see `Reconciler`.
     """
     namespace, _, _ = CONFIG_MAP.split("/")[-3:]
-    labels = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
     pod = {
-        "metadata": {"labels": labels},
+        "metadata": {"labels": POD_LABELS, "annotations": {READY_ANNOTATION: "false"}},
         "spec": {"containers": [{"name": "manager", "image": "kueue"}]},
     }
-    content = {"spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}}
+    content = {"spec": {"replicas": 1, "selector": {"matchLabels": POD_LABELS}, "template": pod}}
     return Manifest(
-        KINDS["Deployment"], "kueue-controller-manager", content, namespace=namespace, labels=labels, owners=owners
+        KINDS["Deployment"], "kueue-controller-manager", content, namespace=namespace, labels=POD_LABELS, owners=owners
     )
 
 
@@ -101,6 +103,8 @@ def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "manageJobsWithoutQueueName": False,
+        "managedJobsNamespaceSelector": MANAGED_NAMESPACES,
+        "integrations": INTEGRATIONS,
     }
     if fair:
         config["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}

@@ -16,15 +16,16 @@ from typing import Any
 
 from local.aws.controllers import ControllerError, RequeueAfter
 from local.aws.snapshot import View
-from local.controllers.controller_manager import aggregate_roles, collect_workloads, finish_namespaces
 from local.controllers.desired import desired
 from local.controllers.foreign import foreign_kueue
 from local.controllers.karpenter import update_status
 from local.controllers.objects import KINDS, MANAGED, Manifest
 from local.controllers.pending import with_pending
+from local.controllers.policy import POD_LABELS
 from local.controllers.wipe import wipe
 from local.kubernetes.api import Api, RefusedError
 from local.kubernetes.client import ApiResource
+from local.kubernetes.control_plane import READY_ANNOTATION
 from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 
 __all__ = ["Reconciler"]
@@ -36,6 +37,7 @@ _BUSY_SECONDS = 0.1
 _ASK_SECONDS = 0.05
 _END_SECONDS = 3.0
 _FORGET_SECONDS = 10.0
+_KUEUE_PODS = f"{CONFIG_MAP.rpartition('/configmaps')[0]}/pods"
 # What the API server says when what is asked for can never be.
 _INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
 
@@ -56,7 +58,6 @@ class Reconciler:
         self._outcomes: dict[str, tuple[Document | None, str]] = {}
         self._applied: dict[str, tuple[str, object]] = {}
         self._empty = False
-        self._roles: dict[str, str] = {}
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
@@ -114,41 +115,27 @@ class Reconciler:
             before = self._view.snapshot()
         snapshot = with_pending(before, pending)
         api = self._api = self._api or Api.of_kubeconfig(self._kubeconfig, field_manager=_FIELD_MANAGER)
-        left = self._control(api)
         if not snapshot.eks and self._empty and not pending:
             # Without an EKS cluster there is nothing to reconcile; the API server can be used for itself.
-            return _BUSY_SECONDS if left else _IDLE_SECONDS
-        namespaces = {
-            each["metadata"]["name"]
-            for each in api.items("/api/v1/namespaces", bare=True)
-            if "deletionTimestamp" not in each["metadata"]
-        }
-        manifests = desired(snapshot, namespaces)
-        refused = {**manifests.refused, **_foreign(api, pending)}
+            return _IDLE_SECONDS
         there = {name: _present(api, kind) for name, kind in KINDS.items()}
+        manifests = desired(snapshot, namespaces=_names(there["Namespace"]), registered=_names(there["Node"]))
+        refused = {**manifests.refused, **_foreign(api, pending)}
         late = self._apply(api, manifests.items, refused, there)
-        left = self._prune(api, {manifest.path for manifest in manifests.items}, there) or left
+        left = self._prune(api, {manifest.path for manifest in manifests.items}, there)
         if any(key.startswith("eks/") and change is None for key, change in pending.items()):
             left = wipe(api) or left
         update_status(api, snapshot)
+        starting = _kueue_starts(api)
         self._empty = not snapshot.eks and not left
         self._settle(pending, refused, late, left=left)
-        return _BUSY_SECONDS if late or left or self._pending else _IDLE_SECONDS
+        return _BUSY_SECONDS if late or left or starting or self._pending else _IDLE_SECONDS
 
     def _forget(self) -> None:
         """Drop pending changes that nobody asks about any more: what they were for is gone."""
         now = time.monotonic()
         for key in [key for key in self._pending if now - self._asked[key] > _FORGET_SECONDS]:
             del self._pending[key]
-
-    def _control(self, api: Api) -> bool:
-        """Do what a controller manager would; say whether a namespace is still on its way out."""
-        roles = {path: metadata["resourceVersion"] for path, metadata in _present(api, KINDS["ClusterRole"]).items()}
-        if roles != self._roles:
-            aggregate_roles(api)
-            self._roles = roles
-        collect_workloads(api)
-        return finish_namespaces(api)
 
     def _fail(self, why: str) -> None:
         """Let every change that waits fail, rather than wait for ever."""
@@ -223,6 +210,27 @@ def _put(api: Api, manifest: Manifest) -> object:
             # Being established is not enough: objects are refused until this is answered.
             api.read(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1")
     return answer["metadata"].get("generation")
+
+
+def _names(found: Mapping[str, Document]) -> set[str]:
+    """Return the names of objects that are there to stay."""
+    return {each["name"] for each in found.values() if "deletionTimestamp" not in each}
+
+
+def _kueue_starts(api: Api) -> bool:
+    """Make the pod that stands for Kueue ready when Kueue is, with its settings; say whether that is still to come."""
+    labels = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
+    pods = [
+        each["metadata"]
+        for each in api.items(_KUEUE_PODS, labels=labels, bare=True)
+        if each["metadata"].get("annotations", {}).get(READY_ANNOTATION) == "false"
+        and "deletionTimestamp" not in each["metadata"]
+    ]
+    if pods and _kueue_follows(api):
+        for pod in pods:
+            api.merge(f"{_KUEUE_PODS}/{pod['name']}", {"metadata": {"annotations": {READY_ANNOTATION: "true"}}})
+        return False
+    return bool(pods)
 
 
 def _kueue_follows(api: Api) -> bool:

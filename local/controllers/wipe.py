@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import http.client
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from local.controllers.controller_manager import empty
-from local.kubernetes.api import Api
+from local.kubernetes.api import Api, RefusedError
 
 __all__ = ["wipe"]
 
@@ -53,10 +53,46 @@ def wipe(api: Api) -> bool:
         left = True
         api.delete(f"{_FOREIGN}/{each['metadata']['name']}")
     # Namespace default cannot be deleted, and the API server's own Service in it comes back.
-    return empty(api, "default", keep=("kubernetes", "default", "kube-root-ca.crt")) or left
+    return _empty(api, "default", keep=("kubernetes", "default", "kube-root-ca.crt")) or left
 
 
 def _own(metadata: Mapping[str, Any]) -> bool:
     name = metadata["name"]
     born = "kubernetes.io/bootstrapping" in metadata.get("labels", {})
     return born or name in _KEPT or name.startswith(_KEPT_PREFIXES) or name.endswith(".kueue.x-k8s.io")
+
+
+def _empty(api: Api, namespace: str, *, keep: Collection[str]) -> bool:
+    """Delete all that is in a namespace but what is named; say whether anything else still is there."""
+    left = False
+    for folder in _namespaced(api):
+        path = folder.format(namespace=namespace)
+        for each in api.items(path, bare=True):
+            if each["metadata"]["name"] not in keep:
+                left = True
+                _remove(api, f"{path}/{each['metadata']['name']}", each["metadata"])
+    return left
+
+
+def _remove(api: Api, path: str, metadata: Mapping[str, Any]) -> None:
+    if "deletionTimestamp" not in metadata:
+        api.delete(path)
+        return
+    # Who would take finalizers away may be gone with its namespace; Kueue does it within one look.
+    if metadata.get("finalizers"):
+        try:
+            api.merge(path, {"metadata": {"finalizers": None}})
+        except RefusedError as error:
+            if error.status != http.client.NOT_FOUND:
+                raise
+
+
+def _namespaced(api: Api) -> Iterator[str]:
+    """Yield the folder of every kind that lives in namespaces, with `{namespace}` in it."""
+    groups = api.read("/apis")["groups"]
+    apis = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    for root in apis:
+        for resource in api.read(root).get("resources", []):
+            deletable = {"list", "delete"} <= set(resource["verbs"])
+            if resource["namespaced"] and deletable and "/" not in resource["name"]:
+                yield f"{root}/namespaces/{{namespace}}/{resource['name']}"

@@ -17,7 +17,8 @@ def apiserver(
 ) -> Service:
     """Return the service: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
 
-    There is no controller manager that would make accounts' tokens, hence no admission that asks for them.
+    Admission is that of EKS with Kubernetes 1.34: the API server's own default, and two plugins more. Like EKS, it lets
+    privileged containers be; a namespace's Pod Security level may not. Source: EKS user guide, "Platform versions".
     """
     return Service(
         name="kube-apiserver",
@@ -32,18 +33,23 @@ def apiserver(
             f"--client-ca-file={authority.certificate}",
             f"--tls-cert-file={server.certificate}",
             f"--tls-private-key-file={server.key}",
-            "--authorization-mode=RBAC",
+            "--authorization-mode=Node,RBAC",
             "--anonymous-auth=false",
             f"--authentication-token-webhook-config-file={reviews}",
             "--authentication-token-webhook-version=v1",
             # Beside the ten seconds for which it keeps every success anyway.
             "--authentication-token-webhook-cache-ttl=1s",
-            "--disable-admission-plugins=ServiceAccount",
+            "--enable-admission-plugins=NodeRestriction,ExtendedResourceToleration",
+            "--allow-privileged=true",
+            # etcd before 3.5.13 cannot say how far a watch is, which streamed lists need: watches would break off.
+            "--feature-gates=WatchList=false",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={server.key}",
             f"--service-account-signing-key-file={server.key}",
         ),
+        # A small heap: one cluster with few objects.
+        environment={"GOGC": "50"},
         healthy=api.healthy,
     )
 

@@ -15,14 +15,31 @@ from local.processes.files import write_private
 from local.processes.health import http_status
 from local.processes.service import Service
 
-__all__ = ["Kueue"]
+__all__ = ["INTEGRATIONS", "MANAGED_NAMESPACES", "Kueue"]
 
 _NAMESPACE = "kueue-system"
 _SERVICE = "kueue-webhook-service"
 _SECRET = "kueue-webhook-server-cert"  # noqa: S105 - a Secret's name
 _HOOKS = "/apis/admissionregistration.k8s.io/v1"
-# Whose kinds this API server has; webhooks of others would name what does not exist.
-_KINDS = {"job", "workload", "clusterqueue", "cohort", "localqueue", "resourceflavor"}
+# Kueue looks at what others make, and leaves the cluster's own namespaces alone: its config/components/webhook/
+# kustomization.yaml says so of every webhook but those of its own kinds.
+_OWN_KINDS = {"workload", "clusterqueue", "cohort", "localqueue", "resourceflavor"}
+_OUTSIDE = {
+    "matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", _NAMESPACE]}
+    ]
+}
+# Source: SageMaker developer guide, "Set up for HyperPod task governance": the ConfigMap that the add-on brings.
+INTEGRATIONS: dict[str, Any] = {
+    "frameworks": [
+        *("batch/job", "kubeflow.org/mpijob", "ray.io/rayjob", "ray.io/raycluster", "jobset.x-k8s.io/jobset"),
+        *("kubeflow.org/paddlejob", "kubeflow.org/pytorchjob", "kubeflow.org/tfjob", "kubeflow.org/xgboostjob"),
+        *("kubeflow.org/jaxjob", "workload.codeflare.dev/appwrapper", "pod", "deployment", "statefulset"),
+        "leaderworkerset.x-k8s.io/leaderworkerset",
+    ],
+    "externalFrameworks": ["HyperPodPyTorchJob.v1.sagemaker.amazonaws.com"],
+}
+MANAGED_NAMESPACES = _OUTSIDE
 
 
 @dataclass(frozen=True)
@@ -72,7 +89,7 @@ class Kueue:
         for hooks in documents(self.manifests / "manifests.yaml"):
             plural = f"{hooks['kind'].lower()}s"
             hooks["metadata"] = {"name": f"kueue-{hooks['metadata']['name']}"}
-            hooks["webhooks"] = [_by_address(hook, base, bundle) for hook in hooks["webhooks"] if _served(hook)]
+            hooks["webhooks"] = [_by_address(hook, base, bundle) for hook in hooks["webhooks"]]
             self.api.apply(f"{_HOOKS}/{plural}/{hooks['metadata']['name']}", hooks)
 
     def _certificates(self) -> tuple[Pair, Pair]:
@@ -86,10 +103,7 @@ class Kueue:
         return ca, pair
 
     def _configuration(self) -> dict[str, Any]:
-        """Return the settings that the task governance add-on ships, limited to the kinds that are here.
-
-        Source: SageMaker developer guide, "Set up for HyperPod task governance".
-        """
+        """Return the settings that the task governance add-on ships."""
         return {
             "apiVersion": "config.kueue.x-k8s.io/v1beta2",
             "kind": "Configuration",
@@ -112,7 +126,8 @@ class Kueue:
             },
             "featureGates": {"VisibilityOnDemand": False},
             "manageJobsWithoutQueueName": False,
-            "integrations": {"frameworks": ["batch/job"]},
+            "managedJobsNamespaceSelector": MANAGED_NAMESPACES,
+            "integrations": INTEGRATIONS,
             "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
         }
 
@@ -127,10 +142,8 @@ def _secret(ca: Pair, pair: Pair) -> dict[str, Any]:
     }
 
 
-def _served(hook: dict[str, Any]) -> bool:
-    return str(hook["name"]).removesuffix(".kb.io")[1:] in _KINDS
-
-
 def _by_address(hook: dict[str, Any], base: str, bundle: str) -> dict[str, Any]:
     path = hook["clientConfig"]["service"]["path"]
-    return {**hook, "clientConfig": {"url": f"{base}{path}", "caBundle": bundle}}
+    own = str(hook["name"]).removesuffix(".kb.io")[1:] in _OWN_KINDS
+    scope = {} if own else {"namespaceSelector": _OUTSIDE}
+    return {**hook, **scope, "clientConfig": {"url": f"{base}{path}", "caBundle": bundle}}

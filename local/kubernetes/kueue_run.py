@@ -1,7 +1,7 @@
 """`python -m local.kubernetes.kueue_run`: Kueue, started again when its settings in the cluster change.
 
 The settings are where the task governance add-on keeps them, in ConfigMap kueue-manager-config; they take effect here
-without `kubectl rollout restart`. What belongs to the instance (addresses, certificates, kinds of jobs) is not theirs.
+without `kubectl rollout restart`. What belongs to the instance (addresses, certificates) is not theirs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ CONFIG_KEY = "controller_manager_config.yaml"
 # With which text Kueue runs is noted beside its settings, not on them: whoever reads those sees no change by itself.
 _NOTE = "hpkit-local-kueue"
 _NOTE_KEY = "running"
-_OPEN = ("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing")
+_OPEN = (
+    *("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing"),
+    *("integrations", "managedJobsNamespaceSelector"),
+)
 _POLL_SECONDS = 0.5
 _END_SECONDS = 6.0
 

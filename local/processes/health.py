@@ -1,5 +1,7 @@
 """Whether a process answers on its port."""
 
+from pathlib import Path
+
 import urllib3
 
 __all__ = ["http_status"]
@@ -7,9 +9,14 @@ __all__ = ["http_status"]
 _SECONDS = 2.0
 
 
-def http_status(port: int, path: str) -> int:
-    """Return the status that a plain HTTP endpoint on loopback answers; ConnectionError if it does not answer."""
+def http_status(port: int, path: str, *, authority: Path | None = None) -> int:
+    """Return the status that an endpoint on loopback answers; ConnectionError if it does not answer.
+
+    With the certificate of an authority, it is asked by TLS.
+    """
+    url = f"{'https' if authority else 'http'}://127.0.0.1:{port}{path}"
     try:
-        return urllib3.request("GET", f"http://127.0.0.1:{port}{path}", timeout=_SECONDS, retries=False).status
+        with urllib3.PoolManager(ca_certs=str(authority) if authority else None) as pool:
+            return pool.request("GET", url, timeout=_SECONDS, retries=False).status
     except urllib3.exceptions.HTTPError as error:
         raise ConnectionError(f"GET {path} on port {port}: {error}") from error

@@ -1,10 +1,11 @@
-"""The services of an instance: AWS endpoint, etcd, kube-apiserver, Kueue."""
+"""The services of an instance: AWS endpoint, a Kubernetes control plane, kwok, Kueue."""
 
 import sys
 from pathlib import Path
 
 from local.kubernetes.api import Api
 from local.kubernetes.apiserver import apiserver, write_kubeconfig, write_reviews
+from local.kubernetes.control_plane import controller_manager, kwok, scheduler
 from local.kubernetes.etcd import etcd
 from local.kubernetes.kueue import Kueue
 from local.kubernetes.pki import authority, signed
@@ -26,8 +27,12 @@ def services_of(instance: Instance) -> list[Service]:
     ca = authority(pki, "hpkit-local-ca")
     server = signed(pki, "server", issuer=ca, names=("127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"))
     admin = signed(pki, "admin", issuer=ca, organization="system:masters")
+    own = signed(pki, "system:kube-scheduler", issuer=ca)
     port = ports["kube-apiserver"]
-    write_kubeconfig(instance.kubeconfig, name=f"hpkit-local-{instance.name}", port=port, authority=ca, client=admin)
+    name = f"hpkit-local-{instance.name}"
+    write_kubeconfig(instance.kubeconfig, name=name, port=port, authority=ca, client=admin)
+    schedulers = pki / "scheduler-kubeconfig.json"
+    write_kubeconfig(schedulers, name=name, port=port, authority=ca, client=own)
     api = Api.of_kubeconfig(instance.kubeconfig)
     reviews = pki / "token-review.json"
     write_reviews(reviews, f"http://127.0.0.1:{ports['aws']}/_hpkit/token-review")
@@ -52,6 +57,21 @@ def services_of(instance: Instance) -> list[Service]:
             server=server,
             reviews=reviews,
         ),
+        controller_manager(
+            tool_path("kube-controller-manager"),
+            kubeconfig=instance.kubeconfig,
+            port=ports["kube-controller-manager"],
+            authority=ca,
+            server=server,
+        ),
+        scheduler(
+            tool_path("kube-scheduler"),
+            kubeconfig=schedulers,
+            port=ports["kube-scheduler"],
+            authority=ca,
+            server=server,
+        ),
+        kwok(tool_path("kwok"), kubeconfig=instance.kubeconfig, port=ports["kwok"]),
         kueue.service(),
     ]
 

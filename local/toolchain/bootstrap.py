@@ -9,7 +9,7 @@ from hpkit.errors import ToolError
 from local.toolchain import golang, pypi, releases
 from local.toolchain.cache import Say, installed, locked, staging
 from local.toolchain.locate import Found, locate
-from local.toolchain.model import GoFiles, PyPi, Release, Source, Tool
+from local.toolchain.model import GoBuild, GoFiles, PyPi, Release, Source, Tool
 from local.toolchain.steps import Steps, stop
 from local.toolchain.table import GO
 
@@ -23,12 +23,8 @@ def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
     failures: list[str] = []
     workers = ThreadPoolExecutor(max_workers=min(_AT_ONCE, os.cpu_count() or 1))
     try:
-        futures = [workers.submit(get, tool, say=say) for tool in tools]
-        for future in futures:
-            try:
-                future.result()
-            except ToolError as error:
-                failures.append(str(error))
+        for future in [workers.submit(_get_each, group, say) for group in _by_recipe(tools)]:
+            failures.extend(future.result())
     except KeyboardInterrupt:
         stop()
         raise ToolError(
@@ -39,6 +35,29 @@ def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
     if failures:
         raise ToolError("\n".join([f"{len(failures)} of {len(tools)} tools could not be had:", *failures]))
     return [locate(tool) for tool in tools]
+
+
+def _by_recipe(tools: Sequence[Tool]) -> list[list[Tool]]:
+    """Return the tools in groups, each in the given order: what is built by one recipe is built one after another.
+
+    Side by side, each would compile all that they share.
+    """
+    groups: dict[object, list[Tool]] = {}
+    for tool in tools:
+        recipes = [source.recipe for source in tool.sources if isinstance(source, GoBuild)]
+        groups.setdefault(recipes[0] if recipes else tool.name, []).append(tool)
+    return list(groups.values())
+
+
+def _get_each(tools: Sequence[Tool], say: Say) -> list[str]:
+    """Get one tool after another, and return why some could not be had."""
+    failures = []
+    for tool in tools:
+        try:
+            get(tool, say=say)
+        except ToolError as error:
+            failures.append(str(error))
+    return failures
 
 
 def get(tool: Tool, *, say: Say) -> Path:

@@ -20,8 +20,6 @@ def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) ->
     """Build the tool into a folder; what Go has already compiled, it takes from its own build cache."""
     where = _work_folder(tool.name, source.recipe)
     env = _environment()
-    if source.inside:
-        where = _module_folder(source.inside, go=go, work=where, steps=steps)
     # Listing what the build will compile downloads exactly the modules that it needs.
     listed = steps.run(
         [str(go), "list", "-mod=readonly", "-deps", source.package],

@@ -13,7 +13,8 @@ class Release:
     """An official release file; taken only if its published SHA-256 matches.
 
     `file` and `sums` are addresses in which {platform} stands for the publisher's name of this platform.
-    `members` are the executables inside a tar archive; without them the file is the executable itself.
+    `members` are the executables inside a tar archive, {platform} in their names too; without them the file is the
+    executable itself.
     """
 
     file: str
@@ -38,14 +39,13 @@ class Copy:
 class GoBuild:
     """A build from a Go module whose go.mod and go.sum are pinned in local/toolchain/modules/<recipe>.
 
-    With `inside`, the build runs in the folder of that downloaded module, so that its own go.sum is used for its
-    dependencies. The seconds are what download and build usually take from nothing, measured on two cores.
+    Builds of one recipe run one after another: what they share is compiled once. The seconds are what download and
+    build usually take from nothing, measured on two cores.
     """
 
     recipe: Path
     package: str
     linker: tuple[str, ...] = ()
-    inside: str | None = None
     copies: tuple[Copy, ...] = ()
     seconds: int = 60
     download_seconds: int = 20
@@ -87,7 +87,8 @@ class Tool:
 
     `ask` is empty if it cannot be asked; then only the one in the cache is used. `ask_of` names the executable
     in the same folder that is asked instead. `for_builds` tools are missed only when something must be built.
-    Without executables it is files alone, and where their folder is, it is.
+    What is `on_demand` is missed only by those who use it. Without executables it is files alone, and where their
+    folder is, it is.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Tool:
     ask: tuple[str, ...] = ()
     ask_of: str | None = None
     for_builds: bool = False
+    on_demand: bool = False
 
     @property
     def folder(self) -> str:

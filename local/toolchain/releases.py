@@ -40,7 +40,8 @@ def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
         if not (file.is_file() and _checksum(file) == wanted):
             _download(address, wanted, file, say=lambda far: say(f"{tool.name}: downloading {name}{far}"))
     if source.members:
-        _unpack(file, source.members, into)
+        members = tuple(each.format(platform=source.platforms[system]) for each in source.members)
+        _unpack(file, members, into)
     else:
         shutil.copyfile(file, into / tool.executables[0])
         file.unlink()

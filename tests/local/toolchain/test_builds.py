@@ -49,13 +49,6 @@ def test_scripts_of_the_module_are_put_beside_the_executable(proxy, said):
     assert os.access(path.with_name("helper"), os.X_OK)
 
 
-def test_a_tool_may_be_built_inside_its_own_module(proxy, said):
-    proxy.publish(MAIN)
-    proxy.pin()
-    path = get(proxy.tool(package="./cmd/tiny", inside=MODULE), say=said.append)
-    assert output(path) == "tiny none\n"
-
-
 def test_a_module_that_is_not_what_was_pinned_is_refused(proxy, said):
     proxy.publish(MAIN)
     proxy.pin()
