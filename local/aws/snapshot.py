@@ -42,7 +42,11 @@ class Caller:
 
 
 class View(Protocol):
-    """The state of an endpoint, to be read from any thread."""
+    """The state of an endpoint, to be read from any thread, and a way to call it as the service itself."""
+
+    @property
+    def latency_factor(self) -> float:
+        """How long changes take: 1 as on AWS, 0 not at all."""
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the endpoint's lock, so that what is read within belongs together; callbacks wait meanwhile."""
@@ -52,3 +56,6 @@ class View(Protocol):
 
     def caller(self, access_key: str, *, cluster: str) -> Caller:
         """Return who an access key is, and what an EKS cluster knows of that principal."""
+
+    def call(self, region: str, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
+        """Call an operation, not from a callback; ServiceError if it is refused."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+from local.aws.api import OPERATIONS
 from local.aws.backend import Backend, Context, Record
 from local.aws.eks.addons import addon_document
 from local.aws.eks.clusters import cluster_document
@@ -35,6 +37,11 @@ class BackendView:
         with self._backend.locked():
             yield
 
+    @property
+    def latency_factor(self) -> float:
+        """How long changes take: 1 as on AWS, 0 not at all."""
+        return self._backend.settings.latency_factor
+
     def snapshot(self) -> Snapshot:
         """Return what exists."""
         found = Snapshot({}, {}, {}, {}, [], {}, {}, {})
@@ -53,6 +60,16 @@ class BackendView:
             principal = principal_arn(ctx, arn)
             found = ctx.table("access").get(entry_key(cluster, principal))
             return Caller(user_id, arn, account, principal, None if found is None else dict(found["entry"]))
+
+    def call(self, region: str, service: str, operation: str, **parameters: Any) -> Record:
+        """Call an operation, not from a callback; ServiceError if it is refused."""
+        with self.held():
+            self._backend.settle()
+            self._backend.touched("own")
+            try:
+                return OPERATIONS[service, operation](self._backend.context(region), parameters)
+            finally:
+                self._backend.save()
 
 
 def _add(found: Snapshot, ctx: Context) -> None:

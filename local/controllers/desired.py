@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from local.aws.snapshot import Snapshot
 from local.controllers.access import access
 from local.controllers.karpenter import kinds
-from local.controllers.nodes import nodes
+from local.controllers.nodes import NodeMark, nodes
 from local.controllers.objects import Manifests
 from local.controllers.policy import governance
 
 __all__ = ["desired"]
 
 
-def desired(snapshot: Snapshot, *, namespaces: Collection[str], registered: Collection[str]) -> Manifests:
+def desired(
+    snapshot: Snapshot, *, namespaces: Collection[str], registered: Collection[str], marks: Mapping[str, NodeMark]
+) -> Manifests:
     """Return every object that should be; nothing without an EKS cluster.
 
-    `namespaces` and `registered` are the names of namespaces and nodes that are there now.
+    `namespaces` and `registered` are the names of namespaces and nodes that are there now, `marks` what Karpenter adds
+    to its nodes, by logical id.
     """
     if not snapshot.eks:
         return Manifests()
-    return kinds(snapshot) + nodes(snapshot, registered) + access(snapshot, namespaces) + governance(snapshot)
+    return kinds(snapshot) + nodes(snapshot, registered, marks) + access(snapshot, namespaces) + governance(snapshot)

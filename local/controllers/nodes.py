@@ -7,7 +7,9 @@ not, and are tainted as the node lifecycle controller would taint them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+import ipaddress
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from hpkit.catalog import InstanceType, find_instance_type
@@ -15,12 +17,15 @@ from local.aws.snapshot import Snapshot
 from local.controllers.objects import KINDS, Manifest, Manifests
 from local.kubernetes.control_plane import NODE_ANNOTATION
 
-__all__ = ["LAYERS", "node_name", "nodes", "reserved"]
+__all__ = ["LAYERS", "NodeMark", "capacity_of", "group_labels", "group_taints", "node_name", "nodes", "reserved"]
+
+Document = Mapping[str, Any]
 
 # Labels of EC2's network topology, from the top down; source: SageMaker developer guide, "Using topology-aware
-# scheduling". Placed by hash here: which nodes are near each other is EC2's affair.
+# scheduling". Which nodes are near each other is EC2's affair; here it is those whose addresses are.
 LAYERS = tuple(f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3))
-_WIDTH = 16
+# How many addresses a network node of each layer spans.
+_INSTANCES = (64, 16, 4)
 _SINCE = "2026-01-01T00:00:00Z"
 _HEALTH = "sagemaker.amazonaws.com/node-health-status"
 _READY = ("Running", "DeepHealthCheckInProgress")
@@ -32,10 +37,21 @@ _FURTHER_CPU, _FIXED_CPU, _FIXED_MEMORY = 0.06, 0.1, 0.5
 _MEMORY = ((4, 0.30), (4, 0.25), (8, 0.20), (112, 0.17), (float("inf"), 0.07))
 
 
-def nodes(snapshot: Snapshot, registered: Collection[str]) -> Manifests:
-    """Return the nodes of all clusters that run, or have run and go on to; `registered` are the names there now."""
+@dataclass(frozen=True)
+class NodeMark:
+    """What Karpenter adds to a node of its own."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Document] = ()
+
+
+def nodes(snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, NodeMark]) -> Manifests:
+    """Return the nodes of all clusters that run, or have run and go on to.
+
+    `registered` are the names there now; `marks` what NodeClaims add, by logical id.
+    """
     items = [
-        _node(snapshot.clusters[name], details)
+        _node(snapshot.clusters[name], details, marks.get(details["NodeLogicalId"], NodeMark()))
         for name, found in snapshot.nodes.items()
         for details in found
         if details["InstanceStatus"]["Status"] in _SHOWN or node_name(details["InstanceId"]) in registered
@@ -48,63 +64,74 @@ def node_name(instance_id: str) -> str:
     return f"hyperpod-{instance_id}"
 
 
-def _node(cluster: Mapping[str, Any], details: Mapping[str, Any]) -> Manifest:
+def group_labels(cluster: Document, group: Document, instance_type: str, zone: str) -> dict[str, str]:
+    """Return the labels that every node of a type and zone has in an instance group."""
+    kind = find_instance_type(instance_type)
+    return {
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "arm64" if kind is not None and kind.architecture == "arm64" else "amd64",
+        "node.kubernetes.io/instance-type": instance_type,
+        "topology.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": zone[:-1],
+        "sagemaker.amazonaws.com/cluster-name": cluster["ClusterName"],
+        "sagemaker.amazonaws.com/instance-group-name": group["InstanceGroupName"],
+        "sagemaker.amazonaws.com/compute-type": "hyperpod",
+        **group.get("KubernetesConfig", {}).get("CurrentLabels", {}),
+    }
+
+
+def group_taints(group: Document) -> list[dict[str, str]]:
+    """Return the taints that a group, or a node of it, has from its settings."""
+    return [
+        {"key": taint["Key"], **({"value": taint["Value"]} if taint.get("Value") else {}), "effect": taint["Effect"]}
+        for taint in group.get("KubernetesConfig", {}).get("CurrentTaints", [])
+    ]
+
+
+def capacity_of(details: Document) -> tuple[dict[str, str], dict[str, str]]:
+    """Return capacity and allocatable of a node; what the catalog does not know is left out."""
+    return _amounts(find_instance_type(details["InstanceType"]), details.get("ThreadsPerCore"))
+
+
+def _node(cluster: Document, details: Document, mark: NodeMark) -> Manifest:
     status = details["InstanceStatus"]["Status"]
     schedulable = status == "Running"
-    config = details.get("KubernetesConfig", {})
-    taints = [
-        {"key": taint["Key"], **({"value": taint["Value"]} if taint.get("Value") else {}), "effect": taint["Effect"]}
-        for taint in config.get("CurrentTaints", [])
-    ]
+    taints = [*group_taints(details), *mark.taints]
     if not schedulable:
         taints.append({"key": _HEALTH, "value": "Unschedulable", "effect": "NoSchedule"})
     if status not in _READY:
         taints += [{"key": "node.kubernetes.io/not-ready", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
-    zone = details["Placement"]
-    name = node_name(details["InstanceId"])
+    zone, name = details["Placement"], node_name(details["InstanceId"])
+    labels = {
+        "kubernetes.io/hostname": name,
+        "topology.k8s.aws/zone-id": zone["AvailabilityZoneId"],
+        _HEALTH: "Schedulable" if schedulable else "Unschedulable",
+        **group_labels(cluster, details, details["InstanceType"], zone["AvailabilityZone"]),
+        **_network_nodes(zone["AvailabilityZone"], details["PrivatePrimaryIp"]),
+        **mark.labels,
+    }
+    if status == "DeepHealthCheckInProgress":
+        labels["sagemaker.amazonaws.com/deep-health-check-status"] = "InProgress"
+    provider = f"aws:///{zone['AvailabilityZoneId']}/sagemaker/cluster/{name}"
     return Manifest(
         KINDS["Node"],
         name,
-        {
-            "spec": {
-                "taints": taints,
-                "providerID": f"aws:///{zone['AvailabilityZoneId']}/sagemaker/cluster/{name}",
-            }
-        },
+        {"spec": {"taints": taints, "providerID": provider}},
         annotations=NODE_ANNOTATION,
-        labels={**_labels(cluster, details, schedulable=schedulable), **config.get("CurrentLabels", {})},
+        labels=labels,
         status=_status(details, name, ready=status in _READY),
     )
 
 
-def _labels(cluster: Mapping[str, Any], details: Mapping[str, Any], *, schedulable: bool) -> dict[str, str]:
-    zone = details["Placement"]["AvailabilityZone"]
-    kind = find_instance_type(details["InstanceType"])
-    labels = {
-        "kubernetes.io/hostname": node_name(details["InstanceId"]),
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "arm64" if kind is not None and kind.architecture == "arm64" else "amd64",
-        "node.kubernetes.io/instance-type": details["InstanceType"],
-        "topology.kubernetes.io/zone": zone,
-        "topology.kubernetes.io/region": zone[:-1],
-        "topology.k8s.aws/zone-id": details["Placement"]["AvailabilityZoneId"],
-        "sagemaker.amazonaws.com/cluster-name": cluster["ClusterName"],
-        "sagemaker.amazonaws.com/instance-group-name": details["InstanceGroupName"],
-        "sagemaker.amazonaws.com/compute-type": "hyperpod",
-        _HEALTH: "Schedulable" if schedulable else "Unschedulable",
-    }
-    if details["InstanceStatus"]["Status"] == "DeepHealthCheckInProgress":
-        labels["sagemaker.amazonaws.com/deep-health-check-status"] = "InProgress"
-    digest = hashlib.sha256(details["InstanceId"].encode()).digest()
-    path = zone
-    for depth, label in enumerate(LAYERS):
-        path = f"{path}/{digest[depth] % _WIDTH if depth else 0}"
-        labels[label] = f"nn-{hashlib.sha256(path.encode()).hexdigest()[:17]}"
-    return labels
+def _network_nodes(zone: str, address: str) -> dict[str, str]:
+    """Return the network node of each layer above an instance."""
+    number = int(ipaddress.ip_address(address))
+    above = {label: f"{zone}/{size}/{number // size}" for label, size in zip(LAYERS, _INSTANCES, strict=True)}
+    return {label: f"nn-{hashlib.sha256(path.encode()).hexdigest()[:17]}" for label, path in above.items()}
 
 
-def _status(details: Mapping[str, Any], name: str, *, ready: bool) -> dict[str, Any]:
-    capacity, allocatable = _amounts(find_instance_type(details["InstanceType"]), details.get("ThreadsPerCore"))
+def _status(details: Document, name: str, *, ready: bool) -> dict[str, Any]:
+    capacity, allocatable = capacity_of(details)
     return {
         "capacity": capacity,
         "allocatable": allocatable,

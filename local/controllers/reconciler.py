@@ -18,7 +18,7 @@ from local.aws.controllers import ControllerError, RequeueAfter
 from local.aws.snapshot import View
 from local.controllers.desired import desired
 from local.controllers.foreign import foreign_kueue
-from local.controllers.karpenter import update_status
+from local.controllers.karpenter import CLAIMS, Provisioner, marks, update_status
 from local.controllers.objects import KINDS, MANAGED, Manifest
 from local.controllers.pending import with_pending
 from local.controllers.policy import POD_LABELS
@@ -57,6 +57,7 @@ class Reconciler:
         self._asked: dict[str, float] = {}
         self._outcomes: dict[str, tuple[Document | None, str]] = {}
         self._applied: dict[str, tuple[str, object]] = {}
+        self._provisioner = Provisioner(view)
         self._empty = False
         self._wake = threading.Event()
         self._stopping = False
@@ -119,17 +120,24 @@ class Reconciler:
             # Without an EKS cluster there is nothing to reconcile; the API server can be used for itself.
             return _IDLE_SECONDS
         there = {name: _present(api, kind) for name, kind in KINDS.items()}
-        manifests = desired(snapshot, namespaces=_names(there["Namespace"]), registered=_names(there["Node"]))
+        claims = api.items(CLAIMS)
+        manifests = desired(
+            snapshot,
+            namespaces=_names(there["Namespace"]),
+            registered=_names(there["Node"]),
+            marks=marks(claims),
+        )
         refused = {**manifests.refused, **_foreign(api, pending)}
         late = self._apply(api, manifests.items, refused, there)
         left = self._prune(api, {manifest.path for manifest in manifests.items}, there)
         if any(key.startswith("eks/") and change is None for key, change in pending.items()):
             left = wipe(api) or left
-        update_status(api, snapshot)
+        update_status(api, snapshot, claims)
+        coming = self._provisioner.step(api, snapshot, claims)
         starting = _kueue_starts(api)
         self._empty = not snapshot.eks and not left
         self._settle(pending, refused, late, left=left)
-        return _BUSY_SECONDS if late or left or starting or self._pending else _IDLE_SECONDS
+        return _BUSY_SECONDS if late or left or coming or starting or self._pending else _IDLE_SECONDS
 
     def _forget(self) -> None:
         """Drop pending changes that nobody asks about any more: what they were for is gone."""

@@ -1,11 +1,12 @@
 """Managed Karpenter: its kinds while it is on, and conditions on node classes and node pools.
 
 Conditions are those of the SageMaker developer guide ("Create a NodeClass", "Create a NodePool"); reasons are worded
-here. Does not: add nodes for pods that wait, as no scheduler runs here.
+here.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -19,14 +20,15 @@ from local.kubernetes.api import Api
 from local.kubernetes.crds import crds_in
 from local.toolchain import tool_path
 
-__all__ = ["kinds", "update_status"]
+__all__ = ["POOLS", "POOL_LABEL", "TYPE_LABEL", "kinds", "set_conditions", "update_status"]
 
 _CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
-_POOLS = "/apis/karpenter.sh/v1/nodepools"
+POOLS = "/apis/karpenter.sh/v1/nodepools"
+POOL_LABEL = "karpenter.sh/nodepool"
 _GROUP = _CLASSES.split("/")[2]
-_TYPE, _ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
+TYPE_LABEL, _ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
 # The capacity type may be given and is ignored: it comes with the group.
-_KEYS = (_TYPE, "topology.kubernetes.io/zone", _ARCH, "karpenter.sh/capacity-type")
+_KEYS = (TYPE_LABEL, "topology.kubernetes.io/zone", _ARCH, "karpenter.sh/capacity-type")
 Document = Mapping[str, Any]
 _OWN = Path(__file__).parent / "manifests"
 
@@ -53,7 +55,7 @@ def _crds() -> tuple[dict[str, Any], ...]:
     return tuple(crd for folder in (tool_path("karpenter-crds"), _OWN) for crd in crds_in(folder))
 
 
-def update_status(api: Api, snapshot: Snapshot) -> None:
+def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> None:
     """Write the conditions of every node class and node pool that differ from what they should be."""
     clusters = [cluster for cluster in snapshot.clusters.values() if "AutoScaling" in cluster]
     if not clusters:
@@ -66,9 +68,12 @@ def update_status(api: Api, snapshot: Snapshot) -> None:
         name = each["metadata"]["name"]
         conditions, status = _class_status(each, groups, snapshot)
         ready[name] = all(fine for fine, _, _ in conditions.values())
-        _write(api, f"{_CLASSES}/{name}", each, _with_ready(conditions), status)
-    for each in api.items(_POOLS):
-        _write(api, f"{_POOLS}/{each['metadata']['name']}", each, _with_ready(_pool_conditions(each, ready)), {})
+        set_conditions(api, f"{_CLASSES}/{name}", each, _with_ready(conditions), status)
+    nodes = Counter(claim["metadata"].get("labels", {}).get(POOL_LABEL) for claim in claims)
+    for each in api.items(POOLS):
+        name = each["metadata"]["name"]
+        conditions = _with_ready(_pool_conditions(each, ready))
+        set_conditions(api, f"{POOLS}/{name}", each, conditions, {"nodes": nodes[name]})
 
 
 _Conditions = dict[str, tuple[bool, str, str]]
@@ -148,8 +153,8 @@ def _fault(requirements: Iterable[Document]) -> str:
             return f"requirement key {key} is not supported; supported: {', '.join(_KEYS)}"
         if key == _ARCH and each["operator"] == "In" and "amd64" not in values:
             return f"{_ARCH} {', '.join(values)} is not supported; supported: amd64"
-        if key == _TYPE and (unknown := [value for value in values if find_instance_type(value) is None]):
-            return f"{_TYPE} {', '.join(unknown)}: no instance type of HyperPod (they begin with ml.)"
+        if key == TYPE_LABEL and (unknown := [value for value in values if find_instance_type(value) is None]):
+            return f"{TYPE_LABEL} {', '.join(unknown)}: no instance type of HyperPod (they begin with ml.)"
     return ""
 
 
@@ -159,7 +164,8 @@ def _with_ready(conditions: _Conditions) -> _Conditions:
     return {**conditions, "Ready": verdict}
 
 
-def _write(api: Api, path: str, thing: Document, conditions: _Conditions, more: dict[str, Any]) -> None:
+def set_conditions(api: Api, path: str, thing: Document, conditions: _Conditions, more: dict[str, Any]) -> None:
+    """Write an object's conditions, each as (true or not, reason, message), and more of its status, if they differ."""
     status = thing.get("status", {})
     before = {each["type"]: each for each in status.get("conditions", [])}
     generation = thing["metadata"]["generation"]

@@ -1,0 +1,60 @@
+"""Which empty nodes Karpenter takes away now: consolidation of a node pool, within its budgets.
+
+Does not: move pods from nodes that are half used, though the policy be WhenEmptyOrUnderutilized; nodes do not expire.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+__all__ = ["Claimed", "seconds", "surplus"]
+
+_PART = re.compile(r"(\d+)(ms|h|m|s)")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A node of a node pool: whether pods are on it that are not daemons', and since when that is so."""
+
+    name: str
+    empty: bool
+    since: datetime
+    going: bool = False
+
+
+def surplus(pool: Mapping[str, Any], nodes: Sequence[Claimed], *, now: datetime, factor: float) -> list[str]:
+    """Return the names of nodes to take away; `factor` makes waiting shorter than the pool says.
+
+    Budgets without schedule count, the tightest of them; a share of nodes is rounded up, as Karpenter does.
+    """
+    disruption = pool["spec"].get("disruption") or {}
+    after = disruption.get("consolidateAfter", "0s")
+    if after == "Never":
+        return []
+    idle = [each for each in nodes if each.empty and not each.going]
+    ripe = [each for each in idle if (now - each.since).total_seconds() >= seconds(after) * factor]
+    return [each.name for each in sorted(ripe, key=lambda each: (each.since, each.name))][: _allowed(disruption, nodes)]
+
+
+def seconds(duration: str) -> float:
+    """Return a duration of the form 1h30m in seconds."""
+    return sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(duration))
+
+
+def _allowed(disruption: Mapping[str, Any], nodes: Sequence[Claimed]) -> int:
+    budgets = [
+        each["nodes"]
+        for each in disruption.get("budgets") or [{"nodes": "10%"}]
+        if "schedule" not in each and "Empty" in each.get("reasons", ["Empty"])
+    ]
+    most = [
+        math.ceil(len(nodes) * int(each.removesuffix("%")) / 100) if each.endswith("%") else int(each)
+        for each in budgets
+    ]
+    return max(0, min(most, default=len(nodes)) - sum(each.going for each in nodes))

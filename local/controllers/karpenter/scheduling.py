@@ -1,0 +1,201 @@
+"""Whether a pod could run on a node, and which nodes are missing: what Karpenter weighs, without a clock or an API.
+
+Seen of a pod: its requests, node selector, required node affinity and tolerations. Does not: weigh affinity between
+pods, topology spread, volumes, preferences, or prices; the smallest instance type that holds a pod is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from kubernetes.utils.quantity import parse_quantity
+
+__all__ = ["Launch", "Offering", "Room", "amounts_of", "launches", "matches_all", "requests", "waits_for_node"]
+
+Document = Mapping[str, Any]
+Amounts = Mapping[str, Decimal]
+
+
+@dataclass(frozen=True)
+class Offering:
+    """One type of node that a node pool can have, in one instance group: what pods see of it once it is there."""
+
+    pool: str
+    cluster: str
+    group: str
+    instance_type: str
+    zone: str
+    labels: Mapping[str, str]
+    taints: Sequence[Document]
+    allocatable: Amounts
+    capacity: Amounts
+    weight: int = 0
+
+
+@dataclass
+class Room:
+    """What is free on a node that is there or on its way."""
+
+    labels: Mapping[str, str]
+    taints: Sequence[Document]
+    free: dict[str, Decimal]
+
+    def takes(self, pod: Document) -> bool:
+        """Give the pod its place, if it could run there."""
+        needs = requests(pod)
+        fits = all(self.free.get(name, Decimal()) >= amount for name, amount in needs.items())
+        if not fits or not _could_run(pod, self.labels, self.taints):
+            return False
+        for name, amount in needs.items():
+            self.free[name] -= amount
+        return True
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A node to be had, and the names of the pods that it is for."""
+
+    offering: Offering
+    pods: list[str] = field(default_factory=list)
+
+
+def waits_for_node(pod: Document) -> bool:
+    """Say whether the scheduler found no node for a pod: daemons' pods do not count, nor those that are held back."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return (
+        "nodeName" not in pod["spec"]
+        and "deletionTimestamp" not in pod["metadata"]
+        and not any(owner["kind"] == "DaemonSet" for owner in owners)
+        and any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
+    )
+
+
+def requests(pod: Document) -> dict[str, Decimal]:
+    """Return what a pod needs: the sum over its containers, or what an init container needs if that is more."""
+    total = _sum(_requested(container) for container in pod["spec"]["containers"])
+    for container in pod["spec"].get("initContainers") or []:
+        for name, amount in _requested(container).items():
+            total[name] = max(total.get(name, Decimal()), amount)
+    return {**total, "pods": Decimal(1)}
+
+
+def amounts_of(quantities: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Return quantities as numbers."""
+    # kubernetes ships no types here
+    return {name: Decimal(parse_quantity(each)) for name, each in quantities.items()}  # type: ignore[no-untyped-call]
+
+
+def launches(
+    pods: Iterable[Document],
+    *,
+    rooms: Sequence[Room],
+    offerings: Sequence[Offering],
+    used: Mapping[str, Amounts],
+    limits: Mapping[str, Amounts],
+) -> list[Launch]:
+    """Return the nodes that are missing for pods that wait, largest pods first.
+
+    `rooms` are nodes that pods could still take. `used` is what each node pool has already, `limits` what it may have.
+    """
+    planned: list[tuple[Room, Launch]] = []
+    having = {pool: dict(amounts) for pool, amounts in used.items()}
+    for pod in sorted(pods, key=_size, reverse=True):
+        if any(room.takes(pod) for room in rooms):
+            continue
+        place = next((launch for room, launch in planned if room.takes(pod)), None)
+        if place is None:
+            place = _new(pod, offerings, having, limits, planned)
+        if place is not None:
+            place.pods.append(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+    return [launch for _, launch in planned]
+
+
+def _new(
+    pod: Document,
+    offerings: Sequence[Offering],
+    having: dict[str, dict[str, Decimal]],
+    limits: Mapping[str, Amounts],
+    planned: list[tuple[Room, Launch]],
+) -> Launch | None:
+    """Plan a node for the pod: of the heaviest node pool, and there the smallest that holds it within the limits."""
+    ordered = sorted(offerings, key=lambda each: (-each.weight, each.pool, sorted(each.allocatable.values())))
+    for offering in ordered:
+        pool = having.setdefault(offering.pool, {})
+        then = _sum((pool, offering.capacity))
+        if any(then.get(name, Decimal()) > limit for name, limit in limits.get(offering.pool, {}).items()):
+            continue
+        room = Room(offering.labels, offering.taints, dict(offering.allocatable))
+        if room.takes(pod):
+            launch = Launch(offering)
+            planned.append((room, launch))
+            having[offering.pool] = then
+            return launch
+    return None
+
+
+def matches_all(requirements: Iterable[Document], labels: Mapping[str, str]) -> bool:
+    """Say whether labels meet requirements of the form key, operator, values."""
+    return all(_matches(each, labels) for each in requirements)
+
+
+def _could_run(pod: Document, labels: Mapping[str, str], taints: Sequence[Document]) -> bool:
+    spec = pod["spec"]
+    selected = labels.items() >= (spec.get("nodeSelector") or {}).items()
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or []
+    wanted = not terms or any(matches_all(term.get("matchExpressions") or [], labels) for term in terms)
+    tolerations = spec.get("tolerations") or []
+    hard = [taint for taint in taints if taint["effect"] != "PreferNoSchedule"]
+    return selected and wanted and all(any(_tolerates(each, taint) for each in tolerations) for taint in hard)
+
+
+def _matches(requirement: Document, labels: Mapping[str, str]) -> bool:
+    key, operator, values = requirement["key"], requirement["operator"], requirement.get("values") or []
+    has = labels.get(key)
+    match operator:
+        case "In":
+            return has in values
+        case "NotIn":
+            return has not in values
+        case "Exists":
+            return has is not None
+        case "DoesNotExist":
+            return has is None
+        case "Gt":
+            return has is not None and has.isdecimal() and int(has) > int(values[0])
+        case "Lt":
+            return has is not None and has.isdecimal() and int(has) < int(values[0])
+        case _:
+            return False
+
+
+def _tolerates(toleration: Document, taint: Document) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+        return False
+    if toleration.get("operator", "Equal") == "Exists":
+        return toleration.get("key") in (None, "", taint["key"])
+    same = toleration.get("key") == taint["key"]
+    return same and (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def _requested(container: Document) -> dict[str, Decimal]:
+    return amounts_of((container.get("resources") or {}).get("requests") or {})
+
+
+def _sum(amounts: Iterable[Amounts]) -> dict[str, Decimal]:
+    total: dict[str, Decimal] = {}
+    for each in amounts:
+        for name, amount in each.items():
+            total[name] = total.get(name, Decimal()) + amount
+    return total
+
+
+def _size(pod: Document) -> list[Decimal]:
+    """Return what orders pods: devices first, then CPUs, then memory."""
+    needs = requests(pod)
+    devices = sum((amount for name, amount in needs.items() if "/" in name), Decimal())
+    return [devices, needs.get("cpu", Decimal()), needs.get("memory", Decimal())]
