@@ -37,6 +37,7 @@ _BUSY_SECONDS = 0.1
 _ASK_SECONDS = 0.05
 _END_SECONDS = 3.0
 _FORGET_SECONDS = 10.0
+_NODES = f"{KINDS['Node'].folder()}/"
 _KUEUE_PODS = f"{CONFIG_MAP.rpartition('/configmaps')[0]}/pods"
 # What the API server says when what is asked for can never be.
 _INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
@@ -194,6 +195,8 @@ class Reconciler:
             self._applied.pop(path, None)
             if "deletionTimestamp" not in found[path]:
                 api.delete(path)
+                if path.startswith(_NODES):
+                    _end_pods(api, found[path]["name"])
         return bool(surplus)
 
 
@@ -218,6 +221,13 @@ def _put(api: Api, manifest: Manifest) -> object:
             # Being established is not enough: objects are refused until this is answered.
             api.read(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1")
     return answer["metadata"].get("generation")
+
+
+def _end_pods(api: Api, node: str) -> None:
+    """Delete the pods of a node that is gone; the garbage collector of pods would take a minute to find them."""
+    for pod in api.items("/api/v1/pods", fields=f"spec.nodeName={node}", bare=True):
+        metadata = pod["metadata"]
+        api.delete(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}")
 
 
 def _names(found: Mapping[str, Document]) -> set[str]:

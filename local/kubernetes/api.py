@@ -67,9 +67,9 @@ class Api:
         """Return what a path holds; RefusedError if the server does not give it."""
         return self._answer("GET", path)
 
-    def items(self, folder: str, *, labels: str = "", bare: bool = False) -> list[dict[str, Any]]:
+    def items(self, folder: str, *, labels: str = "", fields: str = "", bare: bool = False) -> list[dict[str, Any]]:
         """Return the objects of a kind, `bare` only their metadata; none if the server does not have the kind."""
-        query = {"labelSelector": labels} if labels else {}
+        query = {**({"labelSelector": labels} if labels else {}), **({"fieldSelector": fields} if fields else {})}
         try:
             # No objects may come as null.
             answer = self._answer("GET", folder, query=query, accept=METADATA_LIST if bare else JSON)
@@ -99,7 +99,7 @@ class Api:
     def delete(self, path: str) -> None:
         """Begin to delete; nothing happens if the object is gone.
 
-        No garbage collector would end an orphaning delete, and no kubelet a pod's period of grace.
+        A pod ends at once, without its period of grace.
         """
         query = {"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
         try:

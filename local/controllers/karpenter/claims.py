@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from local.aws.errors import ServiceError
@@ -43,6 +44,8 @@ _FINALIZER = "karpenter.sh/termination"
 _REFUSED_SECONDS = 180.0
 _ENDED = ("Succeeded", "Failed")
 Document = Mapping[str, Any]
+# Cluster and NodeDetails, by logical id.
+_Instances = Mapping[str, tuple[Document, Document]]
 
 
 def marks(claims: Iterable[Document]) -> dict[str, NodeMark]:
@@ -80,11 +83,9 @@ class Provisioner:
         for claim in claims:
             busy = self._follow(api, claim, instances, pods) or busy
         self._end_surplus(api, pools, claims, instances)
-        return self._launch(api, snapshot, pools, claims, pods) or busy
+        return self._launch(api, snapshot, pools, claims, pods, instances) or busy
 
-    def _follow(
-        self, api: Api, claim: Document, instances: Mapping[str, tuple[Document, Document]], pods: Iterable[Document]
-    ) -> bool:
+    def _follow(self, api: Api, claim: Document, instances: _Instances, pods: Iterable[Document]) -> bool:
         """Write what has become of a claim's node, or end it; say whether it is on its way."""
         metadata = claim["metadata"]
         logical = _annotation(claim, _LOGICAL)
@@ -133,7 +134,7 @@ class Provisioner:
         api: Api,
         pools: Mapping[str, Document],
         claims: Sequence[Document],
-        instances: Mapping[str, tuple[Document, Document]],
+        instances: _Instances,
     ) -> None:
         """Delete claims of empty nodes, as each pool's disruption settings have it."""
         now, factor = datetime.now(UTC), self._view.latency_factor
@@ -150,6 +151,7 @@ class Provisioner:
         pools: Mapping[str, Document],
         claims: Sequence[Document],
         pods: Sequence[Document],
+        instances: _Instances,
     ) -> bool:
         """Ask for the nodes that pods wait for; say whether there are such."""
         waiting = [pod for pod in pods if waits_for_node(pod)]
@@ -163,15 +165,17 @@ class Provisioner:
             for each in _offerings(pool, classes, snapshot)
             if self._refused.get((each.group, each.instance_type, each.zone), 0.0) <= now
         ]
-        staying = [claim for claim in claims if "deletionTimestamp" not in claim["metadata"]]
+        there = [claim for claim in claims if _annotation(claim, _LOGICAL) in instances]
+        staying = [claim for claim in there if "deletionTimestamp" not in claim["metadata"]]
         used: dict[str, dict[str, Any]] = {}
-        for claim in claims:
+        for claim in there:
             mine = used.setdefault(claim["metadata"].get("labels", {}).get(POOL_LABEL, ""), {})
-            for name, amount in amounts_of((claim.get("status") or {}).get("capacity") or {}).items():
+            _, details = instances[_annotation(claim, _LOGICAL)]
+            for name, amount in amounts_of(capacity_of(details)[0]).items():
                 mine[name] = mine.get(name, 0) + amount
         wanted = launches(
             waiting,
-            rooms=[_room(claim, pods) for claim in staying],
+            rooms=[_room(claim, *instances[_annotation(claim, _LOGICAL)], pods) for claim in staying],
             offerings=offerings,
             used=used,
             limits={name: amounts_of(pool["spec"].get("limits") or {}) for name, pool in pools.items()},
@@ -282,19 +286,17 @@ def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapsh
             )
 
 
-def _room(claim: Document, pods: Iterable[Document]) -> Room:
-    """Return what is free on a claim's node; all of it while it is on its way."""
-    status = claim.get("status") or {}
-    free = amounts_of(status.get("allocatable") or {})
+def _room(claim: Document, cluster: Document, details: Document, pods: Iterable[Document]) -> Room:
+    """Return what is free on a claim's node, which may be on its way."""
+    free = amounts_of(capacity_of(details)[1])
+    name = node_name(details["InstanceId"])
     for pod in pods:
-        if pod["spec"].get("nodeName") == status.get("nodeName", "-") and pod["status"].get("phase") not in _ENDED:
-            for name, amount in requests(pod).items():
-                free[name] = free.get(name, 0) - amount
-    return Room({**claim["metadata"].get("labels", {}), **_type_of(claim)}, claim["spec"].get("taints") or [], free)
-
-
-def _type_of(claim: Document) -> dict[str, str]:
-    return {each["key"]: each["values"][0] for each in claim["spec"]["requirements"] if each["operator"] == "In"}
+        if pod["spec"].get("nodeName") == name and pod["status"].get("phase") not in _ENDED:
+            for resource, amount in requests(pod).items():
+                free[resource] = free.get(resource, Decimal()) - amount
+    zone = details["Placement"]["AvailabilityZone"]
+    labels = {**group_labels(cluster, details, details["InstanceType"], zone), **claim["metadata"].get("labels", {})}
+    return Room(labels, [*(claim["spec"].get("taints") or []), *group_taints(details)], free)
 
 
 def _claimed(claim: Document) -> Claimed:

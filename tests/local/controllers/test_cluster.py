@@ -26,10 +26,12 @@ def node_class(api, name, groups):
     api.apply(f"{CLASSES}/{name}", {**version, "metadata": {"name": name}, "spec": {"instanceGroups": groups}})
 
 
-def node_pool(api, name, *, node_class="burst", key="node.kubernetes.io/instance-type", values=("ml.g5.8xlarge",)):
+def node_pool(
+    api, name, *, node_class="burst", key="node.kubernetes.io/instance-type", values=("ml.g5.8xlarge",), **more
+):
     reference = {"group": "karpenter.sagemaker.amazonaws.com", "kind": "HyperpodNodeClass", "name": node_class}
     requirements = [{"key": key, "operator": "In", "values": list(values)}]
-    spec = {"template": {"spec": {"nodeClassRef": reference, "requirements": requirements}}}
+    spec = {"template": {"spec": {"nodeClassRef": reference, "requirements": requirements}}, **more}
     document = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
     api.apply(f"{POOLS}/{name}", document)
 
@@ -132,6 +134,52 @@ def test_what_hyperpod_does_not_take_is_said_in_conditions(scaled, api):
         assert text in message
     node_class(api, "wrong", ["burst"])
     eventually(lambda: has(api, f"{POOLS}/class", "Ready", "True"), "what is fixed becomes Ready")
+
+
+def serve(api, replicas):
+    """Have so many pods that need a GPU each."""
+    container = {"name": "main", "image": "serve", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    labels = {"app": "serve"}
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "serve"}, "spec": spec}
+    api.apply("/apis/apps/v1/namespaces/default/deployments/serve", document)
+
+
+def of_pool(api):
+    return api.items("/api/v1/nodes", labels="karpenter.sh/nodepool=serving")
+
+
+def claimed(api):
+    claims = api.items("/apis/karpenter.sh/v1/nodeclaims")
+    return {claim.get("status", {}).get("nodeName") for claim in claims}
+
+
+def ready_pods(api):
+    found = api.read("/apis/apps/v1/namespaces/default/deployments/serve").get("status", {})
+    return found.get("readyReplicas", 0)
+
+
+def test_pods_that_wait_get_nodes_within_the_limit_and_empty_nodes_go(scaled, environment, api):
+    node_class(api, "burst", ["burst"])
+    disruption = {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "100%"}]}
+    node_pool(api, "serving", limits={"nvidia.com/gpu": 3}, disruption=disruption)
+    eventually(lambda: has(api, f"{POOLS}/serving", "Ready", "True"), "the pool is Ready")
+    serve(api, 5)
+    eventually(lambda: ready_pods(api) == 3, "three of five pods run: an instance has one GPU, and the limit is three")
+    assert {node["metadata"]["labels"]["pool"] for node in of_pool(api)} == {"burst"}
+    eventually(lambda: claimed(api) == {node["metadata"]["name"] for node in of_pool(api)}, "each node has its claim")
+    group = next(each for each in environment.describe()["InstanceGroups"] if each["InstanceGroupName"] == "burst")
+    assert group["TargetCount"] == 3
+    serve(api, 1)
+    eventually(lambda: len(of_pool(api)) == 1, "nodes without pods go")
+    api.delete(f"{POOLS}/serving")
+    eventually(lambda: of_pool(api) == [], "the others go with the pool")
+    eventually(lambda: api.items("/apis/karpenter.sh/v1/nodeclaims") == [], "and so do their claims")
+    api.delete("/apis/apps/v1/namespaces/default/deployments/serve")
 
 
 def test_a_node_class_of_more_than_ten_groups_is_refused(scaled, api):

@@ -1,0 +1,183 @@
+"""Which nodes Karpenter's stand-in makes and takes away, without a cluster."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.controllers.karpenter.disruption import Claimed, seconds, surplus
+from local.controllers.karpenter.scheduling import (
+    Offering,
+    Room,
+    amounts_of,
+    launches,
+    requests,
+    waits_for_node,
+)
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+LABELS = {"node.kubernetes.io/instance-type": "ml.g5.12xlarge", "topology.kubernetes.io/zone": "us-west-2a"}
+
+
+def pod(name="p", *, gpus=1, cpu="1", **spec):
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu, "nvidia.com/gpu": str(gpus)}}}
+    return {"metadata": {"name": name, "namespace": "n"}, "spec": {"containers": [container], **spec}}
+
+
+def offering(pool="pool", *, gpus=4, weight=0, labels=None, taints=()):
+    amounts = amounts_of({"cpu": "48", "memory": "192Gi", "nvidia.com/gpu": str(gpus), "pods": "110"})
+    return Offering(
+        pool=pool,
+        cluster="train",
+        group=f"{pool}-{gpus}",
+        instance_type="ml.g5.12xlarge",
+        zone="us-west-2a",
+        labels={**LABELS, **(labels or {})},
+        taints=taints,
+        allocatable=amounts,
+        capacity=amounts,
+        weight=weight,
+    )
+
+
+def plan(pods, offerings, *, rooms=(), used=None, limits=None):
+    return launches(pods, rooms=rooms, offerings=offerings, used=used or {}, limits=limits or {})
+
+
+def gpus(number):
+    return {"nvidia.com/gpu": Decimal(number)}
+
+
+def test_pods_share_a_node_where_they_fit():
+    (launch,) = plan([pod(str(number), gpus=2) for number in range(2)], [offering()])
+    assert sorted(launch.pods) == ["n/0", "n/1"]
+
+
+def test_the_smallest_type_that_holds_a_pod_is_taken_of_the_heaviest_pool():
+    small, large, heavy = offering(gpus=1), offering(gpus=4), offering("heavy", gpus=8, weight=10)
+    assert [launch.offering for launch in plan([pod(gpus=1)], [large, small])] == [small]
+    assert [launch.offering for launch in plan([pod(gpus=2)], [large, small])] == [large]
+    assert [launch.offering for launch in plan([pod(gpus=1)], [small, heavy])] == [heavy]
+
+
+def test_a_node_that_is_on_its_way_is_not_asked_for_twice():
+    room = Room(LABELS, (), amounts_of({"cpu": "48", "nvidia.com/gpu": "4", "pods": "110"}))
+    assert plan([pod(gpus=4)], [offering()], rooms=[room]) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "fits"),
+    [
+        ({}, True),
+        ({"nodeSelector": {"topology.kubernetes.io/zone": "us-west-2a"}}, True),
+        ({"nodeSelector": {"topology.kubernetes.io/zone": "us-west-2b"}}, False),
+        ({"nodeSelector": {"disk": "ssd"}}, False),
+    ],
+)
+def test_only_nodes_that_a_pod_selects_are_made_for_it(spec, fits):
+    assert bool(plan([pod(**spec)], [offering()])) is fits
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "fits"),
+    [
+        ("In", ["us-west-2a", "us-west-2c"], True),
+        ("NotIn", ["us-west-2a"], False),
+        ("Exists", [], True),
+        ("DoesNotExist", [], False),
+    ],
+)
+def test_required_node_affinity_counts(operator, values, fits):
+    expression = {"key": "topology.kubernetes.io/zone", "operator": operator, "values": values}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    assert bool(plan([pod(affinity=affinity)], [offering()])) is fits
+
+
+def test_a_tainted_node_is_made_only_for_pods_that_tolerate_it():
+    tainted = offering(taints=[{"key": "dedicated", "value": "nlp", "effect": "NoSchedule"}])
+    assert plan([pod()], [tainted]) == []
+    assert plan([pod(tolerations=[{"key": "dedicated", "value": "other"}])], [tainted]) == []
+    assert plan([pod(tolerations=[{"key": "dedicated", "value": "nlp"}])], [tainted])
+    assert plan([pod(tolerations=[{"operator": "Exists"}])], [tainted])
+
+
+@given(
+    pods=st.lists(st.integers(min_value=1, max_value=6), max_size=20),
+    types=st.lists(st.sampled_from([1, 4, 8]), min_size=1, max_size=3, unique=True),
+    limit=st.integers(min_value=0, max_value=40),
+    has=st.integers(min_value=0, max_value=10),
+)
+def test_no_plan_goes_beyond_a_limit_or_gives_a_node_more_than_it_holds(pods, types, limit, has):
+    wanted = [pod(str(number), gpus=count) for number, count in enumerate(pods)]
+    made = plan(wanted, [offering(gpus=each) for each in types], used={"pool": gpus(has)}, limits={"pool": gpus(limit)})
+    capacity = sum(launch.offering.capacity["nvidia.com/gpu"] for launch in made)
+    assert not made or capacity + has <= limit
+    placed = [name for launch in made for name in launch.pods]
+    assert len(placed) == len(set(placed))
+    for launch in made:
+        inside = sum(pods[int(name.removeprefix("n/"))] for name in launch.pods)
+        assert 0 < inside <= launch.offering.allocatable["nvidia.com/gpu"]
+
+
+def test_what_is_held_back_or_bound_or_a_daemons_does_not_ask_for_a_node():
+    unschedulable = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    gated = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
+    daemon = {"metadata": {"name": "d", "namespace": "n", "ownerReferences": [{"kind": "DaemonSet"}]}}
+    assert waits_for_node({**pod(), "status": unschedulable})
+    assert not waits_for_node({**pod(), "status": gated})
+    assert not waits_for_node({**pod(nodeName="there"), "status": unschedulable})
+    assert not waits_for_node({**pod(), **daemon, "status": unschedulable})
+
+
+def test_a_pod_needs_what_its_largest_init_container_needs_if_that_is_more():
+    init = {"name": "init", "resources": {"requests": {"cpu": "3"}}}
+    assert requests(pod(cpu="1", initContainers=[init]))["cpu"] == 3
+    assert requests(pod(cpu="4", initContainers=[init]))["cpu"] == 4
+
+
+def pool(**disruption):
+    return {"spec": {"disruption": disruption}}
+
+
+def idle(count, *, minutes=10, **more):
+    return [Claimed(f"n{number}", True, NOW - timedelta(minutes=minutes), **more) for number in range(count)]
+
+
+def test_only_nodes_empty_for_long_enough_are_taken_away():
+    young = [Claimed("young", True, NOW - timedelta(minutes=4)), Claimed("busy", False, NOW - timedelta(hours=9))]
+    nodes = [*idle(1), *young]
+    assert surplus(pool(consolidateAfter="5m", budgets=[{"nodes": "100%"}]), nodes, now=NOW, factor=1) == ["n0"]
+    assert surplus(pool(consolidateAfter="5m", budgets=[{"nodes": "100%"}]), nodes, now=NOW, factor=0.5) == [
+        "n0",
+        "young",
+    ]
+    assert surplus(pool(consolidateAfter="Never"), nodes, now=NOW, factor=1) == []
+
+
+@pytest.mark.parametrize(
+    ("budgets", "most"),
+    [
+        ([{"nodes": "10%"}], 1),
+        ([{"nodes": "25%"}], 3),
+        ([{"nodes": "5"}, {"nodes": "2"}], 2),
+        ([{"nodes": "0"}], 0),
+        ([{"nodes": "0", "reasons": ["Drifted"]}], 10),
+        (None, 1),
+    ],
+)
+def test_the_tightest_budget_says_how_many_go_at_once(budgets, most):
+    settings = {"consolidateAfter": "0s"} | ({"budgets": budgets} if budgets is not None else {})
+    assert len(surplus(pool(**settings), idle(10), now=NOW, factor=1)) == most
+
+
+def test_nodes_that_are_going_count_against_the_budget():
+    nodes = [*idle(9), Claimed("going", True, NOW, going=True)]
+    assert surplus(pool(consolidateAfter="0s", budgets=[{"nodes": "10%"}]), nodes, now=NOW, factor=1) == []
+
+
+@pytest.mark.parametrize(("text", "value"), [("0s", 0), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("500ms", 0.5)])
+def test_durations_are_read_as_go_writes_them(text, value):
+    assert seconds(text) == value

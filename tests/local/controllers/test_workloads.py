@@ -1,0 +1,270 @@
+"""What people run: Jobs, Deployments and DaemonSets whose pods are placed, run, end and fail, under real governance."""
+
+import pytest
+
+from tests.local.controllers.conftest import GOVERNANCE
+from tests.running import eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+LAYERS = [f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3)]
+DAY = "24h"
+
+
+@pytest.fixture(scope="module")
+def platform(built, api):
+    """Eleven instances of four GPUs and eight of eight, governed; a has six and b has five of the first."""
+    groups = [
+        built.group("gpu", 11, OverrideVpcConfig=subnet(built, 0)),
+        built.group("near", 8, InstanceType="ml.p5.48xlarge", OverrideVpcConfig=subnet(built, 1)),
+    ]
+    built.make_cluster(InstanceGroups=groups, ClusterRole=built.karpenter_role)
+    eventually(lambda: len(api.items("/api/v1/nodes")) == 19, "all nodes are registered")
+    cluster = built.describe()["ClusterArn"]
+    assert built.govern()["status"] == "ACTIVE"
+    classes = [{"Name": "training", "Weight": 80}, {"Name": "experiment", "Weight": 40}]
+    policy = built.policy(cluster, SchedulerConfig={"PriorityClasses": classes, "FairShare": "Enabled"})
+    assert built.policy_settled(policy)["Status"] == "Created"
+    for team, rows in (("a", [("ml.g5.12xlarge", 6)]), ("b", [("ml.g5.12xlarge", 5)]), ("c", [("ml.p5.48xlarge", 8)])):
+        resources = [{"InstanceType": kind, "Count": count} for kind, count in rows]
+        sharing = {"Strategy": "LendAndBorrow", "BorrowLimit": 100}
+        quota = built.quota(
+            cluster,
+            team,
+            ComputeQuotaConfig={"ComputeQuotaResources": resources, "ResourceSharingConfig": sharing},
+            ComputeQuotaTarget={"TeamName": team, "FairShareWeight": 1},
+        )
+        assert built.quota_settled(quota)["Status"] == "Created"
+    return cluster
+
+
+def subnet(built, number):
+    return {"SecurityGroupIds": [built.sg], "Subnets": [built.subnets[number]]}
+
+
+def job(api, team, name, pods, *, gpus=4, run=DAY, exit_code="0", topology=None, priority="training", **spec):
+    """Create a job of so many pods, each as large as an instance's GPUs."""
+    annotations = {"hpkit.local/run": run, "hpkit.local/exit-code": exit_code, **(topology or {})}
+    container = {
+        "name": "main",
+        "image": "train",
+        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": str(gpus)}},
+    }
+    labels = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
+    labels["kueue.x-k8s.io/priority-class"] = f"{priority}-priority"
+    template = {
+        "metadata": {"annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    spec = {"parallelism": pods, "completions": pods, "suspend": True, "template": template, "backoffLimit": 0, **spec}
+    document = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+    }
+    api.create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", document)
+
+
+def pods_of(api, team, name, *, phase="Running"):
+    found = api.items(f"/api/v1/namespaces/hyperpod-ns-{team}/pods", labels=f"batch.kubernetes.io/job-name={name}")
+    return [pod for pod in found if pod.get("status", {}).get("phase") == phase]
+
+
+def runs(api, team, name, pods):
+    return lambda: len(pods_of(api, team, name)) == pods
+
+
+def condition(api, team, name, kind):
+    status = api.read(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs/{name}").get("status", {})
+    return next((each for each in status.get("conditions") or [] if each["type"] == kind), {})
+
+
+def remove(api, team, *names):
+    for name in names:
+        api.delete(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs/{name}")
+    eventually(lambda: not any(pods_of(api, team, name) for name in names), "their pods go")
+
+
+@pytest.fixture(autouse=True)
+def tidy(api):
+    """Leave no job to the next test."""
+    yield
+    for team in ("a", "b", "c"):
+        jobs = api.items(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", bare=True)
+        remove(api, team, *(each["metadata"]["name"] for each in jobs))
+
+
+def gpus_of(api, team):
+    """Return how many GPUs a team's queue has given out, and how many of them it has borrowed."""
+    status = api.read(f"{KUEUE}/clusterqueues/hyperpod-ns-{team}-clusterqueue").get("status", {})
+    resources = [each for flavor in status.get("flavorsUsage") or [] for each in flavor["resources"]]
+    return next(((each["total"], each["borrowed"]) for each in resources if each["name"] == "nvidia.com/gpu"), None)
+
+
+def workload(api, team, name):
+    found = api.items(f"{KUEUE}/namespaces/hyperpod-ns-{team}/workloads")
+    return next((each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name), {})
+
+
+def reasons(api, team, name):
+    conditions = workload(api, team, name).get("status", {}).get("conditions", [])
+    return {each["type"]: f"{each['status']} {each.get('reason', '')} {each['message']}" for each in conditions}
+
+
+def network_nodes(api, pods, layer):
+    """Return the network nodes of a layer that pods are under, read from the nodes that they run on."""
+    nodes = [api.read(f"/api/v1/nodes/{pod['spec']['nodeName']}") for pod in pods]
+    return {node["metadata"]["labels"][LAYERS[layer - 1]] for node in nodes}
+
+
+def test_a_job_runs_on_nodes_of_its_type_for_as_long_as_it_says_and_completes(platform, api):
+    job(api, "a", "short", 2, run="2s")
+    eventually(lambda: len(pods_of(api, "a", "short", phase="Succeeded")) == 2, "its pods succeed")
+    for pod in pods_of(api, "a", "short", phase="Succeeded"):
+        node = api.read(f"/api/v1/nodes/{pod['spec']['nodeName']}")
+        assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "ml.g5.12xlarge"
+    eventually(lambda: condition(api, "a", "short", "Complete").get("status") == "True", "the job is complete")
+    eventually(lambda: reasons(api, "a", "short").get("Finished", "").startswith("True"), "Kueue sees it finished")
+
+
+def test_a_job_that_is_told_to_fail_fails_with_its_exit_code(platform, api):
+    job(api, "a", "bad", 1, run="1s", exit_code="7")
+    eventually(lambda: condition(api, "a", "bad", "Failed").get("status") == "True", "the job has failed")
+    (pod,) = pods_of(api, "a", "bad", phase="Failed")
+    assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+
+
+def test_a_job_of_each_team_starts_borrows_is_preempted_and_finishes(platform, api):
+    job(api, "a", "a-two", 2, run="40s")
+    job(api, "b", "b-four", 4)
+    eventually(runs(api, "a", "a-two", 2), "a runs on two of its six")
+    eventually(runs(api, "b", "b-four", 4), "b runs on four of its five")
+    job(api, "b", "b-more", 4)
+    eventually(runs(api, "b", "b-more", 4), "b has three idle instances of a")
+    eventually(lambda: gpus_of(api, "b") == ("32", "12"), "its queue shows three instances of four GPUs as borrowed")
+    job(api, "a", "a-four", 4, run="5s")
+    eventually(lambda: not pods_of(api, "b", "b-more") or not pods_of(api, "b", "b-four"), "a borrower of b goes")
+    preempted = [name for name in ("b-four", "b-more") if "Preempted" in reasons(api, "b", name).get("Evicted", "")]
+    assert len(preempted) == 1
+    eventually(lambda: condition(api, "a", "a-four", "Complete").get("status") == "True", "a has run what it asked for")
+    eventually(runs(api, "b", preempted[0], 4), "the borrower starts anew when a is done")
+
+
+def test_the_more_important_job_of_a_team_takes_the_place_of_another(platform, api):
+    job(api, "a", "try", 6, priority="experiment")
+    job(api, "b", "keep", 5)
+    eventually(runs(api, "a", "try", 6), "an experiment runs on all of a's instances")
+    eventually(runs(api, "b", "keep", 5), "b uses its own, so that there is nothing to borrow")
+    job(api, "a", "train", 6)
+    eventually(runs(api, "a", "train", 6), "the training takes its place")
+    assert "Preempted" in reasons(api, "a", "try")["Evicted"]
+
+
+def test_a_job_that_must_stay_under_one_switch_does(platform, api):
+    required = {"kueue.x-k8s.io/podset-required-topology": LAYERS[2]}
+    job(api, "c", "close", 4, gpus=8, topology=required)
+    eventually(runs(api, "c", "close", 4), "four of eight instances are under one network node of layer 3")
+    assert len(network_nodes(api, pods_of(api, "c", "close"), 3)) == 1
+    remove(api, "c", "close")
+    job(api, "c", "too-wide", 5, gpus=8, topology=required)
+    eventually(lambda: "topology" in reasons(api, "c", "too-wide").get("QuotaReserved", ""), "five cannot be")
+    assert pods_of(api, "c", "too-wide") == []
+
+
+def test_a_job_that_prefers_one_switch_spreads_only_when_it_must(platform, api):
+    preferred = {"kueue.x-k8s.io/podset-preferred-topology": LAYERS[2]}
+    job(api, "c", "three", 3, gpus=8, topology=preferred)
+    eventually(runs(api, "c", "three", 3), "three fit under one")
+    assert len(network_nodes(api, pods_of(api, "c", "three"), 3)) == 1
+    remove(api, "c", "three")
+    job(api, "c", "six", 6, gpus=8, topology=preferred)
+    eventually(runs(api, "c", "six", 6), "six run, though no network node has so many")
+    assert len(network_nodes(api, pods_of(api, "c", "six"), 3)) == 2
+    assert len(network_nodes(api, pods_of(api, "c", "six"), 2)) == 1
+
+
+def deployment(name, *, replicas=1, annotations=None, resources=None, tolerations=()):
+    labels = {"app": name}
+    container = {"name": "main", "image": "serve", "resources": resources or {}}
+    template = {
+        "metadata": {"labels": labels, "annotations": annotations or {}},
+        "spec": {"containers": [container], "tolerations": list(tolerations)},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+def test_a_deployment_becomes_available_and_one_that_crashes_does_not(platform, api):
+    api.create(DEPLOYMENTS, deployment("good", replicas=3))
+    crashing = {"hpkit.local/exit-code": "3", "hpkit.local/run": "1s"}
+    api.create(DEPLOYMENTS, deployment("crashing", annotations=crashing))
+    eventually(lambda: api.read(f"{DEPLOYMENTS}/good").get("status", {}).get("availableReplicas") == 3, "good is up")
+
+    def waiting():
+        (pod,) = api.items("/api/v1/namespaces/default/pods", labels="app=crashing") or [{}]
+        statuses = pod.get("status", {}).get("containerStatuses") or [{}]
+        return statuses[0].get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff"
+
+    eventually(waiting, "its container ends and is held back")
+    assert not api.read(f"{DEPLOYMENTS}/crashing")["status"].get("availableReplicas")
+    for name in ("good", "crashing"):
+        api.delete(f"{DEPLOYMENTS}/{name}")
+    eventually(lambda: not api.items("/api/v1/namespaces/default/pods"), "the garbage collector takes their pods")
+
+
+def test_a_daemon_set_has_a_pod_on_every_node_and_may_be_privileged(platform, api):
+    folder = "/apis/apps/v1/namespaces/kube-system/daemonsets"
+    labels = {"app": "plugin"}
+    container = {"name": "main", "image": "plugin", "securityContext": {"privileged": True}}
+    spec = {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }
+    api.create(folder, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "plugin"}, "spec": spec})
+    eventually(lambda: api.read(f"{folder}/plugin").get("status", {}).get("numberReady") == 19, "one on each node")
+    api.delete(f"{folder}/plugin")
+
+
+def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(platform, built, api):
+    job(api, "b", "resilient", 2, backoffLimit=3)
+    eventually(runs(api, "b", "resilient", 2), "it runs")
+    name = pods_of(api, "b", "resilient")[0]["spec"]["nodeName"]
+    answer = built.sm.batch_replace_cluster_nodes(ClusterName="train", NodeIds=[name.removeprefix("hyperpod-")])
+    assert answer["Successful"]
+
+    def nodes():
+        return {each["metadata"]["name"] for each in api.items("/api/v1/nodes", bare=True)}
+
+    eventually(lambda: name not in nodes() and len(nodes()) == 19, "another node is there instead")
+    eventually(
+        lambda: (
+            name not in {pod["spec"]["nodeName"] for pod in pods_of(api, "b", "resilient")}
+            and len(pods_of(api, "b", "resilient")) == 2
+        ),
+        "both pods run on nodes that are there",
+    )
+
+
+def test_kueue_holds_pods_deployments_and_kinds_of_other_frameworks_back_too(platform, api):
+    assert GOVERNANCE
+    queue = {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}
+    container = {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "4"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "labels": queue}}
+    api.create("/api/v1/namespaces/hyperpod-ns-a/pods", {**pod, "spec": {"containers": [container]}})
+    eventually(lambda: reasons(api, "a", "alone").get("Admitted", "").startswith("True"), "a pod has a workload")
+    served = deployment("served", resources={"limits": {"nvidia.com/gpu": "4"}})
+    served["metadata"]["labels"] = queue
+    api.create("/apis/apps/v1/namespaces/hyperpod-ns-a/deployments", served)
+    folder = "/apis/apps/v1/namespaces/hyperpod-ns-a/deployments/served"
+    eventually(lambda: api.read(folder).get("status", {}).get("availableReplicas") == 1, "a deployment is admitted")
+    api.delete(folder)
+    api.delete("/api/v1/namespaces/hyperpod-ns-a/pods/alone")
