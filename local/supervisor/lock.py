@@ -55,7 +55,7 @@ def exclusive(
 ) -> Iterator[None]:
     """Let nothing else work on the instance; `command` is what others are told of.
 
-    Where another works on it, say for whom this waits, or raise ToolError with that; `meanwhile` is called at each look.
+    Where another works on it, say for whom this waits, or raise ToolError with that; at each look call `meanwhile`.
     """
     path = _path(instance)
     if path in _HELD.paths:

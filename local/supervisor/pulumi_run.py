@@ -71,13 +71,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             break
         except subprocess.TimeoutExpired:
             continue
+    process.kill()
+    process.wait()
     # Language host and plugins have process groups of their own, in the session of the engine.
     while members := _members(process.pid):
         for each in members:
             each.kill()
         psutil.wait_procs(members, timeout=_WATCH_SECONDS)
-        process.poll()
-    process.wait()
 
 
 def _members(session: int) -> list[psutil.Process]:
