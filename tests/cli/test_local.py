@@ -125,9 +125,10 @@ def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, sh
     if executable is None:
         pytest.skip(f"there is no {shell} here")
     *head, use, back = [line.format(env=f"{HPKIT} local env --name cli") for line in SCRIPTS[shell]]
+    find = "(Get-Command hpkit).Source" if shell == "pwsh" else "command -v hpkit"
     show = f'{sys.executable} -c "{SHOW}"'
     answer = subprocess.run(
-        [executable, "-c", "\n".join([*head, use, use, show, "command -v hpkit || Get-Command hpkit", back, show])],
+        [executable, "-c", "\n".join([*head, use, use, show, find, back, show])],
         cwd=repository,
         env={**os.environ, **BEFORE},
         capture_output=True,
@@ -325,7 +326,7 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
     ("arguments", "said"),
     [
         (("env", "--name", "never"), "instance never was never started. Start it: hpkit local start --name never"),
-        (("logs", "--name", "never"), "never was never started, so it has no logs. Start it: hpkit local start"),
+        (("logs", "--name", "never"), f"never was never started, so it has no logs. Start it: {HPKIT} local"),
         (("status", "--name", "Never_!"), "instance name 'Never_!': use up to 40 lower-case letters, digits and"),
         (("start", "--name", "../up"), "instance name '../up'"),
         (("reset", "--yes", "--name", "."), "instance name '.'"),
