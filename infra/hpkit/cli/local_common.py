@@ -18,23 +18,27 @@ from hpkit.cli.extras import need
 if TYPE_CHECKING:
     from local.cloud import Instance
 
-__all__ = ["called", "force_option", "instance_of", "root_of", "to_stderr", "wait_option", "where"]
+__all__ = ["called", "force_option", "in_repository", "instance_of", "root_of", "to_stderr", "wait_option", "where"]
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
 _ONLY = "Which instance; without it, the only one that runs, or that there is."
 
 
-def where(function: Callable[..., None], *, name_help: str = _ONLY, default: str | None = None) -> Callable[..., None]:
-    """Give a command --name and --dir, and say what it needs beside the dependencies."""
-    name = click.option("--name", default=default, show_default=default is not None, help=name_help)
-    root = click.option("--dir", "root", type=_FOLDER, help="The repository, if not this folder or above it.")
+def in_repository(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command --dir, and say what it needs beside the dependencies."""
 
     @wraps(function)
     def checked(**given: Any) -> None:
         need("local", what="the local cloud")
         function(**given)
 
-    return name(root(checked))
+    return click.option("--dir", "root", type=_FOLDER, help="The repository, if not this folder or above it.")(checked)
+
+
+def where(function: Callable[..., None], *, name_help: str = _ONLY, default: str | None = None) -> Callable[..., None]:
+    """Give a command --name beside that."""
+    option = click.option("--name", default=default, show_default=default is not None, help=name_help)
+    return option(in_repository(function))
 
 
 def wait_option(function: Callable[..., None]) -> Callable[..., None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpkit.cli.local_common import called, instance_of, root_of, where
+from hpkit.cli.local_common import called, in_repository, instance_of, root_of, where
 
 if TYPE_CHECKING:
     from local.cloud import Overview, Usage
@@ -82,12 +82,7 @@ def _port_of(part: str) -> str:
 
 
 @click.command("list")
-@click.option(
-    "--dir",
-    "root",
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="The repository, if not this folder or above it.",
-)
+@in_repository
 @_FORMAT
 def list_all(root: Path | None, form: str) -> None:
     """Show all instances of the repository, and what is on them."""

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from contextlib import contextmanager
 
 import boto3
 import pytest
@@ -46,11 +47,16 @@ def local(repository):
         control.reset(each)
 
 
+@contextmanager
 def answered(text):
-    """Return a terminal on which a person has typed this."""
+    """Give a terminal on which a person has typed this."""
     person, terminal = os.openpty()
-    os.write(person, text.encode())
-    return terminal
+    try:
+        os.write(person, text.encode())
+        yield terminal
+    finally:
+        os.close(person)
+        os.close(terminal)
 
 
 def put_something_into_the_bucket(instance):
@@ -86,12 +92,14 @@ def test_two_examples_go_up_beside_each_other_and_down_protected_or_not(local, r
     assert "on the local cloud alone" in refused.stdout
     said = f"Not to be asked: {HPKIT} local down --stack {PROTECTED} --yes\n"
     assert refused.stderr.endswith(said), refused.stderr
-    declined = local("down", "--stack", PROTECTED, stdin=answered("n\n"))
+    with answered("n\n") as terminal:
+        declined = local("down", "--stack", PROTECTED, stdin=terminal)
     assert declined.returncode == 1
     assert "Delete it?" in declined.stdout
     assert json.loads(local("status", "--name", PROTECTED, "--format", "json").stdout)["stacks"], "all is still there"
 
-    gone = local("down", "--stack", PROTECTED, stdin=answered("y\n"))
+    with answered("y\n") as terminal:
+        gone = local("down", "--stack", PROTECTED, stdin=terminal)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert gone.stdout.endswith(f"{PROTECTED} is gone, and its instance with it\n")
     gone = local("down", "--stack", PLAIN)
