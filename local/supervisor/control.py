@@ -48,6 +48,10 @@ _REGION = "us-west-2"
 _FOR_SHELLS = ("pulumi", "pulumi-language-python", "helm", "kubectl")
 
 
+class _PartError(ToolError):
+    """A part does not become healthy; the supervisor is there."""
+
+
 def find_root(start: Path) -> Path:
     """Return the nearest folder upward that holds Pulumi.yaml."""
     for folder in (start.absolute(), *start.absolute().parents):
@@ -69,7 +73,7 @@ def start(instance: Instance, *, say: Callable[[str], None], wait: bool = True) 
         for _ in range(_PORT_CLAIMS - 1):
             try:
                 return _start(instance, say)
-            except ToolError:
+            except _PartError:
                 # Between the moment when a port was found free and the service that listens on it, another program
                 # can be quicker. Each start claims ports anew.
                 taken = instance.ports_of_others()
@@ -222,7 +226,7 @@ def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callab
                 reported.add(name)
                 say(f"{name}: healthy")
             elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in reported:
-                raise ToolError(f"{name}: {part.problem}, {part.restarts} times. {_tail(instance.log(name))}")
+                raise _PartError(f"{name}: {part.problem}, {part.restarts} times. {_tail(instance.log(name))}")
         if state is not None and state.ready:
             return state
         time.sleep(_POLL_SECONDS)

@@ -14,8 +14,8 @@ from local.processes.process import Identity
 __all__ = ["PORTS", "Instance", "ServiceState", "State"]
 
 PORTS = ("aws", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kueue-webhook", "kueue-health", "kueue-metrics")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _LONGEST_NAME = 40
-_NAME = re.compile(rf"[a-z0-9]([a-z0-9-]{{0,{_LONGEST_NAME - 2}}}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
