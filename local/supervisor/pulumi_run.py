@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from local.processes.process import bound_to_parent
+
 __all__ = ["Ended", "run"]
 
 _WATCH_SECONDS = 0.2
@@ -42,7 +44,14 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], *,
 
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True)  # noqa: S603
+        process = subprocess.Popen(  # noqa: S603 - commands are the kit's own
+            command,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+            # A killed command must not go on behind the back of the next one.
+            preexec_fn=bound_to_parent(signal.SIGINT),  # noqa: PLW1509 - the other thread only waits for a child
+        )
         if interrupted:
             process.send_signal(signal.SIGINT)
         return _watched(process, gone, lambda: interrupted)

@@ -9,7 +9,8 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,24 @@ _WITHOUT_QUESTIONS = {"up": ("--yes", "--skip-preview"), "refresh": ("--yes",), 
 _BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
 # At most what EKS itself takes, where the local cloud takes as long.
 _EKS_UPDATE_SECONDS = 900
+_POLL_SECONDS = 0.1
 _SALT = re.compile(r"^encryptionsalt:.*$", re.MULTILINE)
 
 
 class Stack:
     """One stack of the repository on one instance."""
 
-    def __init__(self, instance: Instance, name: str, *, root: Path) -> None:
-        """Raise ToolError when the repository has no such stack."""
+    def __init__(
+        self,
+        instance: Instance,
+        name: str,
+        *,
+        root: Path,
+        say: Callable[[str], None] = lambda _: None,
+        wait: bool = True,
+    ) -> None:
+        """Raise ToolError when the repository has no such stack; `wait` where Pulumi is at work on it, or give up."""
+        self._say, self._wait = say, wait
         self._instance, self._name, self._root = instance, name, root
         self._settings_of_users = settings_of(name, root=root)
         self._project = instance.folder / "project"
@@ -48,6 +59,7 @@ class Stack:
         destroy is the word for the whole stack, so it lets go of all that is protected: ask first.
         Ctrl-C lets Pulumi end what it has under way, a second one does not; ToolError then, and when the instance goes.
         """
+        self._await_others()
         self._prepare()
         if verb == "destroy":
             self.lift_protection()
@@ -181,14 +193,34 @@ class Stack:
 
     def _release(self) -> None:
         """Remove locks of runs that are dead: a killed Pulumi leaves them, and the next one would refuse."""
+        for lock, pid in self._locks():
+            if not _runs(pid):
+                lock.unlink(missing_ok=True)
+
+    def _locks(self) -> Iterator[tuple[Path, int]]:
+        """Yield the locks of Pulumi's runs on this machine, with the process that has each."""
         locks = self._instance.state_folder / ".pulumi" / "locks"
         for lock in locks.rglob(f"{self._name}/*.json"):
             try:
                 held = json.loads(lock.read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 continue
-            if held.get("hostname") == socket.gethostname() and not _runs(int(held.get("pid", 0))):
-                lock.unlink(missing_ok=True)
+            if held.get("hostname") == socket.gethostname():
+                yield lock, int(held.get("pid", 0))
+
+    def _await_others(self) -> None:
+        """Wait for a Pulumi that is at work: of a command that was killed, or started by hand."""
+        for _, pid in self._locks():
+            other = identify(pid) if pid > 0 else None
+            if other is None:
+                continue
+            if not self._wait:
+                raise ToolError(
+                    f"Pulumi is at work on {self._name} (process {pid}). Wait until it ended, or leave out --no-wait"
+                )
+            self._say(f"waiting for Pulumi, which is at work on {self._name} (process {pid})")
+            while other.alive():
+                time.sleep(_POLL_SECONDS)
 
     def _quietly(self, command: Sequence[str], folder: Path) -> str:
         done = subprocess.run(  # noqa: S603 - commands are the kit's own

@@ -63,7 +63,7 @@ def _ready(verb: str, stack: str, instance: Instance, root: Path, *, wait: bool)
                     "interrupted. The local cloud goes on starting: run it again, or end it with "
                     f"`{called()} local stop --name {instance.name}`"
                 ) from None
-        yield Stack(instance, stack, root=root)
+        yield Stack(instance, stack, root=root, say=to_stderr, wait=wait)
 
 
 def _refuse_second(stack: str, instance: Instance) -> None:

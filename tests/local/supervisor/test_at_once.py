@@ -132,3 +132,14 @@ def test_a_reset_by_force_ends_an_up_and_deletes_everything(instance, repository
     assert engines(mark) == []
     assert not instance.folder.exists()
     assert not instance.folder.with_name("handson-dev.lock").exists()
+
+
+def test_a_killed_up_holds_nobody_up_and_its_engine_ends_before_the_next_begins(instance, repository, mark):
+    with up(repository) as first:
+        at_work(instance, first)
+        first.kill()
+        first.wait()
+        # A preview waits for the engine of the killed one, and needs what it wrote down.
+        after = local(repository, "preview", "--stack", "handson-dev")
+    assert after.returncode == 0, after.stdout + after.stderr
+    assert engines(mark) == []
