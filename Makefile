@@ -19,9 +19,9 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 up: install
 	$(BIN)/hpkit local up --stack $(STACK)
 
-# Take it down again, and stop the local cloud.
+# Take it down again with its instance, without asking: it is on this machine alone.
 down: install
-	$(BIN)/hpkit local down --stack $(STACK)
+	$(BIN)/hpkit local down --yes --stack $(STACK)
 
 lint: install
 	$(BIN)/ruff format --check .

@@ -13,8 +13,13 @@ if TYPE_CHECKING:
     from local.plugins.kubernetes.diff import CONTENT, IMMUTABLE
     from local.plugins.kubernetes.release import REPLACES, TOKEN
     from local.supervisor import control
+    from local.supervisor.control import VARIABLES
     from local.supervisor.instance import Instance
-    from local.supervisor.pulumi_stack import Stack
+    from local.supervisor.instances import Overview, overviews, the_only
+    from local.supervisor.lock import exclusive
+    from local.supervisor.pulumi_stack import Stack, settings_of
+    from local.supervisor.stacks import stacks_of, stacks_up
+    from local.supervisor.usage import Usage, usage_of
     from local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate
     from local.toolchain.cache import cache_root
 
@@ -27,14 +32,24 @@ __all__ = [
     "TOKEN",
     "TOOLS",
     "TOOL_NAMES",
+    "VARIABLES",
     "Instance",
+    "Overview",
     "Prop",
     "ResourceType",
     "Stack",
+    "Usage",
     "cache_root",
     "control",
+    "exclusive",
     "get_all",
     "locate",
+    "overviews",
+    "settings_of",
+    "stacks_of",
+    "stacks_up",
+    "the_only",
+    "usage_of",
 ]
 
 _SOURCES = {
@@ -46,14 +61,24 @@ _SOURCES = {
     "TOKEN": "local.plugins.kubernetes.release:TOKEN",
     "TOOLS": "local.toolchain:TOOLS",
     "TOOL_NAMES": "local.toolchain:TOOL_NAMES",
+    "VARIABLES": "local.supervisor.control:VARIABLES",
     "Instance": "local.supervisor.instance:Instance",
+    "Overview": "local.supervisor.instances:Overview",
     "Prop": "local.plugins.aws.resource_type:Prop",
     "ResourceType": "local.plugins.aws.resource_type:ResourceType",
     "Stack": "local.supervisor.pulumi_stack:Stack",
+    "Usage": "local.supervisor.usage:Usage",
     "cache_root": "local.toolchain.cache:cache_root",
     "control": "local.supervisor.control",
+    "exclusive": "local.supervisor.lock:exclusive",
     "get_all": "local.toolchain:get_all",
     "locate": "local.toolchain:locate",
+    "overviews": "local.supervisor.instances:overviews",
+    "settings_of": "local.supervisor.pulumi_stack:settings_of",
+    "stacks_of": "local.supervisor.stacks:stacks_of",
+    "stacks_up": "local.supervisor.stacks:stacks_up",
+    "the_only": "local.supervisor.instances:the_only",
+    "usage_of": "local.supervisor.usage:usage_of",
 }
 
 

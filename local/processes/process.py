@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import psutil
 
-__all__ = ["Identity", "end", "identify", "spawn"]
+__all__ = ["Identity", "bound_to_parent", "end", "identify", "spawn"]
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -58,14 +58,6 @@ def spawn(
     command: Sequence[str], *, log: Path, environment: Mapping[str, str], folder: Path | None, bound: bool
 ) -> subprocess.Popen[bytes]:
     """Start a process in a session of its own, output to a log; if `bound`, it dies with its parent (Linux)."""
-    parent = os.getpid()
-
-    def die_with_parent() -> None:
-        if _LIBC is not None:
-            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
-
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
         return subprocess.Popen(  # noqa: S603 - commands are the kit's own
@@ -76,8 +68,21 @@ def spawn(
             env=environment,
             cwd=folder,
             start_new_session=True,
-            preexec_fn=die_with_parent if bound else None,  # noqa: PLW1509 - the supervisor has one thread
+            preexec_fn=bound_to_parent(signal.SIGKILL) if bound else None,  # noqa: PLW1509 - the supervisor has one thread
         )
+
+
+def bound_to_parent(number: signal.Signals) -> Callable[[], None]:
+    """Return what a new process runs before its command: it then gets this signal when its parent dies (Linux)."""
+    parent = os.getpid()
+
+    def bind() -> None:
+        if _LIBC is not None:
+            _LIBC.prctl(_PR_SET_PDEATHSIG, number)
+            if os.getppid() != parent:
+                os._exit(1)
+
+    return bind
 
 
 def end(processes: Sequence[Identity], *, seconds: float) -> None:

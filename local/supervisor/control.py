@@ -14,15 +14,42 @@ from hpkit.errors import ToolError
 from local.plugins.install import install
 from local.processes.process import end, spawn
 from local.supervisor.instance import Instance, State
-from local.toolchain import search_path
+from local.supervisor.lock import exclusive
+from local.supervisor.stacks import stacks_up
+from local.toolchain import TOOLS, locate, search_path
 
-__all__ = ["environment", "find_root", "reset", "running", "start", "stop"]
+__all__ = ["VARIABLES", "environment", "find_root", "reset", "running", "shell_environment", "start", "stop"]
+
+# What `environment` sets; taking it back needs no instance.
+VARIABLES = (
+    "KUBECONFIG",
+    "AWS_ENDPOINT_URL",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_EC2_METADATA_DISABLED",
+    "PULUMI_HOME",
+    "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION",
+    "PULUMI_BACKEND_URL",
+    "PULUMI_CONFIG_PASSPHRASE",
+    "PULUMI_SKIP_UPDATE_CHECK",
+    "PATH",
+)
 
 _READY_SECONDS = 120.0
 _STOP_SECONDS = 30.0
 _HOPELESS_STARTS = 4
 _POLL_SECONDS = 0.1
 _TAIL_LINES = 5
+_PORT_CLAIMS = 3
+_REGION = "us-west-2"
+# What a person runs in a shell; the rest is run by the instance.
+_FOR_SHELLS = ("pulumi", "pulumi-language-python", "helm", "kubectl")
+
+
+class _PartError(ToolError):
+    """A part does not become healthy; the supervisor is there."""
 
 
 def find_root(start: Path) -> Path:
@@ -35,48 +62,47 @@ def find_root(start: Path) -> Path:
 
 def running(instance: Instance) -> State | None:
     """Return what runs, if the supervisor does."""
-    state = instance.state()
-    return state if state is not None and state.supervisor.alive() else None
+    return instance.running()
 
 
-def start(instance: Instance, *, say: Callable[[str], None]) -> State:
+def start(instance: Instance, *, say: Callable[[str], None], wait: bool = True) -> State:
     """Start or go on; return when every service is healthy. What a killed supervisor left behind is ended first."""
-    with _alone(instance):
-        state = running(instance)
-        if state is None:
-            _clear(instance)
-            package_root = Path(__file__).resolve().parents[2]
-            child = spawn(
-                [sys.executable, "-m", "local.supervisor", str(instance.folder)],
-                log=instance.log("supervisor"),
-                environment=dict(os.environ),
-                folder=package_root,
-                bound=False,
-            )
-            # A supervisor outlives its starter on purpose; if it ends first, this thread leaves no zombie.
-            threading.Thread(target=child.wait, daemon=True).start()
+    with exclusive(instance, f"hpkit local start --name {instance.name}", wait=wait, say=say):
+        if running(instance) is not None:
+            return _await_ready(instance, say, lambda: running(instance) is not None)
+        for _ in range(_PORT_CLAIMS - 1):
             try:
-                return _await_ready(instance, say, lambda: child.poll() is None)
-            except ToolError:
-                # Its logs tell why; what cannot become ready is not left running.
-                _clear(instance)
-                raise
-        return _await_ready(instance, say, lambda: running(instance) is not None)
+                return _start(instance, say)
+            except _PartError:
+                # Between the moment when a port was found free and the service that listens on it, another program
+                # can be quicker. Each start claims ports anew.
+                taken = instance.ports_of_others()
+                if not taken:
+                    raise
+                say(f"another program took {', '.join(f'port {port} ({name})' for name, port in taken.items())}: again")
+        return _start(instance, say)
 
 
-def stop(instance: Instance) -> bool:
-    """End the supervisor and every service, and return whether anything ran; nothing is left running."""
+def stop(
+    instance: Instance, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
+) -> bool:
+    """End the supervisor and every service, and return whether anything ran; nothing is left running.
+
+    force: do not wait for what works on the instance, which then ends since its instance is gone.
+    """
     if not instance.folder.is_dir():
         return False
-    with _alone(instance):
-        return _clear(instance)
+    with _to_end(instance, "stop", say=say, wait=wait, force=force) as ended:
+        return _clear(instance) or any(ended)
 
 
-def reset(instance: Instance) -> None:
-    """Stop, and delete all that the instance keeps."""
+def reset(
+    instance: Instance, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
+) -> None:
+    """Stop, and delete all that the instance keeps; force as for stop."""
     if not instance.folder.is_dir():
         return
-    with _alone(instance):
+    with _to_end(instance, "reset", say=say, wait=wait, force=force):
         try:
             _clear(instance)
         except ToolError:
@@ -86,15 +112,36 @@ def reset(instance: Instance) -> None:
         shutil.rmtree(instance.folder, ignore_errors=True)
 
 
+@contextmanager
+def _to_end(
+    instance: Instance, verb: str, *, say: Callable[[str], None], wait: bool, force: bool
+) -> Iterator[list[bool]]:
+    """Have the instance for oneself; by force, what runs is ended while another still works on it."""
+    ended: list[bool] = []
+
+    def end_it() -> None:
+        if force:
+            ended.append(_clear(instance))
+
+    command = f"hpkit local {verb} --name {instance.name}"
+    with exclusive(instance, command, wait=wait or force, say=say, meanwhile=end_it):
+        yield ended
+
+
 def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulumi-language-python")) -> dict[str, str]:
-    """Return the variables that point AWS, Kubernetes and Pulumi clients at the instance, and nowhere else."""
+    """Return the variables that point AWS, Kubernetes and Pulumi clients at the instance, and nowhere else.
+
+    The command line of AWS and its SDKs read one variable of the region, boto3 the other
+    (https://boto3.amazonaws.com/v1/documentation/api/latest/guide/configuration.html#using-environment-variables).
+    """
     ports = instance.ports()
     if not ports:
         raise ToolError(
             f"instance {instance.name} was never started. Start it: hpkit local start --name {instance.name}"
         )
-    backend = instance.folder / "pulumi-state"
+    backend = instance.state_folder
     backend.mkdir(exist_ok=True)
+    region = next((each.region for each in stacks_up(instance) if each.region), _REGION)
     pulumi_home = instance.folder / "pulumi-home"
     install(pulumi_home)
     local_only = "local"
@@ -103,7 +150,8 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['aws']}",
         "AWS_ACCESS_KEY_ID": local_only,
         "AWS_SECRET_ACCESS_KEY": local_only,
-        "AWS_REGION": "us-west-2",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
         "AWS_EC2_METADATA_DISABLED": "true",
         "PULUMI_HOME": str(pulumi_home),
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
@@ -112,6 +160,35 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PATH": search_path(*tools),
     }
+
+
+def shell_environment(instance: Instance) -> dict[str, str]:
+    """Return the variables for a shell: as `environment`, with hpkit and those of its tools on PATH that are here."""
+    here = tuple(tool.name for tool in TOOLS if tool.name in _FOR_SHELLS and locate(tool).path is not None)
+    variables = environment(instance, tools=here)
+    own = str(Path(sys.executable).parent)
+    return {**variables, "PATH": os.pathsep.join(dict.fromkeys([own, *variables["PATH"].split(os.pathsep)]))}
+
+
+def _start(instance: Instance, say: Callable[[str], None]) -> State:
+    """Start the supervisor; what cannot become ready is not left running."""
+    _clear(instance)
+    package_root = Path(__file__).resolve().parents[2]
+    child = spawn(
+        [sys.executable, "-m", "local.supervisor", str(instance.folder)],
+        log=instance.log("supervisor"),
+        environment=dict(os.environ),
+        folder=package_root,
+        bound=False,
+    )
+    # A supervisor outlives its starter on purpose; if it ends first, this thread leaves no zombie.
+    threading.Thread(target=child.wait, daemon=True).start()
+    try:
+        return _await_ready(instance, say, lambda: child.poll() is None)
+    except ToolError:
+        # Its logs tell why.
+        _clear(instance)
+        raise
 
 
 def _clear(instance: Instance) -> bool:
@@ -149,7 +226,7 @@ def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callab
                 reported.add(name)
                 say(f"{name}: healthy")
             elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in reported:
-                raise ToolError(f"{name}: {part.problem}, {part.restarts} times. {_tail(instance.log(name))}")
+                raise _PartError(f"{name}: {part.problem}, {part.restarts} times. {_tail(instance.log(name))}")
         if state is not None and state.ready:
             return state
         time.sleep(_POLL_SECONDS)
@@ -165,12 +242,3 @@ def _tail(log: Path) -> str:
     except OSError:
         lines = []
     return " | ".join([*lines, f"whole log: {log}"])
-
-
-@contextmanager
-def _alone(instance: Instance) -> Iterator[None]:
-    """Let one start or stop of an instance go on at a time; others wait."""
-    instance.folder.mkdir(parents=True, exist_ok=True)
-    with (instance.folder / "control.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

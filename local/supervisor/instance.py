@@ -18,6 +18,7 @@ PORTS = (
     *("kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
 )
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+_LONGEST_NAME = 40
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class ServiceState:
     pid: int = 0
     started: str = ""
     problem: str = ""
+
+    @property
+    def identity(self) -> Identity:
+        """The process that it was, if it had one."""
+        return Identity(self.pid, self.started)
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class State:
 
     def processes(self) -> list[Identity]:
         """Return all that were started, the supervisor first."""
-        children = [Identity(part.pid, part.started) for part in self.parts.values() if part.pid]
+        children = [part.identity for part in self.parts.values() if part.pid]
         return [self.supervisor, *children]
 
 
@@ -58,14 +64,30 @@ class Instance:
     @classmethod
     def named(cls, name: str, *, root: Path) -> "Instance":
         """Return the instance of a name; its folder is .local/<name> of the repository."""
-        if not _NAME.fullmatch(name):
+        if not cls.fits(name):
             raise ToolError(f"instance name {name!r}: use up to 40 lower-case letters, digits and inner hyphens")
         return cls((root / ".local" / name).absolute())
+
+    @classmethod
+    def of_stack(cls, stack: str, *, root: Path) -> "Instance":
+        """Return the instance that a stack has for itself, which is named after it."""
+        plain = re.sub(r"[^a-z0-9]+", "-", stack.lower()).strip("-")[:_LONGEST_NAME].strip("-")
+        return cls.named(plain, root=root)
+
+    @staticmethod
+    def fits(name: str) -> bool:
+        """Say whether an instance can have that name."""
+        return _NAME.fullmatch(name) is not None
 
     @property
     def name(self) -> str:
         """The folder's name."""
         return self.folder.name
+
+    @property
+    def state_folder(self) -> Path:
+        """The folder where Pulumi keeps the stacks that are on it."""
+        return self.folder / "pulumi-state"
 
     @property
     def kubeconfig(self) -> Path:
@@ -83,6 +105,15 @@ class Instance:
             return None
         parts = {name: ServiceState(**record) for name, record in found["parts"].items()}
         return State(Identity(**found["supervisor"]), parts)
+
+    def running(self) -> State | None:
+        """Return what runs, if the supervisor does."""
+        state = self.state()
+        return state if state is not None and state.supervisor.alive() else None
+
+    def has_record(self) -> bool:
+        """Say whether anything is written down as running: what was stopped has none, what was killed has."""
+        return (self.folder / "run.json").is_file()
 
     def write_state(self, state: State) -> None:
         """Write down what runs."""
@@ -114,6 +145,10 @@ class Instance:
         self._write("ports.json", ports)
         return ports
 
+    def ports_of_others(self) -> dict[str, int]:
+        """Return those of its ports that another program has; ask while nothing of the instance runs."""
+        return {name: port for name, port in self.ports().items() if not _is_free(port)}
+
     def _read(self, name: str) -> dict[str, Any] | None:
         path = self.folder / name
         try:
@@ -126,6 +161,17 @@ class Instance:
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
         write_private(self.folder / name, json.dumps(content, indent=2).encode())
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # Connections that end leave their port taken for a while; services listen on it all the same.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def _listen(port: int) -> socket.socket:

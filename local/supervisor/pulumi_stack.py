@@ -6,63 +6,142 @@ Pulumi writes a stack's salt into its settings file; here it gets a copy of that
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hpkit.errors import ToolError
-from hpkit.teardown import teardown_of
+from hpkit.teardown import Teardown, teardown_of
+from local.processes.files import write_private
 from local.processes.process import identify
 from local.supervisor.control import environment
 from local.supervisor.instance import Instance
+from local.supervisor.pulumi_run import run
 from local.toolchain import tool_path
 
-__all__ = ["VERBS", "Stack"]
+__all__ = ["VERBS", "Stack", "settings_of"]
 
 VERBS = ("up", "preview", "refresh", "destroy")
 _WITHOUT_QUESTIONS = {"up": ("--yes", "--skip-preview"), "refresh": ("--yes",), "destroy": ("--yes",)}
+_BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
+# At most what EKS itself takes, where the local cloud takes as long.
+_EKS_UPDATE_SECONDS = 900
+_POLL_SECONDS = 0.1
 _SALT = re.compile(r"^encryptionsalt:.*$", re.MULTILINE)
 
 
 class Stack:
     """One stack of the repository on one instance."""
 
-    def __init__(self, instance: Instance, name: str, *, root: Path) -> None:
-        """Raise ToolError when the repository has no such stack."""
+    def __init__(
+        self,
+        instance: Instance,
+        name: str,
+        *,
+        root: Path,
+        say: Callable[[str], None] = lambda _: None,
+        wait: bool = True,
+    ) -> None:
+        """Raise ToolError when the repository has no such stack; `wait` where Pulumi is at work on it, or give up."""
+        self._say, self._wait = say, wait
         self._instance, self._name, self._root = instance, name, root
-        self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
-        if not self._settings_of_users.is_file():
-            known = sorted(file.name[7:-5] for file in (root / "stacks").glob("Pulumi.*.yaml"))
-            raise ToolError(f"there is no stack {name}; the repository has: {', '.join(known) or 'none'}")
+        self._settings_of_users = settings_of(name, root=root)
         self._project = instance.folder / "project"
         self.environment = {**os.environ, **self._variables(environment(instance))}
 
     def run(self, verb: str, *extra: str) -> int:
         """Run one of VERBS without questions, output as it comes; return Pulumi's exit code.
 
-        destroy is the word for the whole stack, so it lets go of what is protected; ToolError when the cluster is.
-        Ctrl-C lets Pulumi end what it has under way, a second one does not; ToolError then.
+        destroy is the word for the whole stack, so it lets go of all that is protected: ask first.
+        Ctrl-C lets Pulumi end what it has under way, a second one does not; ToolError then, and when the instance goes.
         """
+        self._await_others()
         self._prepare()
         if verb == "destroy":
-            self.unprotect()
+            self.lift_protection()
         command = ["pulumi", verb, *_WITHOUT_QUESTIONS.get(verb, ()), *self._which(), "--non-interactive", *extra]
-        code, interrupted = _run(command, self._root, self.environment)
-        if code != 0 and interrupted:
+        ended = run(command, self._root, self.environment, gone=self._watch(verb))
+        if ended.gone:
+            raise ToolError(ended.gone)
+        if ended.code != 0 and ended.interrupted:
             raise ToolError(f"{verb} was interrupted. What it made is kept: run it again, it goes on from there")
-        return code
+        return ended.code
+
+    def ending(self) -> Teardown:
+        """Return what the end of the stack takes away, and what stands against it."""
+        return teardown_of(self._name, self.read("stack", "export"))
 
     def unprotect(self) -> None:
         """Let go of what the engine keeps; raises ToolError when the cluster itself is protected."""
-        ending = teardown_of(self._name, self.read("stack", "export"))
+        ending = self.ending()
         if ending.refusal:
             raise ToolError(ending.refusal)
         if ending.protected:
-            command = ["pulumi", "state", "unprotect", "--all", "--yes", "--stack", self._name, "--non-interactive"]
+            self._unprotect()
+
+    def lift_protection(self) -> None:
+        """Let go of everything, as `protect: false` and an `up` would: the engine, the bucket, and EKS at the endpoint.
+
+        For the local cloud alone, where nothing is lost that cannot be made again.
+        """
+        state = json.loads(self.read("stack", "export"))
+        resources = state.get("deployment", {}).get("resources") or []
+        if _let_buckets_go(resources):
+            file = self._project / "state.json"
+            write_private(file, json.dumps(state).encode())
+            command = ["pulumi", "stack", "import", "--stack", self._name, "--file", str(file), "--non-interactive"]
             self._quietly(command, self._project)
+            file.unlink()
+        for each in resources:
+            if each["type"] == _EKS and each.get("outputs", {}).get("deletionProtection"):
+                self._let_eks_go(str(each["id"]))
+        if any(each.get("protect") for each in resources):
+            self._unprotect()
+
+    def _let_eks_go(self, name: str) -> None:
+        """Take the deletion protection off at the local endpoint, which refuses to delete as AWS does."""
+        import boto3
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        eks = boto3.client(
+            "eks",
+            endpoint_url=self.environment["AWS_ENDPOINT_URL"],
+            region_name=self.environment["AWS_REGION"],
+            aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
+        )
+        patience = {"Delay": 1, "MaxAttempts": _EKS_UPDATE_SECONDS}
+        try:
+            if eks.describe_cluster(name=name)["cluster"].get("deletionProtection"):
+                eks.get_waiter("cluster_active").wait(name=name, WaiterConfig=patience)
+                eks.update_cluster_config(name=name, deletionProtection=False)
+                eks.get_waiter("cluster_active").wait(name=name, WaiterConfig=patience)
+        except eks.exceptions.ResourceNotFoundException:
+            return
+        except (BotoCoreError, ClientError) as error:
+            raise ToolError(f"the deletion protection of EKS cluster {name} stays: {error}") from None
+
+    def _unprotect(self) -> None:
+        command = ["pulumi", "state", "unprotect", "--all", "--yes", "--stack", self._name, "--non-interactive"]
+        self._quietly(command, self._project)
+
+    def _watch(self, verb: str) -> Callable[[], str]:
+        """Return what says why the instance is not what it is now: killed, or stopped by another command."""
+        name, state = self._instance.name, self._instance.running()
+        again = f"What was made is kept, unless it was reset. Go on: hpkit local {verb} --stack {self._name}"
+
+        def gone() -> str:
+            if state is not None and state.supervisor.alive():
+                return ""
+            if state is not None and self._instance.has_record():
+                return f"{verb} ended: the supervisor of the local cloud {name} was killed. {again} --name {name}"
+            return f"{verb} ended: the local cloud {name} was stopped meanwhile. {again} --name {name}"
+
+        return gone
 
     def read(self, *arguments: str) -> str:
         """Run a Pulumi command that only reads, and return what it says."""
@@ -114,14 +193,34 @@ class Stack:
 
     def _release(self) -> None:
         """Remove locks of runs that are dead: a killed Pulumi leaves them, and the next one would refuse."""
-        locks = self._instance.folder / "pulumi-state" / ".pulumi" / "locks"
+        for lock, pid in self._locks():
+            if not _runs(pid):
+                lock.unlink(missing_ok=True)
+
+    def _locks(self) -> Iterator[tuple[Path, int]]:
+        """Yield the locks of Pulumi's runs on this machine, with the process that has each."""
+        locks = self._instance.state_folder / ".pulumi" / "locks"
         for lock in locks.rglob(f"{self._name}/*.json"):
             try:
                 held = json.loads(lock.read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 continue
-            if held.get("hostname") == socket.gethostname() and not _runs(int(held.get("pid", 0))):
-                lock.unlink(missing_ok=True)
+            if held.get("hostname") == socket.gethostname():
+                yield lock, int(held.get("pid", 0))
+
+    def _await_others(self) -> None:
+        """Wait for a Pulumi that is at work: of a command that was killed, or started by hand."""
+        for _, pid in self._locks():
+            other = identify(pid) if pid > 0 else None
+            if other is None:
+                continue
+            if not self._wait:
+                raise ToolError(
+                    f"Pulumi is at work on {self._name} (process {pid}). Wait until it ended, or leave out --no-wait"
+                )
+            self._say(f"waiting for Pulumi, which is at work on {self._name} (process {pid})")
+            while other.alive():
+                time.sleep(_POLL_SECONDS)
 
     def _quietly(self, command: Sequence[str], folder: Path) -> str:
         done = subprocess.run(  # noqa: S603 - commands are the kit's own
@@ -137,6 +236,25 @@ class Stack:
         return {**given, "PATH": os.pathsep.join([own, given["PATH"]])}
 
 
+def settings_of(name: str, *, root: Path) -> Path:
+    """Return the settings file of a stack; raises ToolError when the repository has no such stack."""
+    file = root / "stacks" / f"Pulumi.{name}.yaml"
+    if not file.is_file():
+        known = sorted(each.name[7:-5] for each in (root / "stacks").glob("Pulumi.*.yaml"))
+        raise ToolError(f"there is no stack {name}; the repository has: {', '.join(known) or 'none'}")
+    return file
+
+
+def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:
+    """Write into a state that buckets go with what is in them; return whether that is anything new."""
+    found = False
+    for bucket in (each for each in resources if each["type"] == _BUCKET):
+        for values in (bucket.get("inputs", {}), bucket.get("outputs", {})):
+            found = found or not values.get("forceDestroy")
+            values["forceDestroy"] = True
+    return found
+
+
 def _link_language_host(pulumi: Path, language_host: Path) -> None:
     """Link the language host beside a Pulumi of the kit's own: the engine warns of one that it finds elsewhere."""
     if pulumi.parent == language_host.parent or pulumi.parents[3] != language_host.parents[3]:
@@ -146,32 +264,6 @@ def _link_language_host(pulumi: Path, language_host: Path) -> None:
         if not beside.exists():
             beside.unlink(missing_ok=True)
             beside.symlink_to(file)
-
-
-def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, bool]:
-    """Run a command that hears of interruptions from here alone; return its exit code, and whether there was one.
-
-    A terminal would interrupt its plugins too, and what they make at that moment would be lost.
-    """
-    interrupted = False
-    process: subprocess.Popen[bytes] | None = None
-
-    def pass_on(number: int, frame: object) -> None:
-        del number, frame
-        nonlocal interrupted
-        interrupted = True
-        if process is not None:
-            process.send_signal(signal.SIGINT)
-
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True)  # noqa: S603
-        if interrupted:
-            process.send_signal(signal.SIGINT)
-        return process.wait(), interrupted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _runs(pid: int) -> bool:

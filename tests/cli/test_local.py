@@ -6,16 +6,19 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 
 import pytest
 
+from hpkit.cli.local_shells import exports, own_shell, to_use
 from hpkit.errors import ToolError
 from local.supervisor.instance import Instance
 from local.toolchain import TOOL_NAMES, TOOLS, get_all
 from local.toolchain.cache import cache_root
 from tests.cli.test_validate import HPKIT, ROOT, hpkit
 
+SECONDS = 240
 PARTS = ["aws", "etcd", "kube-apiserver", "kueue"]
 
 
@@ -47,34 +50,146 @@ def marked(test):
 def test_start_says_what_is_healthy_and_how_to_use_it(up):
     assert up.returncode == 0, up.stderr
     assert sorted(up.stderr.splitlines()) == [f"{part}: healthy" for part in PARTS]
-    assert up.stdout.endswith('use it with: eval "$(hpkit local env --name cli)"\n')
+    assert up.stdout.endswith(f'use it with: eval "$({HPKIT} local env --name cli)"\n')
 
 
 @marked
-def test_status_names_every_part_with_process_and_port(up, repository):
+def test_status_names_every_part_with_process_and_port_and_what_it_takes(up, repository):
     answer = hpkit("local", "status", "--name", "cli", "--format", "json", cwd=repository)
     assert answer.returncode == 0
     told = json.loads(answer.stdout)
-    assert (told["name"], told["running"]) == ("cli", True)
+    assert (told["name"], told["running"], told["stacks"]) == ("cli", True, [])
     assert [(part["part"], part["state"]) for part in told["parts"]] == [(name, "healthy") for name in PARTS]
     ports = Instance.named("cli", root=repository).ports()
     assert told["parts"][0]["port"] == ports["aws"]
-    for part in told["parts"]:
+    everything = [*told["parts"], told["supervisor"]]
+    for part in everything:
         os.kill(part["pid"], 0)
-    table = hpkit("local", "status", "--name", "cli", cwd=repository).stdout.splitlines()
-    assert [line.split()[:2] for line in table] == [[name, "healthy"] for name in PARTS]
+        assert part["memoryBytes"] > 1 << 20
+        assert part["cpuSeconds"] > 0
+    assert told["total"]["memoryBytes"] == sum(part["memoryBytes"] for part in everything)
+    assert told["total"]["cpuSeconds"] == pytest.approx(sum(part["cpuSeconds"] for part in everything), abs=0.1)
+    first, head, *table = hpkit("local", "status", "--name", "cli", cwd=repository).stdout.splitlines()
+    assert first == "cli: no stack"
+    assert head.split() == ["part", "state", "pid", "port", "restarts", "memory", "cpu"]
+    assert [line.split()[0] for line in table] == [*PARTS, "supervisor", "total"]
+    assert all(line.split()[1] == "healthy" for line in table[: len(PARTS)])
+    assert max(map(len, (head, *table))) <= 80
 
 
 @marked
-def test_env_can_be_evaluated_by_a_shell_and_points_at_loopback(up, repository, tmp_path):
-    answer = hpkit("local", "env", "--name", "cli", cwd=repository)
+def test_list_shows_every_instance_with_what_it_is_at(up, repository):
+    for name in ("listed", "unreadable"):
+        (repository / ".local" / name).mkdir()
+    (repository / ".local" / "unreadable" / "run.json").write_text("{")
+    try:
+        rows = json.loads(hpkit("local", "list", "--format", "json", cwd=repository).stdout)
+        states = {row["name"]: row["state"] for row in rows}
+        assert states.items() >= {"cli": "healthy", "listed": "stopped", "unreadable": "damaged"}.items()
+        assert {row["name"]: row["memoryBytes"] > 0 for row in rows}["cli"]
+        table = hpkit("local", "list", cwd=repository).stdout.splitlines()
+        assert table[0].split() == ["instance", "state", "memory", "cpu", "stack"]
+        assert [line.split()[0] for line in table[1:]] == [row["name"] for row in rows]
+    finally:
+        for name in ("listed", "unreadable"):
+            shutil.rmtree(repository / ".local" / name)
+
+
+def test_list_of_nothing_says_how_to_start(project):
+    answer = hpkit("local", "list", cwd=project)
+    assert (answer.returncode, answer.stdout) == (0, f"no instance is here. Start one: {HPKIT} local start\n")
+
+
+BEFORE = {"AWS_REGION": "eu-north-1", "AWS_SECRET_ACCESS_KEY": 'it\'s a "$secret"', "SHELL": "/bin/bash"}
+SHOW = (
+    "import json, os; print(json.dumps({name: os.environ.get(name) for name in"
+    " ('AWS_REGION', 'AWS_SECRET_ACCESS_KEY', 'AWS_DEFAULT_REGION', 'KUBECONFIG', 'PATH')}))"
+)
+# Each takes the variables over, twice, shows them, and takes them back.
+SCRIPTS = {
+    "sh": ['eval "$({env})"', 'eval "$({env} --unset)"'],
+    "bash": ["set -eu", 'eval "$({env})"', 'eval "$({env} --unset)"'],
+    "zsh": ['eval "$({env} --shell zsh)"', 'eval "$({env} --shell zsh --unset)"'],
+    "fish": ["{env} --shell fish | source", "{env} --shell fish --unset | source"],
+    "pwsh": [
+        "{env} --shell powershell | Out-String | Invoke-Expression",
+        "{env} --shell powershell --unset | Out-String | Invoke-Expression",
+    ],
+}
+
+
+@marked
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, shell):
+    executable = shutil.which(shell)
+    if executable is None:
+        pytest.skip(f"there is no {shell} here")
+    *head, use, back = [line.format(env=f"{HPKIT} local env --name cli") for line in SCRIPTS[shell]]
+    find = "(Get-Command hpkit).Source" if shell == "pwsh" else "command -v hpkit"
+    show = f'{sys.executable} -c "{SHOW}"'
+    answer = subprocess.run(
+        [executable, "-c", "\n".join([*head, use, use, show, find, back, show])],
+        cwd=repository,
+        env={**os.environ, **BEFORE},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
     assert (answer.returncode, answer.stderr) == (0, "")
-    script = f'{answer.stdout}\necho "$AWS_ENDPOINT_URL $KUBECONFIG"'
-    shell = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, timeout=10)
-    endpoint, kubeconfig = shell.stdout.split()
+    inside, found, after = answer.stdout.splitlines()
+    inside, after = json.loads(inside), json.loads(after)
     instance = Instance.named("cli", root=repository)
-    assert endpoint == f"http://127.0.0.1:{instance.ports()['aws']}"
-    assert kubeconfig == str(instance.kubeconfig)
+    assert inside["KUBECONFIG"] == str(instance.kubeconfig)
+    local = {"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "us-west-2", "AWS_SECRET_ACCESS_KEY": "local"}
+    assert inside.items() >= local.items()
+    assert found == str(HPKIT)
+    untouched = {name: {**os.environ, **BEFORE}.get(name) for name in after}
+    assert after == untouched
+    assert (
+        BEFORE["AWS_SECRET_ACCESS_KEY"] not in hpkit("local", "env", "--name", "cli", cwd=repository, **BEFORE).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"),
+    [
+        ("fish", "set -gx KUBECONFIG '/a \\\\ b\\'s'"),
+        ("powershell", "$env:KUBECONFIG = '/a \\ b''s'"),
+        ("zsh", "export KUBECONFIG='/a \\ b'\"'\"'s'"),
+    ],
+)
+def test_quotes_and_backslashes_are_written_as_each_shell_reads_them(shell, line):
+    assert exports(shell, {"KUBECONFIG": "/a \\ b's"}).splitlines()[-1] == line
+
+
+def test_in_fish_path_is_a_list():
+    assert exports("fish", {"PATH": "/a:/b c"}).splitlines()[-1] == "set -gx PATH '/a' '/b c'"
+
+
+@pytest.mark.parametrize(
+    ("shell", "known", "use"),
+    [
+        ("/bin/bash", "bash", 'eval "$(e)"'),
+        ("/bin/ksh", "bash", 'eval "$(e)"'),
+        ("", "bash", 'eval "$(e)"'),
+        ("/usr/bin/zsh", "zsh", 'eval "$(e)"'),
+        ("/usr/local/bin/fish", "fish", "e | source"),
+        ("/usr/bin/pwsh", "powershell", "e --shell powershell | Out-String | Invoke-Expression"),
+    ],
+)
+def test_the_shell_is_that_of_the_user(monkeypatch, shell, known, use):
+    monkeypatch.setenv("SHELL", shell)
+    assert (own_shell(), to_use(own_shell(), "e")) == (known, use)
+
+
+@marked
+def test_env_as_json_is_what_a_program_would_set(up, repository):
+    told = json.loads(hpkit("local", "env", "--name", "cli", "--format", "json", cwd=repository).stdout)
+    ports = Instance.named("cli", root=repository).ports()
+    assert told["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{ports['aws']}"
+    assert told["PATH"].split(os.pathsep)[0] == str(HPKIT.parent)
+    unset = json.loads(hpkit("local", "env", "--unset", "--format", "json", cwd=repository).stdout)
+    assert unset == dict.fromkeys(told)
 
 
 @marked
@@ -140,14 +255,78 @@ def test_status_of_what_was_never_started_says_how_to_start_it_and_exits_1(repos
     assert (answer.returncode, answer.stderr) == (1, "")
     assert answer.stdout.endswith("hpkit local start --name never\n")
     told = json.loads(hpkit("local", "status", "--name", "never", "--format", "json", cwd=repository).stdout)
-    assert told == {"name": "never", "running": False, "parts": []}
+    assert (told["name"], told["running"], told["stacks"], told["parts"]) == ("never", False, [], [])
+
+
+@pytest.mark.parametrize("command", ["env", "status", "logs", "stop", "reset"])
+def test_without_a_name_several_are_listed_with_the_command_for_each(project, command):
+    for name in ("one", "two"):
+        (project / ".local" / name).mkdir(parents=True)
+    answer = hpkit("local", command, cwd=project)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.splitlines() == [
+        "error: 2 instances are here, and none runs; say which:",
+        f"  {HPKIT} local {command} --name one    # no stack",
+        f"  {HPKIT} local {command} --name two    # no stack",
+    ]
+
+
+def test_without_a_name_the_only_one_there_is_is_meant(project):
+    (project / ".local" / "only").mkdir(parents=True)
+    assert hpkit("local", "stop", cwd=project).stdout == "only was not running\n"
+    assert hpkit("local", "reset", "--yes", cwd=project).stdout == "only is deleted\n"
+
+
+def stack_in(project, name, *resources, stack):
+    (project / "stacks" / f"Pulumi.{stack}.yaml").write_text("config: {}\n")
+    folder = Instance.named(name, root=project).state_folder / ".pulumi" / "stacks" / "hpkit"
+    folder.mkdir(parents=True)
+    (folder / f"{stack}.json").write_text(json.dumps({"checkpoint": {"latest": {"resources": resources}}}))
+
+
+VPC = {"type": "aws:ec2/vpc:Vpc", "custom": True}
+
+
+def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(project):
+    stack_in(project, "shared", VPC, stack="one-dev")
+    (project / "stacks" / "Pulumi.two-dev.yaml").write_text("config: {}\n")
+    answer = hpkit("local", "up", "--stack", "two-dev", "--name", "shared", cwd=project)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == (
+        "error: stack one-dev is up on instance shared, which takes one stack. Take that down: "
+        f"{HPKIT} local down --stack one-dev --name shared; or give two-dev an instance of its own: "
+        f"{HPKIT} local up --stack two-dev\n"
+    )
+    assert {file.name for file in (project / ".local").iterdir()} == {"shared"}
+
+
+@pytest.mark.parametrize("verb", ["up", "preview", "refresh", "destroy", "down"])
+def test_a_stack_that_the_repository_does_not_have_starts_nothing(project, verb):
+    answer = hpkit("local", verb, "--stack", "handson", cwd=project)
+    assert (answer.returncode, answer.stderr) == (1, "error: there is no stack handson; the repository has: none\n")
+    assert not (project / ".local").exists()
+
+
+@pytest.mark.parametrize("verb", ["destroy", "down"])
+def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb):
+    stack_in(project, "shared", VPC, stack="one-dev")
+    (project / "stacks" / "Pulumi.two-dev.yaml").write_text("config: {}\n")
+    answer = hpkit("local", verb, "--stack", "two-dev", cwd=project)
+    said = "two-dev is not up on instance two-dev, so nothing is deleted\n"
+    assert (answer.returncode, answer.stdout) == (0, said)
+    answer = hpkit("local", verb, "--stack", "one-dev", cwd=project)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.splitlines() == [
+        "error: one-dev is not on instance one-dev. Where it is:",
+        f"  {HPKIT} local {verb} --stack one-dev --name shared",
+    ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("env", "--name", "never"), "instance never was never started. Start it: hpkit local start --name never"),
-        (("logs", "--name", "never"), "never was never started, so it has no logs. Start it: hpkit local start"),
+        (("logs", "--name", "never"), f"never was never started, so it has no logs. Start it: {HPKIT} local"),
         (("status", "--name", "Never_!"), "instance name 'Never_!': use up to 40 lower-case letters, digits and"),
         (("start", "--name", "../up"), "instance name '../up'"),
         (("reset", "--yes", "--name", "."), "instance name '.'"),

@@ -25,7 +25,7 @@ def hpkit(*arguments, cwd, **environment):
         capture_output=True,
         text=True,
         env={**os.environ, **environment},
-        timeout=60,
+        timeout=240,
     )
     said = result.stderr + result.stdout
     assert "Traceback" not in said, said

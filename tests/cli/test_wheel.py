@@ -37,7 +37,7 @@ RUNS = {
     "doctor": ("", 1, "Get them with: hpkit doctor"),
     "generate": ("--check", 1, "is no clone of hpkit's own repository"),
     "instances": ("p5", 0, "ml.p5.48xlarge"),
-    "local": ("start", 1, "pip install 'hpkit[local]'"),
+    "local": ("list", 1, "pip install 'hpkit[local]'"),
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
@@ -169,9 +169,8 @@ def test_what_needs_no_extra_can_be_imported_without_it(alone):
 def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
     answer = subprocess.run([with_local / "python", "-P", "-c", IMPORT_ALL, "local"], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
-    assert (
-        "default is not running. Start it: hpkit local start" in run(with_local, "local", "status", cwd=project).stdout
-    )
+    said = run(with_local, "local", "status", cwd=project).stdout
+    assert said == f"default is not running. Start it: {with_local / 'hpkit'} local start --name default\n"
 
 
 @pytest.mark.cluster

@@ -1,14 +1,23 @@
 """`hpkit local up`, `preview`, `refresh`, `destroy`, `down`: Pulumi on the local cloud, in one command each."""
 
+from __future__ import annotations
+
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.extras import need
+from hpkit.cli.local_common import called, root_of, to_stderr, wait_option, where
+from hpkit.cli.local_env import line_to_use
 from hpkit.errors import ToolError
+
+if TYPE_CHECKING:
+    from hpkit.teardown import Teardown
+    from local.cloud import Instance, Stack
 
 __all__ = ["COMMANDS"]
 
@@ -16,87 +25,170 @@ _DEFAULT_STACK = "handson-dev"
 
 
 def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
-    folder = click.Path(file_okay=False, exists=True, path_type=Path)
-    options = (
-        click.option("--stack", default=_DEFAULT_STACK, show_default=True, help="Which stack of stacks/."),
-        click.option("--name", default="default", show_default=True, help="Which instance; several can run."),
-        click.option("--dir", "root", type=folder, help="The repository, if not this folder or above it."),
-        click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]..."),
+    stack = click.option("--stack", default=_DEFAULT_STACK, show_default=True, help="Which stack of stacks/.")
+    extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
+    return stack(
+        where(wait_option(extra(function)), name_help="Which instance; without it, one named after the stack.")
     )
-    for option in reversed(options):
-        function = option(function)
-    return function
 
 
-def _ready(stack: str, name: str, root: Path | None) -> Any:
-    """Get the tools, start the instance where it is not, and return the stack on it."""
-    need("local", what="the local cloud")
-    from local.cloud import TOOLS, Instance, Stack, control, get_all
+def _yes(function: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--yes", is_flag=True, help="Do not ask about a stack with `protect: true`.")(function)
 
-    here = control.find_root(root or Path.cwd())
-    instance = Instance.named(name, root=here)
-    get_all(list(TOOLS), say=_to_stderr)
-    if control.running(instance) is None:
-        try:
-            control.start(instance, say=_to_stderr)
-        except KeyboardInterrupt:
+
+def _place(stack: str, name: str | None, root: Path | None) -> tuple[Instance, Path]:
+    """Return where a stack of the repository is to be; raises ToolError when there is no such stack."""
+    from local.cloud import Instance, settings_of
+
+    here = root_of(root)
+    settings_of(stack, root=here)
+    return (Instance.of_stack(stack, root=here) if name is None else Instance.named(name, root=here)), here
+
+
+@contextmanager
+def _ready(verb: str, stack: str, instance: Instance, root: Path, *, wait: bool) -> Iterator[Stack]:
+    """Get the tools, start the instance where it is not, and give the stack on it, alone."""
+    from local.cloud import TOOLS, Stack, control, exclusive, get_all
+
+    get_all(list(TOOLS), say=to_stderr)
+    command = f"hpkit local {verb} --stack {stack} --name {instance.name}"
+    with exclusive(instance, command, wait=wait, say=to_stderr):
+        if verb == "up":
+            _refuse_second(stack, instance)
+        if control.running(instance) is None:
+            try:
+                control.start(instance, say=to_stderr)
+            except KeyboardInterrupt:
+                raise ToolError(
+                    "interrupted. The local cloud goes on starting: run it again, or end it with "
+                    f"`{called()} local stop --name {instance.name}`"
+                ) from None
+        yield Stack(instance, stack, root=root, say=to_stderr, wait=wait)
+
+
+def _refuse_second(stack: str, instance: Instance) -> None:
+    """Raise ToolError when another stack is there: an instance has one API server, and so takes one EKS cluster."""
+    from local.cloud import stacks_up
+
+    for other in stacks_up(instance):
+        if other.name != stack:
             raise ToolError(
-                "interrupted. The local cloud goes on starting: run it again, or end it with "
-                f"`hpkit local stop --name {name}`"
-            ) from None
-    return Stack(instance, stack, root=here)
-
-
-def _to_stderr(line: str) -> None:
-    click.echo(line, err=True)
+                f"stack {other.name} is up on instance {instance.name}, which takes one stack. Take that down: "
+                f"{called()} local down --stack {other.name} --name {instance.name}; or give {stack} an instance of "
+                f"its own: {called()} local up --stack {stack}"
+            )
 
 
 @click.command("up")
 @_of_stack
-def _up(stack: str, name: str, root: Path | None, extra: tuple[str, ...]) -> None:
+def _up(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
     """Start the local cloud where it is not, and `pulumi up` a stack on it."""
-    code = _ready(stack, name, root).run("up", *extra)
+    instance, here = _place(stack, name, root)
+    _refuse_second(stack, instance)
+    to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
+    with _ready("up", stack, instance, here, wait=wait) as ready:
+        code = ready.run("up", *extra)
     if code == 0:
-        option = "" if name == "default" else f" --name {name}"
-        click.echo(f'Look at it: eval "$(hpkit local env{option})" && kubectl get clusterqueues')
-        click.echo(f"Take it down again: hpkit local down --stack {stack}{option}")
+        kubectl = "kubectl get clusterqueues"
+        look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
+        option = "" if name is None else f" --name {name}"
+        click.echo(f"Use it: {line_to_use(instance.name)}")
+        click.echo(f"Look at it: {look}")
+        click.echo(f"Take it down again: {called()} local down --stack {stack}{option}")
     sys.exit(code)
 
 
 @click.command("preview")
 @_of_stack
-def _preview(stack: str, name: str, root: Path | None, extra: tuple[str, ...]) -> None:
+def _preview(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
     """Show what `up` would change."""
-    sys.exit(_ready(stack, name, root).run("preview", *extra))
+    instance, here = _place(stack, name, root)
+    with _ready("preview", stack, instance, here, wait=wait) as ready:
+        sys.exit(ready.run("preview", *extra))
 
 
 @click.command("refresh")
 @_of_stack
-def _refresh(stack: str, name: str, root: Path | None, extra: tuple[str, ...]) -> None:
+def _refresh(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
     """Take over what was changed by hand, as `pulumi refresh` does."""
-    sys.exit(_ready(stack, name, root).run("refresh", *extra))
+    instance, here = _place(stack, name, root)
+    with _ready("refresh", stack, instance, here, wait=wait) as ready:
+        sys.exit(ready.run("refresh", *extra))
 
 
 @click.command("destroy")
 @_of_stack
-def _destroy(stack: str, name: str, root: Path | None, extra: tuple[str, ...]) -> None:
-    """Delete everything that `up` made; the local cloud goes on running."""
-    sys.exit(_ready(stack, name, root).run("destroy", *extra))
+@_yes
+def _destroy(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], yes: bool) -> None:
+    """Delete everything that `up` made, protected or not; the local cloud goes on running."""
+    instance, here = _place(stack, name, root)
+    if not _is_there(stack, instance, here, verb="destroy"):
+        return
+    with _ready("destroy", stack, instance, here, wait=wait) as ready:
+        _delete(ready, "destroy", extra, yes=yes)
 
 
 @click.command("down")
 @_of_stack
-def _down(stack: str, name: str, root: Path | None, extra: tuple[str, ...]) -> None:
-    """Delete everything that `up` made, forget the stack, and stop the local cloud."""
-    from local.cloud import Instance, control
+@_yes
+def _down(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], yes: bool) -> None:
+    """Delete everything that `up` made, protected or not, forget the stack, and end its instance.
 
-    ready = _ready(stack, name, root)
+    The instance that the stack has for itself is deleted, any other one is stopped.
+    """
+    from local.cloud import Instance, control, stacks_up
+
+    instance, here = _place(stack, name, root)
+    if not _is_there(stack, instance, here, verb="down"):
+        return
+    with _ready("down", stack, instance, here, wait=wait) as ready:
+        _delete(ready, "down", extra, yes=yes)
+        ready.remove()
+        if stacks_up(instance):
+            click.echo(f"{stack} is gone; {instance.name} goes on with what else is on it")
+        elif instance == Instance.of_stack(stack, root=here):
+            control.reset(instance, say=to_stderr)
+            click.echo(f"{stack} is gone, and its instance with it")
+        else:
+            control.stop(instance, say=to_stderr)
+            click.echo(f"{stack} is gone, and {instance.name} is stopped")
+
+
+def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
+    """Say whether Pulumi knows the stack on the instance, if not with where it is; ToolError when it is elsewhere."""
+    from local.cloud import overviews, stacks_of
+
+    if any(each.name == stack for each in stacks_of(instance)):
+        return True
+    places = [each.instance.name for each in overviews(root) if any(there.name == stack for there in each.stacks)]
+    if places:
+        commands = "\n".join(f"  {called()} local {verb} --stack {stack} --name {place}" for place in places)
+        raise ToolError(f"{stack} is not on instance {instance.name}. Where it is:\n{commands}")
+    click.echo(f"{stack} is not up on instance {instance.name}, so nothing is deleted")
+    return False
+
+
+def _delete(ready: Stack, verb: str, extra: tuple[str, ...], *, yes: bool) -> None:
+    """Delete all of a stack, after asking where it is protected; exit with Pulumi's code when that fails."""
+    ending = ready.ending()
+    if ending.refusal and not yes:
+        _ask(ending, verb)
     code = ready.run("destroy", *extra)
-    if code != 0:
+    if verb == "destroy" or code != 0:
         sys.exit(code)
-    ready.remove()
-    control.stop(Instance.named(name, root=control.find_root(root or Path.cwd())))
-    click.echo(f"{stack} is gone, and {name} is stopped")
+
+
+def _ask(ending: Teardown, verb: str) -> None:
+    click.echo(f"{ending.stack} is protected (`protect: true`). This deletes {ending.resources} resources, among them")
+    for line in ending.goes:
+        click.echo(f"  {line}")
+    click.echo("All of it is on the local cloud alone: nothing at AWS is touched.")
+    if not sys.stdin.isatty():
+        raise ToolError(
+            f"there is no terminal to ask on, so nothing was deleted. Not to be asked: "
+            f"{called()} local {verb} --stack {ending.stack} --yes"
+        )
+    click.confirm("Delete it?", abort=True)
 
 
 COMMANDS = (_up, _preview, _refresh, _destroy, _down)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 @pytest.fixture
 def instance(tools, mark, repository):
-    instance = Instance.named("default", root=repository.folder)
+    instance = Instance.of_stack("handson-dev", root=repository.folder)
     instance.write_aws_arguments(["--latency-factor", "0.003"])
     yield instance
     control.reset(instance)

@@ -101,12 +101,11 @@ def test_stop_after_kill_9_of_the_supervisor_leaves_no_process_behind(surroundin
     with subprocess.Popen(
         command, cwd=repository, env={**os.environ, **environment}, stdout=pipe, stderr=pipe, text=True
     ) as starter:
-        deadline = time.monotonic() + 60
         while not ((state := instance.state()) and (state.ready or when == "it is starting")):
-            assert time.monotonic() < deadline, "it did not start"
+            assert starter.poll() is None, "it did not start"
             time.sleep(0.01)
         os.kill(state.supervisor.pid, signal.SIGKILL)
-        _, said = starter.communicate(timeout=60)
+        _, said = starter.communicate()
     if when == "it is starting":
         assert starter.returncode == 1
         assert said.splitlines()[-1].startswith("error: the supervisor ended: ")
@@ -124,6 +123,6 @@ def test_two_starts_at_once_make_one_supervisor(surroundings):
         subprocess.Popen(command, cwd=repository, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
         for _ in range(2)
     ]
-    assert [each.wait(120) for each in both] == [0, 0]
+    assert [each.wait() for each in both] == [0, 0]
     supervisors = [line for line in marked(environment[MARK]) if "local.supervisor" in line]
     assert len(supervisors) == 1

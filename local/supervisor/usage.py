@@ -1,0 +1,33 @@
+"""What a process takes of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psutil
+
+from local.processes.process import Identity
+
+__all__ = ["Usage", "usage_of"]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Resident memory in bytes, and processor time in seconds since the start."""
+
+    memory: int = 0
+    cpu_seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.memory + other.memory, self.cpu_seconds + other.cpu_seconds)
+
+
+def usage_of(identity: Identity) -> Usage:
+    """Return what a process takes; nothing when it is gone."""
+    try:
+        process = psutil.Process(identity.pid)
+        with process.oneshot():
+            found = Usage(process.memory_info().rss, sum(process.cpu_times()[:2]))
+    except psutil.Error:
+        return Usage()
+    return found if identity.alive() else Usage()

@@ -1,0 +1,107 @@
+"""Two examples beside each other, with the real engine, and how each goes: the protected one after asking."""
+
+import json
+import os
+import subprocess
+from contextlib import contextmanager
+
+import boto3
+import pytest
+
+from hpkit.errors import ToolError
+from local.supervisor import control
+from local.supervisor.instance import Instance
+from local.toolchain import TOOLS, get_all
+from tests.cli.test_validate import HPKIT
+from tests.program.cloud import Repository
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
+
+PLAIN, PROTECTED = "startup-dev", "topology-prod"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    try:
+        get_all(list(TOOLS), say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    return Repository(tmp_path_factory.mktemp("repository"))
+
+
+@pytest.fixture
+def local(repository):
+    """Return what runs a command of `hpkit local` in the repository; at the end no instance is left."""
+    made = [Instance.of_stack(stack, root=repository.folder) for stack in (PLAIN, PROTECTED)]
+    for each in made:
+        each.write_aws_arguments(["--latency-factor", "0"])
+
+    def run(*arguments, stdin=subprocess.DEVNULL):
+        command = [HPKIT, "local", *arguments]
+        done = subprocess.run(command, cwd=repository.folder, capture_output=True, text=True, stdin=stdin)
+        assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+        return done
+
+    yield run
+    for each in made:
+        control.reset(each)
+
+
+@contextmanager
+def answered(text):
+    """Give a terminal on which a person has typed this."""
+    person, terminal = os.openpty()
+    try:
+        os.write(person, text.encode())
+        yield terminal
+    finally:
+        os.close(person)
+        os.close(terminal)
+
+
+def put_something_into_the_bucket(instance):
+    """Do what jobs do: AWS deletes no bucket with objects in it."""
+    there = control.environment(instance, tools=())
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=there["AWS_ENDPOINT_URL"],
+        region_name=there["AWS_REGION"],
+        aws_access_key_id=there["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=there["AWS_SECRET_ACCESS_KEY"],
+    )
+    (bucket,) = s3.list_buckets()["Buckets"]
+    s3.put_object(Bucket=bucket["Name"], Key="checkpoint", Body=b"weights")
+
+
+def test_two_examples_go_up_beside_each_other_and_down_protected_or_not(local, repository):
+    for stack in (PLAIN, PROTECTED):
+        up = local("up", "--stack", stack)
+        assert up.returncode == 0, up.stdout + up.stderr
+        assert up.stderr.splitlines()[0] == f"stack {stack} on instance {stack} of the local cloud"
+        assert up.stdout.splitlines()[-1] == f"Take it down again: {HPKIT} local down --stack {stack}"
+    rows = json.loads(local("list", "--format", "json").stdout)
+    assert [(row["name"], row["state"], row["stacks"]) for row in rows] == [
+        (stack, "healthy", [stack]) for stack in (PLAIN, PROTECTED)
+    ]
+    instance = Instance.of_stack(PROTECTED, root=repository.folder)
+    put_something_into_the_bucket(instance)
+
+    refused = local("down", "--stack", PROTECTED)
+    assert refused.returncode == 1
+    assert "the HyperPod cluster topology" in refused.stdout
+    assert "on the local cloud alone" in refused.stdout
+    said = f"Not to be asked: {HPKIT} local down --stack {PROTECTED} --yes\n"
+    assert refused.stderr.endswith(said), refused.stderr
+    with answered("n\n") as terminal:
+        declined = local("down", "--stack", PROTECTED, stdin=terminal)
+    assert declined.returncode == 1
+    assert "Delete it?" in declined.stdout
+    assert json.loads(local("status", "--name", PROTECTED, "--format", "json").stdout)["stacks"], "all is still there"
+
+    with answered("y\n") as terminal:
+        gone = local("down", "--stack", PROTECTED, stdin=terminal)
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert gone.stdout.endswith(f"{PROTECTED} is gone, and its instance with it\n")
+    gone = local("down", "--stack", PLAIN)
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert json.loads(local("list", "--format", "json").stdout) == []

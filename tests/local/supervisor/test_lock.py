@@ -1,0 +1,99 @@
+"""One command at a time on an instance, with real processes: who is told of whom, and what a dead holder leaves."""
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.supervisor.instance import Instance
+from local.supervisor.lock import exclusive, holder_of
+
+HOLD = """
+import sys
+from pathlib import Path
+from local.supervisor.instance import Instance
+from local.supervisor.lock import exclusive
+with exclusive(Instance.named("one", root=Path(sys.argv[1])), "hpkit local up --stack acme-dev", say=print):
+    print("has it", flush=True)
+    sys.stdin.readline()
+"""
+COUNT = """
+import sys
+from pathlib import Path
+from local.supervisor.instance import Instance
+from local.supervisor.lock import exclusive
+counter = Path(sys.argv[1]) / "counter"
+for _ in range(40):
+    with exclusive(Instance.named("one", root=Path(sys.argv[1])), "count"):
+        before = int(counter.read_text())
+        counter.write_text(str(before + 1))
+"""
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def instance(tmp_path):
+    return Instance.named("one", root=tmp_path)
+
+
+@contextmanager
+def holder(root):
+    """Give a process that has the lock until it reads a line."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", HOLD, root], stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            assert process.stdout.readline() == "has it\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_who_does_not_wait_is_told_command_process_and_time(instance, tmp_path):
+    with holder(tmp_path) as other:
+        with pytest.raises(ToolError) as refused, exclusive(instance, "hpkit local stop", wait=False):
+            pass
+        since = json.loads(instance.folder.with_name("one.lock").read_text())["since"]
+        assert f"`hpkit local up --stack acme-dev` (process {other.pid}, since {since})" in str(refused.value)
+
+
+def test_who_waits_is_told_once_and_goes_on_when_the_other_ends(instance, tmp_path):
+    said, looks = [], []
+    with holder(tmp_path) as other:
+
+        def look():
+            looks.append(1)
+            if len(looks) == 3:
+                other.stdin.write("\n")
+                other.stdin.flush()
+
+        with exclusive(instance, "hpkit local stop", say=said.append, meanwhile=look):
+            assert holder_of(instance).command == "hpkit local stop"
+            other.wait()
+    (line,) = said
+    assert line.startswith("waiting for `hpkit local up --stack acme-dev` (process ")
+
+
+def test_a_killed_holder_has_the_lock_no_more(instance, tmp_path):
+    with holder(tmp_path) as other:
+        other.kill()
+        other.wait()
+        assert holder_of(instance).pid == other.pid, "its name is still there"
+        with exclusive(instance, "hpkit local stop", wait=False):
+            assert holder_of(instance).command == "hpkit local stop"
+
+
+def test_what_a_command_does_by_another_does_not_wait_for_itself(instance):
+    with exclusive(instance, "hpkit local up"), exclusive(instance, "hpkit local start", wait=False):
+        assert holder_of(instance).command == "hpkit local up", "others wait for what the user called"
+    assert list(instance.folder.parent.iterdir()) == [], "a lock that nobody has is no file"
+
+
+def test_however_many_wait_only_one_is_in_it(tmp_path):
+    (tmp_path / "counter").write_text("0")
+    counters = [subprocess.Popen([sys.executable, "-c", COUNT, tmp_path]) for _ in range(4)]
+    assert [each.wait() for each in counters] == [0] * 4
+    assert (tmp_path / "counter").read_text() == "160"

@@ -1,0 +1,43 @@
+"""A run that is ended since its instance is gone leaves no process behind, whatever its children do."""
+
+import sys
+
+import psutil
+import pytest
+
+from local.supervisor import pulumi_run
+from local.supervisor.pulumi_run import Ended, run
+
+# As an engine: its plugins have groups of their own, and hear of no interruption.
+ENGINE = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, {handler})
+plugin = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-c", plugin], process_group=0, stdout=subprocess.PIPE, text=True)
+child.stdout.readline()
+with open(sys.argv[1], "w") as file:
+    file.write(f"{{child.pid}}")
+time.sleep(600)
+"""
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def reason_once(file):
+    return lambda: "its instance is gone" if file.exists() and file.read_text() else ""
+
+
+@pytest.mark.parametrize("handler", ["lambda *_: sys.exit(3)", "signal.SIG_IGN"], ids=["polite", "deaf"])
+def test_when_the_reason_comes_the_whole_session_ends(tmp_path, monkeypatch, handler):
+    if handler == "signal.SIG_IGN":
+        monkeypatch.setattr(pulumi_run, "_END_SECONDS", (0.2, 0.2))
+    file = tmp_path / "plugin"
+    ended = run([sys.executable, "-c", ENGINE.format(handler=handler), file], tmp_path, {}, gone=reason_once(file))
+    assert ended.gone == "its instance is gone"
+    assert ended.code != 0
+    pid = int(file.read_text())
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_run_that_nothing_happens_to_ends_with_its_own_code(tmp_path):
+    assert run([sys.executable, "-c", "raise SystemExit(7)"], tmp_path, {}, gone=lambda: "") == Ended(7, False, "")

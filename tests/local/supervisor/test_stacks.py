@@ -1,0 +1,102 @@
+"""What is on which instance, read from Pulumi's own files; which instance a command means that names none."""
+
+import json
+
+import pytest
+
+from hpkit.errors import SelectionError, ToolError
+from local.processes.process import identify
+from local.supervisor.instance import Instance, State
+from local.supervisor.instances import instances, the_only
+from local.supervisor.stacks import StackThere, stacks_of, stacks_up
+
+PROVIDER = {"type": "pulumi:providers:aws", "custom": True, "inputs": {"region": "eu-west-1"}}
+VPC = {"type": "aws:ec2/vpc:Vpc", "custom": True, "inputs": {}}
+COMPONENT = {"type": "hpkit:index:Network"}
+
+
+def put(instance, stack, *resources):
+    folder = instance.state_folder / ".pulumi" / "stacks" / "hpkit"
+    folder.mkdir(parents=True, exist_ok=True)
+    latest = {"resources": list(resources)} if resources else None
+    (folder / f"{stack}.json").write_text(json.dumps({"version": 3, "checkpoint": {"latest": latest}}))
+
+
+@pytest.fixture
+def make(tmp_path):
+    def instance(name, *, runs=False, stack=""):
+        made = Instance.named(name, root=tmp_path)
+        made.folder.mkdir(parents=True)
+        if runs:
+            # Any process that lives will do.
+            made.write_state(State(identify(1)))
+        if stack:
+            put(made, stack, PROVIDER, VPC)
+        return made
+
+    return instance
+
+
+def test_a_stack_is_up_while_it_has_resources_of_its_own(make):
+    instance = make("one")
+    put(instance, "full", PROVIDER, VPC, VPC, COMPONENT)
+    put(instance, "bare", PROVIDER, COMPONENT)
+    put(instance, "empty")
+    assert stacks_up(instance) == [StackThere("full", 2, "eu-west-1")]
+    assert [each.name for each in stacks_of(instance)] == ["bare", "empty", "full"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"checkpoint": {"latest": {"resources": [1]}}}'])
+def test_a_file_that_is_no_state_is_no_stack(make, text):
+    instance = make("one")
+    put(instance, "whole", VPC)
+    (instance.state_folder / ".pulumi" / "stacks" / "hpkit" / "odd.json").write_text(text)
+    assert [each.name for each in stacks_of(instance)] == ["whole"]
+
+
+@pytest.mark.parametrize(
+    ("stack", "name"),
+    [("handson-dev", "handson-dev"), ("Acme_Dev.2", "acme-dev-2"), ("-a-", "a"), (f"{'a' * 39}-b", "a" * 39)],
+)
+def test_an_instance_is_named_after_its_stack_as_far_as_names_go(tmp_path, stack, name):
+    assert Instance.of_stack(stack, root=tmp_path).name == name
+
+
+def test_the_only_one_that_runs_is_meant_else_the_only_one_there_is_else_default(make, tmp_path):
+    assert the_only(tmp_path, command="x").name == "default"
+    make("idle")
+    assert the_only(tmp_path, command="x").name == "idle"
+    make("busy", runs=True)
+    assert the_only(tmp_path, command="x").name == "busy"
+
+
+def test_of_several_the_commands_are_listed_with_what_is_on_each(make, tmp_path):
+    make("idle")
+    make("other")
+    with pytest.raises(SelectionError, match="2 instances are here, and none runs; say which:") as caught:
+        the_only(tmp_path, command="hpkit local env")
+    for name in ("busy", "calm"):
+        make(name, runs=True, stack=f"{name}-dev")
+    with pytest.raises(SelectionError) as caught:
+        the_only(tmp_path, command="hpkit local env")
+    assert str(caught.value).splitlines() == [
+        "2 instances run here; say which:",
+        "  hpkit local env --name busy    # stack busy-dev",
+        "  hpkit local env --name calm    # stack calm-dev",
+    ]
+
+
+def test_one_whose_record_cannot_be_read_may_run(make, tmp_path):
+    make("idle")
+    damaged = make("damaged")
+    (damaged.folder / "run.json").write_text("{")
+    assert the_only(tmp_path, command="x") == damaged
+    with pytest.raises(ToolError, match="is damaged"):
+        damaged.running()
+
+
+def test_what_is_no_instance_is_not_listed(make, tmp_path):
+    make("one")
+    (tmp_path / ".local" / "one.lock").touch()
+    (tmp_path / ".local" / "No_Instance").mkdir()
+    assert [each.name for each in instances(tmp_path)] == ["one"]
