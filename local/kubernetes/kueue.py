@@ -46,11 +46,12 @@ MANAGED_NAMESPACES = _OUTSIDE
 class Kueue:
     """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, and a folder of its own.
 
-    `manifests` is the folder that holds its CRDs and webhooks.
+    `manifests` is the folder that holds its CRDs and webhooks; `training_operator` an executable that may not be there.
     """
 
     executable: Path
     manifests: Path
+    training_operator: Path
     api: Api
     folder: Path
     kubeconfig: Path
@@ -67,6 +68,7 @@ class Kueue:
                 f"--kueue={self.executable}",
                 f"--config={self.folder / 'config.json'}",
                 f"--log={self.log}",
+                f"--training-operator={self.training_operator}",
                 f"--kubeconfig={self.kubeconfig}",
                 f"--health-port={self.ports['kueue-health']}",
             ),

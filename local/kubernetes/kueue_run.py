@@ -1,7 +1,8 @@
 """`python -m local.kubernetes.kueue_run`: Kueue, started again when its settings in the cluster change.
 
 The settings are where the task governance add-on keeps them, in ConfigMap kueue-manager-config; they take effect here
-without `kubectl rollout restart`. What belongs to the instance (addresses, certificates) is not theirs.
+without `kubectl rollout restart`. What belongs to the instance (addresses, certificates) is not theirs. Beside Kueue it
+runs the operators that charts bring.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import yaml
 
 from local.kubernetes.api import Api, RefusedError
+from local.kubernetes.operators import Operators
 from local.processes.files import write_private
 from local.processes.health import http_status
 from local.processes.process import Identity, end, identify, spawn
@@ -49,13 +51,24 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     api = Api.of_kubeconfig(arguments.kubeconfig)
     runner = _Runner(arguments, api)
+    operators = Operators(
+        api,
+        kubeconfig=arguments.kubeconfig,
+        executables={"training-operator": arguments.training_operator},
+        logs=arguments.log.parent,
+    )
     try:
         while not stop.is_set():
             code = runner.poll()
             if code is not None:
                 return code
+            try:
+                operators.poll()
+            except OSError as error:
+                print(f"operators: {error}", file=sys.stderr)
             stop.wait(_POLL_SECONDS)
     finally:
+        operators.end()
         runner.end()
         api.close()
     return 0
@@ -153,7 +166,7 @@ class _Runner:
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.kubernetes.kueue_run", description=__doc__)
-    for name in ("kueue", "config", "log", "kubeconfig"):
+    for name in ("kueue", "config", "log", "kubeconfig", "training-operator"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--health-port", type=int, required=True)
     return parser.parse_args(argv)

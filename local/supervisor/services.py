@@ -12,7 +12,7 @@ from local.kubernetes.pki import authority, signed
 from local.processes.health import http_status
 from local.processes.service import Service
 from local.supervisor.instance import Instance
-from local.toolchain import tool_path
+from local.toolchain import expected_path, tool_path
 
 __all__ = ["LATENCY_FACTOR", "services_of"]
 
@@ -39,6 +39,7 @@ def services_of(instance: Instance) -> list[Service]:
     kueue = Kueue(
         tool_path("kueue"),
         manifests=tool_path("kueue-manifests"),
+        training_operator=expected_path("training-operator"),
         api=api,
         folder=pki / "kueue",
         kubeconfig=instance.kubeconfig,

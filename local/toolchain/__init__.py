@@ -4,7 +4,18 @@ Kept by version in the user's cache, so that a fresh clone of the repository bui
 """
 
 from local.toolchain.bootstrap import get, get_all
-from local.toolchain.locate import Found, locate, search_path, tool_path
+from local.toolchain.locate import Found, expected_path, locate, search_path, tool_path
 from local.toolchain.table import GO, TOOL_NAMES, TOOLS
 
-__all__ = ["GO", "TOOLS", "TOOL_NAMES", "Found", "get", "get_all", "locate", "search_path", "tool_path"]
+__all__ = [
+    "GO",
+    "TOOLS",
+    "TOOL_NAMES",
+    "Found",
+    "expected_path",
+    "get",
+    "get_all",
+    "locate",
+    "search_path",
+    "tool_path",
+]

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Literal
 
 from hpkit.errors import ToolError
-from local.toolchain.cache import installed
+from local.toolchain.cache import installed, tool_folder
 from local.toolchain.model import Tool
 from local.toolchain.table import tool_named
 from local.toolchain.versions import Version, parse
 
-__all__ = ["Found", "ask_version", "locate", "search_path", "tool_path"]
+__all__ = ["Found", "ask_version", "expected_path", "locate", "search_path", "tool_path"]
 
 _ASK_SECONDS = 20
 
@@ -58,6 +58,12 @@ def tool_path(name: str) -> Path:
         because = f" ({found.passed_over})" if found.passed_over else ""
         raise ToolError(f"{name} {found.tool.version} is not here{because}. Get it with: hpkit doctor --fix")
     return found.path
+
+
+def expected_path(name: str) -> Path:
+    """Return where a named tool is in the cache, or will be once it is there."""
+    tool = tool_named(name)
+    return tool_folder(tool) / tool.folder / tool.executables[0]
 
 
 def search_path(*names: str) -> str:
