@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from local.aws.controllers import ControllerError, RequeueAfter
-from local.aws.snapshot import View
+from local.aws.snapshot import Snapshot, View
 from local.controllers.desired import desired
 from local.controllers.foreign import foreign_kueue
 from local.controllers.karpenter import CLAIMS, Provisioner, marks, update_status
@@ -32,7 +32,7 @@ __all__ = ["Reconciler"]
 
 _log = logging.getLogger(__name__)
 _FIELD_MANAGER = "sagemaker.amazonaws.com"
-_IDLE_SECONDS = 2.0
+_IDLE_SECONDS = 1.0
 _BUSY_SECONDS = 0.1
 _ASK_SECONDS = 0.05
 _END_SECONDS = 3.0
@@ -60,6 +60,8 @@ class Reconciler:
         self._applied: dict[str, tuple[str, object]] = {}
         self._provisioner = Provisioner(view)
         self._empty = False
+        # What a pass that found nothing to do has seen: of the endpoint, and how far the API server was.
+        self._settled: tuple[Snapshot, str] | None = None
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
@@ -120,6 +122,9 @@ class Reconciler:
         if not snapshot.eks and self._empty and not pending:
             # Without an EKS cluster there is nothing to reconcile; the API server can be used for itself.
             return _IDLE_SECONDS
+        seen = (snapshot, api.revision())
+        if seen == self._settled:
+            return _IDLE_SECONDS
         there = {name: _present(api, kind) for name, kind in KINDS.items()}
         claims = api.items(CLAIMS)
         manifests = desired(
@@ -138,7 +143,10 @@ class Reconciler:
         starting = _kueue_starts(api)
         self._empty = not snapshot.eks and not left
         self._settle(pending, refused, late, left=left)
-        return _BUSY_SECONDS if late or left or coming or starting or self._pending else _IDLE_SECONDS
+        busy = late or left or coming or starting or self._pending
+        # What this pass wrote is looked at once more; nodes of Karpenter's are taken away by the clock.
+        self._settled = None if busy or claims else seen
+        return _BUSY_SECONDS if busy else _IDLE_SECONDS
 
     def _forget(self) -> None:
         """Drop pending changes that nobody asks about any more: what they were for is gone."""

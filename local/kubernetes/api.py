@@ -79,6 +79,11 @@ class Api:
             return []
         return answer["items"] or []
 
+    def revision(self) -> str:
+        """Return how far the server's memory is: the same as before while nobody has written anything."""
+        answer = self._answer("GET", "/api/v1/namespaces", query={"limit": "1"}, accept=METADATA_LIST)
+        return str(answer["metadata"]["resourceVersion"])
+
     def apply(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Server-side apply: the document's fields become as given, whoever had them before."""
         query = {"fieldManager": self._field_manager, "force": "true"}

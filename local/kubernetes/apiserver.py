@@ -7,7 +7,7 @@ from pathlib import Path
 from local.kubernetes.api import Api
 from local.kubernetes.pki import Pair
 from local.processes.files import write_private
-from local.processes.service import Service
+from local.processes.service import SMALL_HEAP, Service
 
 __all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
 
@@ -41,15 +41,15 @@ def apiserver(
             "--authentication-token-webhook-cache-ttl=1s",
             "--enable-admission-plugins=NodeRestriction,ExtendedResourceToleration",
             "--allow-privileged=true",
-            # etcd before 3.5.13 cannot say how far a watch is, which streamed lists need: watches would break off.
-            "--feature-gates=WatchList=false",
+            # etcd before 3.5.13 cannot say how far a watch is, which streamed lists need: watches would break off. And
+            # without the lease of the only API server, nothing is written while nothing happens.
+            "--feature-gates=WatchList=false,APIServerIdentity=false",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={server.key}",
             f"--service-account-signing-key-file={server.key}",
         ),
-        # A small heap: one cluster with few objects.
-        environment={"GOGC": "50"},
+        environment=SMALL_HEAP,
         healthy=api.healthy,
     )
 

@@ -40,7 +40,7 @@ _OPEN = (
     *("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing"),
     *("integrations", "managedJobsNamespaceSelector"),
 )
-_POLL_SECONDS = 0.5
+_POLL_SECONDS = 0.7
 _END_SECONDS = 6.0
 
 
@@ -57,15 +57,21 @@ def main(argv: list[str] | None = None) -> int:
         executables={"training-operator": arguments.training_operator},
         logs=arguments.log.parent,
     )
+    settled = ""
     try:
         while not stop.is_set():
-            code = runner.poll()
+            code = runner.ended()
             if code is not None:
                 return code
             try:
-                operators.poll()
+                revision = api.revision()
+                if revision != settled or operators.died():
+                    settled = ""
+                    if runner.poll() and operators.poll():
+                        settled = revision
             except OSError as error:
-                print(f"operators: {error}", file=sys.stderr)
+                # The API server is away, or Kueue is not up yet: look again.
+                print(f"kueue_run: {error}", file=sys.stderr)
             stop.wait(_POLL_SECONDS)
     finally:
         operators.end()
@@ -121,24 +127,26 @@ class _Runner:
         self._child: subprocess.Popen[bytes] | None = None
         self._identity: Identity | None = None
 
-    def poll(self) -> int | None:
-        """Start Kueue or start it again, as its settings ask; return its exit code if it has ended."""
-        if self._child is not None and self._child.poll() is not None:
-            return self._child.returncode or 1
-        try:
-            text = _data(self._api, CONFIG_MAP).get(CONFIG_KEY)
-            config = merged(self._base, text)
-            if config != self._config:
-                if running(self._api):
-                    self._note("")
-                self.end()
-                self._start(config)
-            elif text is not None and running(self._api) != digest(text) and self._is_ready():
+    def ended(self) -> int | None:
+        """Return Kueue's exit code if it has ended by itself."""
+        return None if self._child is None or self._child.poll() is None else self._child.returncode or 1
+
+    def poll(self) -> bool:
+        """Start Kueue or start it again, as its settings ask; say whether it runs with them, as noted."""
+        text = _data(self._api, CONFIG_MAP).get(CONFIG_KEY)
+        config = merged(self._base, text)
+        noted = running(self._api)
+        if config != self._config:
+            if noted:
+                self._note("")
+            self.end()
+            self._start(config)
+            return False
+        if text is not None and noted != digest(text):
+            if self._is_ready():
                 self._note(digest(text))
-        except OSError as error:
-            # The API server is away, or Kueue is not up yet: look again.
-            print(f"kueue_run: {error}", file=sys.stderr)
-        return None
+            return False
+        return True
 
     def end(self) -> None:
         """End Kueue, if it runs."""

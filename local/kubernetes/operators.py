@@ -22,6 +22,7 @@ import yaml
 from local.kubernetes.api import Api
 from local.processes.files import write_private
 from local.processes.process import Identity, end, identify, spawn
+from local.processes.service import SMALL_HEAP
 
 __all__ = ["OPERATORS", "Operator", "Operators"]
 
@@ -69,8 +70,11 @@ class Operators:
         self._not_before: dict[str, float] = {}
         self._told: set[str] = set()
 
-    def poll(self) -> None:
-        """Start and end processes as there are pods; OSError while the API server is away."""
+    def poll(self) -> bool:
+        """Start and end processes as there are pods, and say whether all run that should.
+
+        OSError while the API server is away.
+        """
         wanted = {}
         for operator in OPERATORS:
             for pod in self._api.items("/api/v1/pods", labels=operator.labels):
@@ -85,6 +89,11 @@ class Operators:
                 self._not_before[uid] = time.monotonic() + _PAUSE_SECONDS
             if uid not in self._running and time.monotonic() >= self._not_before.get(uid, 0.0):
                 self._start(uid, operator, pod)
+        return self._running.keys() >= wanted.keys() - self._told
+
+    def died(self) -> bool:
+        """Say whether one has ended by itself, which nothing in the API server tells."""
+        return any(each.process.poll() is not None for each in self._running.values())
 
     def end(self) -> None:
         """End all processes."""
@@ -106,7 +115,7 @@ class Operators:
             **{key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ},
             **_variables(container, pod),
             "KUBECONFIG": str(self._write_kubeconfig(uid, pod)),
-            "GOGC": "50",
+            **SMALL_HEAP,
         }
         log = self._logs / f"{operator.name}.log"
         process = spawn([str(executable), *command], log=log, environment=environment, folder=None, bound=True)

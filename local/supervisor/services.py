@@ -87,7 +87,7 @@ def _aws(instance: Instance, port: int) -> Service:
             *instance.aws_arguments(),
         ),
         # Its controllers find the API server there.
-        environment={"KUBECONFIG": str(instance.kubeconfig)},
+        environment={"KUBECONFIG": str(instance.kubeconfig), "MALLOC_ARENA_MAX": "2"},
         folder=Path(__file__).resolve().parents[2],
         # Any answer says that it serves; what it answers is its own affair.
         healthy=lambda: http_status(port, "/") > 0,

@@ -43,6 +43,8 @@ class Dependencies(Component):
                 chart=wanted.chart if wanted.chart.startswith("oci://") else f"../{wanted.chart}",
                 version=wanted.version,
                 values={"health-monitoring-agent": {"region": plan.spec.region}, **wanted.values},
+                # HyperPod wants the chart before it makes nodes, and without nodes none of its pods can become ready.
+                skip_await=True,
                 opts=self.child(after=after, provider=eks.kubernetes),
             )
         self.register_outputs({"installed": self.release is not None})
