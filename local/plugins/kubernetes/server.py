@@ -18,6 +18,7 @@ from local.plugins.kubernetes.helm import Helm
 from local.plugins.kubernetes.invokes import invoke
 from local.plugins.kubernetes.objects import (
     Ref,
+    annotation,
     applied,
     clean,
     is_patch,
@@ -60,8 +61,11 @@ class KubernetesServicer(PluginServicer):
     def _release(self) -> Release:
         return Release(self._cluster, Helm(self._cluster.api.configuration))
 
-    def _task(self, request: Any) -> Task:
-        return Task(request.urn, getattr(request, "timeout", 0.0) or _SECONDS, self.cancelled, self.log)
+    def _task(self, request: Any, inputs: Props | None = None) -> Task:
+        """Return the operation; its time is that of customTimeouts, else of `pulumi.com/timeoutSeconds`."""
+        stated = annotation(inputs or {}, "timeoutSeconds")
+        seconds = float(stated) if stated.isdecimal() else _SECONDS
+        return Task(request.urn, getattr(request, "timeout", 0.0) or seconds, self.cancelled, self.log)
 
     @readable
     def GetSchema(self, request: Any, context: Any) -> Any:
@@ -161,7 +165,8 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Create(self, request: Any, context: Any) -> Any:
         """Create, or say what would be."""
-        task, token, inputs = self._task(request), token_of(request.urn), from_struct(request.properties)
+        token, inputs = token_of(request.urn), from_struct(request.properties)
+        task = self._task(request, inputs)
         if token == TOKEN:
             if request.preview:
                 return provider_pb2.CreateResponse(properties=to_struct(self._release.preview(inputs)))
@@ -186,7 +191,7 @@ class KubernetesServicer(PluginServicer):
         if live is None:
             return provider_pb2.ReadResponse()
         seen = seen_inputs(inputs, live.object) if inputs else applied(live.object)
-        lacks = self._cluster.lacking(inputs, live.object) if inputs else ""
+        lacks = self._cluster.lacking(task, inputs, live.object) if inputs else ""
         if lacks:
             reason = f"{live.ref} is not ready: {lacks}"
             raise InitFailedError(reason, resource_id=request.id, state=live.state, inputs=seen)
@@ -202,8 +207,8 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Update(self, request: Any, context: Any) -> Any:
         """Update, or say what would be."""
-        task, token = self._task(request), token_of(request.urn)
-        state, inputs = from_struct(request.olds), from_struct(request.news)
+        token, state, inputs = token_of(request.urn), from_struct(request.olds), from_struct(request.news)
+        task = self._task(request, inputs)
         if token == TOKEN:
             if request.preview:
                 return provider_pb2.UpdateResponse(properties=to_struct(self._release.preview(inputs)))
@@ -223,7 +228,8 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Delete(self, request: Any, context: Any) -> Any:
         """Delete, and wait until it is gone."""
-        task, token, state = self._task(request), token_of(request.urn), from_struct(request.properties)
+        token, state = token_of(request.urn), from_struct(request.properties)
+        task = self._task(request, state)
         if token == TOKEN:
             self._release.delete(task, request.id)
         else:
