@@ -29,7 +29,8 @@ from local.plugins.kubernetes.objects import (
     typed,
 )
 from local.plugins.kubernetes.preview import preview_outputs
-from local.plugins.kubernetes.release import REPLACES, TOKEN, Release, checked
+from local.plugins.kubernetes.release import REPLACES, SECONDS, TOKEN, Release, checked
+from local.plugins.kubernetes.release_inputs import failures
 from provider.engine.errors import InitFailedError, PluginError
 from provider.engine.plugin_server import PluginServicer, readable, token_of
 from provider.engine.task import Task
@@ -59,12 +60,13 @@ class KubernetesServicer(PluginServicer):
 
     @property
     def _release(self) -> Release:
-        return Release(self._cluster, Helm(self._cluster.api.configuration))
+        return Release(self._cluster, Helm(self._cluster.api, self._settings.helm))
 
     def _task(self, request: Any, inputs: Props | None = None) -> Task:
         """Return the operation; its time is that of customTimeouts, else of `pulumi.com/timeoutSeconds`."""
         stated = annotation(inputs or {}, "timeoutSeconds")
-        seconds = float(stated) if stated.isdecimal() else _SECONDS
+        usual = SECONDS if token_of(request.urn) == TOKEN else _SECONDS
+        seconds = float(stated) if stated.isdecimal() else usual
         return Task(request.urn, getattr(request, "timeout", 0.0) or seconds, self.cancelled, self.log)
 
     @readable
@@ -116,8 +118,7 @@ class KubernetesServicer(PluginServicer):
         if token == TOKEN:
             namespace = self._cluster.api.namespace
             inputs = checked(inputs, old, name=name, namespace=namespace, seed=seed)
-            missing = [] if inputs.get("chart") else [("chart", "is required")]
-            return _check_response(inputs, missing)
+            return _check_response(inputs, failures(inputs))
         api_version, kind = typed(token, inputs)
         inputs = {"apiVersion": api_version, "kind": kind, **inputs}
         if is_patch(token, inputs):
@@ -170,7 +171,7 @@ class KubernetesServicer(PluginServicer):
         if token == TOKEN:
             if request.preview:
                 return provider_pb2.CreateResponse(properties=to_struct(self._release.preview(inputs)))
-            release_id, outputs = self._release.write(task, inputs, revision=1)
+            release_id, outputs = self._release.create(task, inputs)
             return provider_pb2.CreateResponse(id=release_id, properties=to_struct(outputs))
         manager, patch = manager_of(request.urn, inputs, {}), is_patch(token, inputs)
         if request.preview:
@@ -185,7 +186,7 @@ class KubernetesServicer(PluginServicer):
         task, token = self._task(request), token_of(request.urn)
         inputs, state = from_struct(request.inputs), from_struct(request.properties)
         if token == TOKEN:
-            found = self._release.read(task, request.id)
+            found = self._release.read(task, request.id, inputs, state)
             return _read_response(request.id, *found) if found else provider_pb2.ReadResponse()
         live = self._cluster.read(task, self._ref(task, request.id, *typed(token, inputs or state)), _manager(state))
         if live is None:
@@ -212,10 +213,7 @@ class KubernetesServicer(PluginServicer):
         if token == TOKEN:
             if request.preview:
                 return provider_pb2.UpdateResponse(properties=to_struct(self._release.preview(inputs)))
-            revision = int((state.get("status") or {}).get("revision", 0)) + 1
-            return provider_pb2.UpdateResponse(
-                properties=to_struct(self._release.write(task, inputs, revision=revision)[1])
-            )
+            return provider_pb2.UpdateResponse(properties=to_struct(self._release.update(task, inputs, state)))
         manager = manager_of(request.urn, inputs, state)
         if request.preview:
             outputs = preview_outputs(
@@ -231,7 +229,7 @@ class KubernetesServicer(PluginServicer):
         token, state = token_of(request.urn), from_struct(request.properties)
         task = self._task(request, state)
         if token == TOKEN:
-            self._release.delete(task, request.id)
+            self._release.delete(task, request.id, state)
         else:
             self._cluster.delete(task, state, manager=_manager(state), patch=is_patch(token, state))
         return empty_pb2.Empty()

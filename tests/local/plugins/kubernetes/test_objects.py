@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
 CONFIG_MAP, WIDGET = "core/v1:ConfigMap", "acme.example/v1:Widget"
 DEFINITION, PATCH = "apiextensions.k8s.io/v1:CustomResourceDefinition", "core/v1:ConfigMapPatch"
-RELEASE, RESTART = "helm.sh/v3:Release", "apps/v1:DeploymentPatch"
+RESTART = "apps/v1:DeploymentPatch"
 
 
 def config_map(name="settings", namespace="default", **data):
@@ -274,16 +274,3 @@ def test_why_there_is_no_way_in_is_told(kubeconfig, tmp_path, which, says):
         document["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(other).decode()
     with in_process(kubeconfig=json.dumps(document)) as plugin, pytest.raises(FailedError, match=says):
         plugin.create(CONFIG_MAP, "a", config_map("a"))
-
-
-def test_a_release_is_recorded_where_there_is_no_helm(plugin, api, monkeypatch):
-    monkeypatch.setenv("PATH", "/nowhere")
-    release = {"chart": "HyperPodHelmChart", "version": "1.0.0", "values": {"a": {"b": 1}}, "name": "hyperpod"}
-    found, inputs, outputs = plugin.create(RELEASE, "r", release)
-    assert found == "default/hyperpod"
-    assert any("recorded, not installed" in text for severity, text in plugin.logs if severity == "warning")
-    assert api.read("/api/v1/namespaces/default/secrets/hpkit.release.v1.hyperpod")["kind"] == "Secret"
-    _, seen, _ = plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)
-    assert seen == inputs
-    plugin.delete(RELEASE, "r", found, outputs)
-    assert plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)[0] == ""
