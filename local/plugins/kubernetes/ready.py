@@ -18,7 +18,7 @@ from local.plugins.kubernetes.objects import annotation
 from provider.engine.errors import ChangeFailedError, PluginError
 from provider.engine.values import Props
 
-__all__ = ["Condition", "JsonPath", "Test", "has_endpoints", "tests_of", "unserved", "why_not"]
+__all__ = ["Condition", "JsonPath", "Test", "has_endpoints", "tests_of", "unserved", "waited_for", "why_not"]
 
 
 class Test(Protocol):
@@ -160,9 +160,23 @@ class TokenFilled:
         return "it holds no token yet" if waits else ""
 
 
+@dataclass(frozen=True)
+class Phase:
+    """`status.phase` is one of these."""
+
+    phases: tuple[str, ...]
+
+    def lacks(self, live: Props) -> str:
+        """Say which it is."""
+        phase = _status(live).get("phase", "not known yet")
+        return "" if phase in self.phases else f"its phase is {phase}, not {' or '.join(self.phases)}"
+
+
 _SCHEDULED: Final = ("status", "desiredNumberScheduled")
 # By group and kind, what the official plugin waits for; a kind that is not here is ready when it is applied.
 _BY_KIND: Final[dict[tuple[str, str], tuple[Test, ...]]] = {
+    ("", "PersistentVolume"): (Phase(("Available", "Bound")),),
+    ("", "PersistentVolumeClaim"): (Phase(("Bound",)),),
     ("", "Pod"): (PodReady(),),
     ("", "ReplicationController"): (Pods({"availableReplicas": "available"}),),
     ("", "ResourceQuota"): (QuotaCounted(),),
@@ -191,10 +205,9 @@ _BY_KIND: Final[dict[tuple[str, str], tuple[Test, ...]]] = {
 }
 # What the official plugin waits for and nothing in the local cloud makes.
 _UNSERVED: Final = {
-    "Ingress": ("ingress controller", "address", "it has one"),
-    "LoadBalancer": ("load balancer controller", "address", "it has one"),
-    "PersistentVolume": ("volume controller", "phase", "it is Available or Bound"),
-    "PersistentVolumeClaim": ("volume controller", "volume", "it is Bound, but where its class waits for a first pod"),
+    "Ingress": ("ingress controller", "address"),
+    "LoadBalancer": ("load balancer controller", "address"),
+    "PersistentVolumeClaim": ("volume provisioner", "volume"),
 }
 
 
@@ -216,27 +229,31 @@ def why_not(tests: list[Test], live: Props) -> str:
 
 def has_endpoints(inputs: Props, live: Props) -> bool:
     """Whether a Service is waited for until its pods are ready: one that selects pods and has an address of its own."""
-    if live.get("kind") != "Service" or not _by_default(inputs):
+    if live.get("kind") != "Service" or not waited_for(inputs):
         return False
     spec = live.get("spec") or {}
     return bool(spec.get("selector")) and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName"
 
 
 def unserved(inputs: Props, live: Props) -> str:
-    """Say what an object gets on AWS and nothing here gives it, so that it is not waited for; empty if nothing."""
+    """Say what an object gets on AWS and nothing here gives it, so that it is not waited for; empty if nothing.
+
+    Of a claim for a volume that holds only where its class makes one, which the caller has to look up.
+    """
     kind = str(inputs.get("kind"))
     if kind == "Service":
         kind = str((live.get("spec") or {}).get("type"))
-    if not _by_default(inputs) or kind not in _UNSERVED:
+    if not waited_for(inputs) or kind not in _UNSERVED:
         return ""
-    controller, thing, until = _UNSERVED[kind]
+    controller, thing = _UNSERVED[kind]
     return (
         f"no {controller} runs in the local cloud, so it gets no {thing}, which is not waited for; "
-        f"on AWS `pulumi up` waits until {until}"
+        "on AWS `pulumi up` waits until it has one"
     )
 
 
-def _by_default(inputs: Props) -> bool:
+def waited_for(inputs: Props) -> bool:
+    """Whether nothing is stated that takes the place of the wait for its kind."""
     return annotation(inputs, "skipAwait") != "true" and not annotation(inputs, "waitFor")
 
 

@@ -13,6 +13,7 @@ from provider.engine.values import Props
 __all__ = ["Related"]
 
 _WORKLOADS: Final = frozenset({"DaemonSet", "Deployment", "Job", "ReplicationController", "StatefulSet"})
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _MOST: Final = 3
 
 
@@ -36,6 +37,14 @@ class Related:
         endpoints = [each for found in slices for each in found.get("endpoints") or []]
         waiting = [each for each in endpoints if (each.get("conditions") or {}).get("ready") is False]
         return f"{len(waiting)} of {len(endpoints)} pods behind it are not ready" if waiting else ""
+
+    def binds_later(self, task: Task, claim: Props) -> tuple[bool, bool]:
+        """Say of a claim for a volume whether its class waits for a first pod, and whether it makes volumes."""
+        name = (claim.get("spec") or {}).get("storageClassName")
+        found = self.api.find(task, f"/apis/storage.k8s.io/v1/storageclasses/{name}") if name else None
+        if found is None:
+            return False, False
+        return found.get("volumeBindingMode") == "WaitForFirstConsumer", found.get("provisioner") != _NO_PROVISIONER
 
     def pods_lack(self, task: Task, live: Props) -> list[str]:
         """Say of the first few pods of a workload that are not ready what keeps them."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from local.kubernetes.client import ApiResource
 from local.plugins.kubernetes.api import RetryingApi
 from local.plugins.kubernetes.objects import LiveObject
-from local.plugins.kubernetes.ready import Test, has_endpoints, tests_of, unserved, why_not
+from local.plugins.kubernetes.ready import Test, has_endpoints, tests_of, unserved, waited_for, why_not
 from local.plugins.kubernetes.related import Related
 from provider.engine.errors import CancelledError, ChangeFailedError, InitFailedError, PluginError
 from provider.engine.task import Task
@@ -31,19 +31,19 @@ class Readiness:
     def lacking(self, task: Task, inputs: Props, live: Props) -> str:
         """Say what keeps an object from being ready, now; empty if nothing."""
         try:
-            lacks = self._lacks(task, tests_of(inputs), inputs, live)
+            tests, _ = self._tests(task, inputs, live)
+            lacks = self._lacks(task, tests, inputs, live)
         except ChangeFailedError as error:
             lacks = str(error)
         return "; ".join([lacks, *self._details(task, live)]) if lacks else ""
 
     def wait(self, task: Task, live: LiveObject, kind: ApiResource, inputs: Props) -> LiveObject:
         """Return the object once it is ready; what does not become ready stays in state."""
-        warning = unserved(inputs, live.object)
-        if warning:
-            task.warn(f"{live.ref}: {warning}")
         seen, lacks = live.object, ""
         try:
-            tests = tests_of(inputs)
+            tests, warning = self._tests(task, inputs, seen)
+            if warning:
+                task.warn(f"{live.ref}: {warning}")
             for delay in task.delays(_FIRST, _MOST):
                 lacks = self._lacks(task, tests, inputs, seen)
                 if not lacks:
@@ -60,6 +60,16 @@ class Readiness:
             reason = f"{live.ref} is not ready: {text}" if text else str(error)
             raise InitFailedError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
         raise AssertionError  # pragma: no cover - delays never end
+
+    def _tests(self, task: Task, inputs: Props, live: Props) -> tuple[list[Test], str]:
+        """Return what must hold, and what is said of what nothing here can make hold."""
+        tests = tests_of(inputs)
+        if live.get("kind") != "PersistentVolumeClaim" or not waited_for(inputs):
+            return tests, unserved(inputs, live)
+        later, provisioned = self._related.binds_later(task, live)
+        if later:
+            return [], ""
+        return ([], unserved(inputs, live)) if provisioned else (tests, "")
 
     def _lacks(self, task: Task, tests: list[Test], inputs: Props, live: Props) -> str:
         lacks = why_not(tests, live)

@@ -37,11 +37,17 @@ k8s.rbac.v1.RoleBinding("binding", metadata={**inside, "name": "binding"}, role_
 pod = {"containers": [{"name": "main", "image": "none"}], "restart_policy": "Never"}
 k8s.batch.v1.Job(
     "job",
-    metadata={**inside, "name": "job", "finalizers": ["acme.example/hold"]},
+    metadata={
+        **inside,
+        "name": "job",
+        "finalizers": ["acme.example/hold"],
+        "annotations": {"pulumi.com/skipAwait": "true"},
+    },
     spec={"suspend": True, "template": {"spec": pod}},
 )
 crd = k8s.apiextensions.v1.CustomResourceDefinition("crd", **spec["crd"])
-annotations = {"pulumi.com/waitFor": "condition=Ready"}
+# In the background: the garbage collector learns of a new kind only after half a minute.
+annotations = {"pulumi.com/waitFor": "condition=Ready", "pulumi.com/deletionPropagationPolicy": "background"}
 widget = k8s.apiextensions.CustomResource(
     "widget",
     api_version="acme.example/v1",

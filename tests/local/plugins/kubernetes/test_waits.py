@@ -4,13 +4,15 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
-from tests.local.plugins.kubernetes.harness import FailedError, in_background, when_possible
+from local.kubernetes.control_plane import NODE_ANNOTATION, READY_ANNOTATION
+from tests.local.plugins.kubernetes.harness import FailedError, in_background
 from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 DEPLOYMENT, PATCH, JOB, POD = "apps/v1:Deployment", "apps/v1:DeploymentPatch", "batch/v1:Job", "core/v1:Pod"
-SERVICE, NODE = "core/v1:Service", "/api/v1/nodes/waits-0"
+SERVICE, CLAIM = "core/v1:Service", "core/v1:PersistentVolumeClaim"
+NODE = "/api/v1/nodes/waits-0"
 PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS, REPLICA_SETS = (f"/apis/apps/v1/namespaces/default/{plural}" for plural in ("deployments", "replicasets"))
 NOWHERE = {"nodeSelector": {"acme.example/zone": "nowhere"}}
@@ -21,10 +23,12 @@ def pod_spec(**fields):
     return {"containers": [{"name": "main", "image": "none"}], "tolerations": tolerations, **fields}
 
 
-def workload(kind, name, *, annotations=None, spec=None, **pod):
-    """Return a workload of one pod; `spec` adds to its own fields, `pod` to those of its pods."""
+def workload(kind, name, *, annotations=None, spec=None, runs=None, **pod):
+    """Return a workload of one pod; `spec` adds to its own fields, `pod` to its pods', `runs` says how they run."""
     labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": pod_spec(**pod)}
+    played = {f"hpkit.local/{key}": value for key, value in (runs or {}).items()}
+    metadata = {"labels": labels, **({"annotations": played} if played else {})}
+    template = {"metadata": metadata, "spec": pod_spec(**pod)}
     selector = {} if kind == "Job" else {"selector": {"matchLabels": labels}}
     told = {f"pulumi.com/{key}": value for key, value in (annotations or {}).items()}
     return {
@@ -60,8 +64,12 @@ def progress(plugin):
 
 @pytest.fixture
 def node(api):
-    """A node that takes any pod; what plays the kubelet makes pods on it ready."""
-    api.apply(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "waits-0"}})
+    """A node of kwok's that takes any pod."""
+    document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "waits-0", "annotations": NODE_ANNOTATION}}
+    resources = {"cpu": "8", "memory": "32Gi", "pods": "20"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "as the test says"}
+    api.apply(NODE, document)
+    api.apply(f"{NODE}/status", {**document, "status": {"allocatable": resources, "conditions": [ready]}})
     yield
     api.delete(NODE)
 
@@ -143,30 +151,27 @@ def test_a_wait_ends_at_once_when_it_is_cancelled(plugin):
 
 
 def test_a_job_is_waited_for_until_it_completes(plugin, node):
-    job = workload("Job", "train", restartPolicy="Never")
+    job = workload("Job", "train", runs={"run": "1s"}, restartPolicy="Never")
     found, _, outputs = plugin.create(JOB, "train", job)
     assert outputs["status"]["succeeded"] == 1
     plugin.delete(JOB, "train", found, outputs)
 
 
-def test_a_job_that_fails_ends_the_wait_with_the_reason(plugin, api):
-    job = workload("Job", "broken", spec={"backoffLimit": 0}, restartPolicy="Never", **NOWHERE)
-
-    def break_it():
-        eventually(lambda: names(api, PODS, "broken-"), "the Job has made a pod")
-        (name,) = names(api, PODS, "broken-")
-        terminated = {"exitCode": 3, "reason": "Error", "message": "no such file"}
-        container = {"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0}
-        status = {"phase": "Failed", "containerStatuses": [{**container, "state": {"terminated": terminated}}]}
-        api.apply(
-            f"{PODS}/{name}/status", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "status": status}
-        )
-
-    with in_background(break_it):
-        text, kept = failed(plugin, JOB, "broken", job, timeout=600.0)
+def test_a_job_that_fails_ends_the_wait_with_the_reason(plugin, node):
+    ends = {"run": "1s", "exit-code": "3"}
+    job = workload("Job", "broken", spec={"backoffLimit": 0}, runs=ends, restartPolicy="Never")
+    text, kept = failed(plugin, JOB, "broken", job, timeout=600.0)
     assert text.startswith("Job default/broken is not ready: it failed: BackoffLimitExceeded")
-    assert "container main ended with exit code 3: Error no such file" in text
+    assert "container main ended with exit code 3: Error" in text
     plugin.delete(JOB, "broken", kept.id, job)
+
+
+def test_containers_that_end_again_and_again_are_told(plugin, node):
+    crashing = workload("Deployment", "crashing", runs={"run": "0s", "exit-code": "7"})
+    text, kept = failed(plugin, DEPLOYMENT, "crashing", crashing, timeout=8.0)
+    assert "0 of 1 pods are available" in text
+    assert "container main ended with exit code 7" in text
+    plugin.delete(DEPLOYMENT, "crashing", kept.id, crashing)
 
 
 def test_a_suspended_job_is_waited_for_as_on_aws(plugin):
@@ -183,22 +188,17 @@ def endpoints_of(api, name):
 
 def test_a_service_waits_for_the_pods_that_it_selects(plugin, api, node):
     labels = {"app": "behind"}
-    lonely, _, _ = plugin.create(SERVICE, "lonely", service("lonely", selector=labels))
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "behind", "namespace": "default", "labels": labels}}
-    api.apply(f"{PODS}/behind", {**pod, "spec": pod_spec(schedulingGates=[{"name": "acme.example/hold"}])})
-    # What plays the kubelet leaves a pod alone that has an address: that it is not ready stays so.
-    addresses = {"podIP": "10.9.9.9", "podIPs": [{"ip": "10.9.9.9"}]}
-    api.apply(f"{PODS}/behind/status", {**pod, "status": addresses})
-    api.merge(f"{PODS}/behind", {"spec": {"schedulingGates": []}})
+    lonely, stated, outputs = plugin.create(SERVICE, "lonely", service("lonely", selector=labels))
+    metadata = {"name": "behind", "namespace": "default", "labels": labels, "annotations": {READY_ANNOTATION: "false"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    api.apply(f"{PODS}/behind", {**pod, "spec": pod_spec()})
     eventually(lambda: endpoints_of(api, "lonely"), "the pod is known behind a Service that was ready without it")
     text, kept = failed(plugin, SERVICE, "front", service("front", selector=labels), timeout=3.0)
     assert "1 of 1 pods behind it are not ready" in text
-    ready = {**addresses, "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    api.apply(f"{PODS}/behind/status", {**pod, "status": ready})
-    stated = service("front", selector=labels)
-    outputs = plugin.update(SERVICE, "front", service("front"), stated, outputs=service("front"))
-    plugin.delete(SERVICE, "front", kept.id, outputs)
-    plugin.delete(SERVICE, "lonely", lonely, service("lonely"))
+    api.merge(f"{PODS}/behind", {"metadata": {"annotations": {READY_ANNOTATION: "true"}}})
+    outputs = plugin.update(SERVICE, "lonely", stated, stated, outputs=outputs)
+    plugin.delete(SERVICE, "lonely", lonely, outputs)
+    plugin.delete(SERVICE, "front", kept.id, service("front"))
     api.delete(f"{PODS}/behind")
 
 
@@ -215,16 +215,6 @@ def test_a_service_waits_for_the_pods_that_it_selects(plugin, api, node):
                 "spec": {"defaultBackend": {"service": {"name": "none", "port": {"number": 80}}}},
             },
             "ingress controller",
-        ),
-        (
-            "core/v1:PersistentVolumeClaim",
-            {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "metadata": {"name": "data", "namespace": "default"},
-                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-            },
-            "volume controller",
         ),
     ],
 )
@@ -243,17 +233,12 @@ def test_a_daemon_set_is_waited_for_on_every_node(plugin, node):
     plugin.delete("apps/v1:DaemonSet", "agent", found, outputs)
 
 
-def test_a_pod_that_fails_ends_the_wait(plugin, api):
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "namespace": "default"}}
-    stated = {**pod, "spec": pod_spec(restartPolicy="Never", **NOWHERE)}
-
-    def fail():
-        when_possible(lambda: api.read(f"{PODS}/alone"))
-        api.apply(f"{PODS}/alone/status", {**pod, "status": {"phase": "Failed", "reason": "Evicted"}})
-
-    with in_background(fail):
-        text, kept = failed(plugin, POD, "alone", stated, timeout=600.0)
-    assert text.startswith("Pod default/alone is not ready: it failed")
+def test_a_pod_that_fails_ends_the_wait(plugin, node):
+    annotations = {"hpkit.local/run": "0s", "hpkit.local/exit-code": "3", READY_ANNOTATION: "false"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "annotations": annotations}}
+    stated = {**pod, "spec": pod_spec(restartPolicy="Never")}
+    text, kept = failed(plugin, POD, "alone", stated, timeout=600.0)
+    assert text.startswith("Pod default/alone is not ready: it failed: container main ended with exit code 3")
     plugin.delete(POD, "alone", kept.id, stated)
 
 
@@ -275,3 +260,49 @@ def test_a_token_of_a_service_account_is_waited_for(plugin):
     found, _, outputs = plugin.create("core/v1:Secret", "token", secret)
     assert outputs["data"]["token"]
     plugin.delete("core/v1:Secret", "token", found, outputs)
+
+
+VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "kept"},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "kept",
+        "hostPath": {"path": "/kept"},
+    },
+}
+
+
+def claim(storage_class):
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": "data", "namespace": "default"}
+    wanted = {**spec, "storageClassName": storage_class}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted}
+
+
+def test_a_claim_is_waited_for_until_it_has_a_volume(plugin):
+    text, kept = failed(plugin, CLAIM, "data", claim("kept"), timeout=1.0)
+    assert "its phase is Pending, not Bound" in text
+    found, _, outputs = plugin.create("core/v1:PersistentVolume", "kept", VOLUME)
+    assert outputs["status"]["phase"] in ("Available", "Bound")
+    bound = plugin.update(CLAIM, "data", claim("kept"), claim("kept"), outputs=claim("kept"))
+    assert bound["status"]["phase"] == "Bound"
+    plugin.delete(CLAIM, "data", kept.id, bound)
+    plugin.delete("core/v1:PersistentVolume", "kept", found, outputs)
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"), [("Immediate", ["no volume provisioner runs"]), ("WaitForFirstConsumer", [])]
+)
+def test_a_claim_for_a_volume_that_has_yet_to_be_made_is_not_waited_for(plugin, api, mode, says):
+    storage_class = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "made"}}
+    place = "/apis/storage.k8s.io/v1/storageclasses/made"
+    api.apply(place, {**storage_class, "provisioner": "fsx.csi.aws.com", "volumeBindingMode": mode})
+    found, _, outputs = plugin.create(CLAIM, "data", claim("made"))
+    told = [text for severity, text in plugin.logs if severity == "warning"]
+    assert [text for text in told if any(each in text for each in says)] == told
+    assert len(told) == len(says)
+    plugin.delete(CLAIM, "data", found, outputs)
+    api.delete(place)
