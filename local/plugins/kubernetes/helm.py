@@ -118,12 +118,14 @@ class Helm:
         return ""
 
     @contextmanager
-    def run(self) -> Iterator[HelmRun]:
+    def run(self, task: Task, namespace: str) -> Iterator[HelmRun]:
         """Yield a helm with a kubeconfig of its own, mode 0600; the folder and all in it goes at the end."""
         try:
             executable = tool_path("helm")
         except ToolError as error:
             raise PluginError(str(error)) from None
+        # Helm waits for no API server that is being started, so it is asked before for what helm will ask.
+        self.api.ask(task, "GET", f"/api/v1/namespaces/{namespace}/secrets", limit="1")
         # Of a wait of helm's the token must last to the end.
         self.api.renew_token()
         with TemporaryDirectory(prefix="hpkit-helm-") as name:

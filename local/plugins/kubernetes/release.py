@@ -71,7 +71,7 @@ class Release:
         recorded = self._recorded.read(task, namespace, name)
         if recorded is not None:
             return {key: value for key, value in recorded.items() if key not in _OUTPUTS}, recorded
-        with self.helm.run() as helm:
+        with self.helm.run(task, namespace) as helm:
             live = live_release(task, helm, namespace, name)
         if live is None or live.status == "uninstalled":
             return None
@@ -88,13 +88,13 @@ class Release:
         recorded = self._recorded.read(task, namespace, name)
         self._recorded.forget(task, namespace, name)
         if recorded is None:
-            with self.helm.run() as helm:
+            with self.helm.run(task, namespace) as helm:
                 self._uninstall(task, helm, {**state, "name": name, "namespace": namespace})
 
     def _write(self, task: Task, inputs: Props, *, revision: int, upgrade: bool) -> Props:
         missing = self.helm.lacking()
         if not missing:
-            with self.helm.run() as helm:
+            with self.helm.run(task, str(inputs["namespace"])) as helm:
                 chart = chart_of(task, helm, inputs)
                 if chart.path is not None:
                     outputs = self._install(task, helm, inputs, str(chart.path), upgrade=upgrade)

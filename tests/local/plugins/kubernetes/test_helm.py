@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import os
 import subprocess
 from contextlib import suppress
 
@@ -362,3 +363,26 @@ def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_l
                 action()
     assert plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)[0] == ""
     plugin.delete(RELEASE, "sample", installed, state)
+
+
+@pytest.mark.skipif("HPKIT_MIRROR" not in os.environ, reason="HPKIT_MIRROR names no folder of charts")
+def test_the_dependencies_chart_of_hyperpod_is_installed_whole_and_goes_again(plugin, api, helm):
+    """Where there is no node yet its operators cannot run, and a release that waits for them fails, as on AWS."""
+    stated = {
+        "chart": "oci://registry.invalid/hyperpod-helm-chart",
+        "version": "0.1.0",
+        "name": "hyperpod-dependencies",
+        "namespace": "kube-system",
+        "values": {"health-monitoring-agent": {"region": "us-west-2"}},
+    }
+    with pytest.raises(FailedError, match=r"Deployment \S+: 0 of 1 pods are available.*no nodes available") as failure:
+        plugin.create(RELEASE, "dependencies", {**stated, "timeout": 10}, timeout=120.0)
+    state = {"status": {"status": "failed", "revision": 1}}
+    inputs, found = {**stated, "skipAwait": True}, failure.value.kept.id
+    outputs = plugin.update(RELEASE, "dependencies", stated, inputs, outputs=state)
+    assert outputs["status"]["status"] == "deployed"
+    assert len(outputs["resourceNames"]["DaemonSet.apps/apps/v1"]) == 5
+    _, seen, _ = plugin.read(RELEASE, "dependencies", found, inputs=inputs, outputs=outputs)
+    assert plugin.diff(RELEASE, "dependencies", seen, inputs)[0] == set()
+    plugin.delete(RELEASE, "dependencies", found, outputs, timeout=120.0)
+    assert plugin.read(RELEASE, "dependencies", found, inputs=inputs, outputs=outputs)[0] == ""
