@@ -125,6 +125,7 @@ class Release:
         asking = Task(task.urn, _ASKING_SECONDS, threading.Event(), task.log)
         live = live_release(asking, helm, namespace, name)
         if answer.code == 0 and live is not None:
+            task.progress("")
             return {**inputs, **live.outputs}
         text = f"helm could not {verb} release {namespace}/{name}: {answer.error}"
         if live is None:

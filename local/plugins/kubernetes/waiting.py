@@ -47,6 +47,8 @@ class Readiness:
             for delay in task.delays(_FIRST, _MOST):
                 lacks = self._lacks(task, tests, inputs, seen)
                 if not lacks:
+                    if seen is not live.object:
+                        task.progress("")  # what was missing is so no more
                     return LiveObject(live.ref, seen, live.manager)
                 task.progress("; ".join([lacks, *self._related.pods_lack(task, seen)]))
                 task.pause(delay)
