@@ -88,7 +88,9 @@ class Pods:
         wanted = (live.get(part) or {}).get(name, 1)
         for field, word in self.words.items():
             found = _status(live).get(field, 0)
-            if found != wanted:
+            if found > wanted:
+                return f"pods of before that are still there: {found - wanted}"
+            if found < wanted:
                 return f"{found} of {wanted} pods are {word}"
         return ""
 
