@@ -62,7 +62,7 @@ LOCAL_ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "toolchain": (set(), {"hpkit.errors"}),
     "kubernetes": ({"processes"}, set()),
     "controllers": ({"aws", "kubernetes", "toolchain"}, {"hpkit.catalog"}),
-    "plugins": ({"kubernetes"}, {"hpkit.errors", "provider"}),
+    "plugins": ({"kubernetes", "toolchain"}, {"hpkit.errors", "provider"}),
     "supervisor": ({"kubernetes", "plugins", "processes", "toolchain"}, {"hpkit.errors", "hpkit.teardown"}),
     "cloud": ({"plugins", "supervisor", "toolchain"}, set()),
 }

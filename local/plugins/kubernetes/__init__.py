@@ -1,7 +1,7 @@
 """The fake of Pulumi's `kubernetes` resource plugin: any kind, by server-side apply, on the local cloud's API server.
 
-Does not: talk to an API server that is not on a loopback address, nor wait for what needs controllers or a kubelet
-(Deployments, Jobs, load balancers): none run in the local cloud.
+Does not: talk to an API server that is not on a loopback address. How it differs from the official plugin:
+docs/reference/fake-kubernetes-plugin.md.
 """
 
 from importlib.metadata import version

@@ -1,9 +1,10 @@
 """The provider's settings, and from them the way to the API server: never one beyond this machine."""
 
 import ipaddress
+import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,6 +44,7 @@ class ProviderSettings:
     upsert: bool = False
     config_map_mutable: bool = False
     secret_mutable: bool = False
+    helm: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def settings_from(config: Mapping[str, Any]) -> ProviderSettings:
         upsert=flag("upsertExistingObjects"),
         config_map_mutable=flag("enableConfigMapMutable"),
         secret_mutable=flag("enableSecretMutable"),
+        helm=_helm_settings(config.get("helmReleaseSettings")),
     )
 
 
@@ -96,6 +99,17 @@ def connect(settings: ProviderSettings) -> Access:
         configuration.refresh_api_key_hook = renew  # type: ignore[assignment] # its default, None, is taken for its type
     namespace = settings.namespace or context.get("namespace") or "default"
     return Access(loopback_client(configuration), str(namespace), token)
+
+
+def _helm_settings(given: Any) -> Mapping[str, Any]:
+    """Return settings that come as a mapping, or as the text of one in JSON."""
+    try:
+        found = json.loads(given) if isinstance(given, str) and given else given or {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise PluginError(f"kubernetes:helmReleaseSettings: {given!r} is not a mapping, nor one as JSON")
+    return found
 
 
 def _kubeconfig(given: str) -> tuple[dict[str, Any], Path]:

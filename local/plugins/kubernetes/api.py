@@ -53,6 +53,11 @@ class RetryingApi:
         configuration: Configuration = self._access.client.configuration
         return configuration
 
+    def renew_token(self) -> None:
+        """Let the next token be a new one, for one who will use it longer than a call takes."""
+        if self._access.token is not None:
+            self._access.token.forget()
+
     def kind(self, task: Task, api_version: str, name: str) -> ApiResource | None:
         """Return a kind; None if the API server does not serve it (any more, or yet)."""
         with self._lock:

@@ -1,38 +1,28 @@
-"""Create, read, update and delete of any object, by server-side apply, with waits that can be cancelled."""
+"""Create, read, update and delete of any object, by server-side apply; a deletion is waited for until it is gone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Final
 
 from local.kubernetes.client import ApiResource
 from local.plugins.kubernetes.access import ProviderSettings
 from local.plugins.kubernetes.api import ApiError, RetryingApi
-from local.plugins.kubernetes.objects import Ref, annotation, clean, metadata_of, ref_of
-from local.plugins.kubernetes.ready import tests_of, why_not, without_controllers
-from provider.engine.errors import CancelledError, InitFailedError, PluginError
+from local.plugins.kubernetes.objects import LiveObject, Ref, annotation, clean, metadata_of, ref_of
+from local.plugins.kubernetes.waiting import Readiness, why
+from provider.engine.errors import PluginError
 from provider.engine.task import Task
 from provider.engine.values import Props
 
-__all__ = ["Cluster", "LiveObject"]
+__all__ = ["Cluster"]
 
 _FIRST, _MOST = 0.1, 2.0
 _REFUSED_FOR_NOW = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
-
-
-@dataclass(frozen=True)
-class LiveObject:
-    """An object as it is now, and the state that the engine keeps of it."""
-
-    ref: Ref
-    object: Props
-    manager: str
-
-    @property
-    def state(self) -> Props:
-        """The outputs: the object without the bookkeeping of field managers, and who applied it."""
-        outputs = {**self.object, "metadata": {**metadata_of(self.object)}}
-        outputs["metadata"].pop("managedFields", None)
-        return {**outputs, "__fieldManager": self.manager, "__initialApiVersion": self.ref.api_version}
+_PROPAGATION: Final = {"orphan": "Orphan", "background": "Background"}
+# Kinds whose deletion is not waited for with skipAwait, as with the official plugin (provider/pkg/metadata).
+_SKIPPED_WHEN_DELETED: Final = frozenset(
+    {"DaemonSet", "Deployment", "Job", "Namespace", "Pod", "ReplicationController", "StatefulSet"}
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +41,14 @@ class Cluster:
                 "and kind; for a custom resource let it depend on its CustomResourceDefinition (depends_on)."
             )
         return kind, ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+
+    @property
+    def _ready(self) -> Readiness:
+        return Readiness(self.api)
+
+    def lacking(self, task: Task, inputs: Props, live: Props) -> str:
+        """Say what keeps an object from being ready; empty if nothing."""
+        return self._ready.lacking(task, inputs, live)
 
     def preview(self, task: Task, inputs: Props, manager: str, *, new: bool) -> Props | None:
         """Return the answer of a dry run; None when the API server cannot tell yet."""
@@ -84,7 +82,7 @@ class Cluster:
         if metadata_of(inputs).get("generateName") and not metadata_of(inputs).get("name"):
             live = self._call(inputs, lambda: self._post(task, kind, inputs, manager))
             ref = ref_of(live, default_namespace="", namespaced=kind.namespaced)
-            return self._await(task, LiveObject(ref, live, manager), kind, inputs)
+            return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
         ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
         present = self._present(task, kind, ref)
         if patch and present is None:
@@ -95,7 +93,7 @@ class Cluster:
                 "kubernetes:upsertExistingObjects to take it over."
             )
         live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
-        return self._await(task, LiveObject(ref, live, manager), kind, inputs)
+        return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
 
     def update(self, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> LiveObject:
         """Apply anew; wait until it is ready."""
@@ -107,17 +105,13 @@ class Cluster:
         if former != manager:
             # What only the former manager applied is nobody's any more, and goes.
             live = self._relinquish(task, kind, ref, live, manager=former)
-        return self._await(task, LiveObject(ref, live, manager), kind, inputs)
+        return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
 
     def read(self, task: Task, ref: Ref, manager: str) -> LiveObject | None:
         """Return an object as it is; None when it, or its kind, is not there."""
         kind = self.api.kind(task, ref.api_version, ref.kind)
         live = self.api.find(task, kind.path(ref.namespace, ref.name)) if kind else None
         return LiveObject(ref, live, manager) if live is not None else None
-
-    def lacking(self, inputs: Props, live: Props) -> str:
-        """Say what keeps an object from being ready; empty if nothing."""
-        return why_not(tests_of(inputs), live)
 
     def delete(self, task: Task, inputs: Props, *, manager: str, patch: bool) -> None:
         """Delete and wait until it is gone; of a patch type give up the fields alone."""
@@ -133,14 +127,15 @@ class Cluster:
             self._relinquish(task, kind, ref, live, manager=manager)
             return
         uid = live["metadata"]["uid"]
-        # In the background: no garbage collector runs here that would take the finalizer of a foreground deletion off.
-        options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        policy = _PROPAGATION.get(annotation(inputs, "deletionPropagationPolicy").lower(), "Foreground")
+        options = {"propagationPolicy": policy, "preconditions": {"uid": uid}}
         try:
             self.api.ask(task, "DELETE", path, options)
         except ApiError as error:
             if error.code not in _REFUSED_FOR_NOW:
                 raise
-        self._until_gone(task, kind, ref, uid)
+        if annotation(inputs, "skipAwait") != "true" or ref.kind not in _SKIPPED_WHEN_DELETED:
+            self._until_gone(task, kind, ref, uid)
 
     def _until_gone(self, task: Task, kind: ApiResource, ref: Ref, uid: str) -> None:
         holding = ""
@@ -156,7 +151,7 @@ class Cluster:
             if isinstance(error, ApiError):
                 raise
             raise type(error)(
-                f"{ref} is being deleted and not gone yet, held by {holding}: {_why(task, error)}. What to do: let "
+                f"{ref} is being deleted and not gone yet, held by {holding}: {why(task, error)}. What to do: let "
                 "the controller that owns the finalizer do its work, or remove it, and run pulumi again."
             ) from None
 
@@ -199,30 +194,6 @@ class Cluster:
         except ApiError as error:
             raise _readable(error, inputs) from None
 
-    def _await(self, task: Task, live: LiveObject, kind: ApiResource, inputs: Props) -> LiveObject:
-        """Wait until it is ready; what is not stays in state."""
-        warning = without_controllers(inputs)
-        if warning:
-            task.warn(warning)
-        path, seen, lacks = kind.path(live.ref.namespace, live.ref.name), live.object, ""
-        try:
-            tests = tests_of(inputs)
-            for delay in task.delays(_FIRST, _MOST):
-                lacks = why_not(tests, seen)
-                if not lacks:
-                    return LiveObject(live.ref, seen, live.manager)
-                task.progress(f"waiting: {lacks}")
-                task.pause(delay)
-                found = self.api.find(task, path)
-                if found is None:
-                    raise PluginError(f"{live.ref} was deleted while it was waited for")  # noqa: TRY301
-                seen = found
-        except PluginError as error:
-            reason = f"{live.ref} is not ready: {lacks}: {_why(task, error)}" if lacks else str(error)
-            state = LiveObject(live.ref, seen, live.manager).state
-            raise InitFailedError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
-        raise AssertionError  # pragma: no cover - delays never end
-
 
 def _nothing_to_patch(ref: Ref) -> PluginError:
     return PluginError(f"{ref} is not there, so there is nothing to patch. What to do: create it first.")
@@ -246,13 +217,11 @@ def _document(inputs: Props, ref: Ref) -> Props:
 def _holding(live: Props) -> str:
     """Say what keeps an object from going: finalizers, those in the spec of a namespace included."""
     finalizers = [*live["metadata"].get("finalizers", []), *((live.get("spec") or {}).get("finalizers") or [])]
-    return f"finalizers {', '.join(map(str, finalizers)) or '(none)'}"
-
-
-def _why(task: Task, error: PluginError) -> str:
-    if isinstance(error, CancelledError):
-        return "cancelled"
-    return str(error) if task.left > 0 else f"time-out after {task.seconds:.0f} s"
+    text = f"finalizers {', '.join(map(str, finalizers)) or '(none)'}"
+    # Of a namespace the controller says what is left in it.
+    conditions = (live.get("status") or {}).get("conditions") or []
+    remains = [str(each.get("message")) for each in conditions if each.get("status") == "True"]
+    return "; ".join([text, *remains]) if live.get("kind") == "Namespace" else text
 
 
 def _readable(error: ApiError, inputs: Props) -> PluginError:

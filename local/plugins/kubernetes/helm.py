@@ -1,12 +1,10 @@
-"""Runs helm where it is installed: whether a chart can be had, install or upgrade, uninstall.
-
-Does not: wait for what a chart holds, nor run its hooks: no kubelet and no controllers run in the local cloud.
-"""
+"""Runs the toolchain's helm against one API server: secrets go by file, its waits are shown, it ends with the task."""
 
 import json
-import shutil
+import os
+import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,84 +13,130 @@ from typing import Any, Final
 
 from kubernetes.client import Configuration
 
+from hpkit.errors import ToolError
+from local.plugins.kubernetes.api import RetryingApi
+from local.toolchain import tool_path
 from provider.engine.errors import PluginError
 from provider.engine.task import Task
-from provider.engine.values import Props
 
-__all__ = ["Helm"]
+__all__ = ["Answer", "Helm", "HelmRun"]
 
 _LOOK_SECONDS: Final = 0.2
-_REPOSITORY: Final = {
-    "repo": "--repo",
-    "username": "--username",
-    "password": "--password",
-    "caFile": "--ca-file",
-    "certFile": "--cert-file",
-    "keyFile": "--key-file",
-}
-_FLAGS: Final = {
-    "createNamespace": "--create-namespace",
-    "dependencyUpdate": "--dependency-update",
-    "disableOpenapiValidation": "--disable-openapi-validation",
-    "resetValues": "--reset-values",
-    "reuseValues": "--reuse-values",
-    "skipCrds": "--skip-crds",
+_GRACE_SECONDS: Final = 10  # in which helm writes down that a release failed
+# What `--debug` prints while helm waits (helm.sh/helm/v3/pkg/kube/ready.go), after the place in its source.
+_WAITS: Final = re.compile(
+    r"^\S+\.go:\d+: .*\[debug\] (?P<says>.*\bnot ready\b.*|.*\bbeginning wait\b.*)$", re.MULTILINE
+)
+_DEBUG: Final = re.compile(r"^\S+\.go:\d+: ")
+# Helm's own variables for another API server than that of --kubeconfig (`helm env`).
+_ELSEWHERE: Final = ("HELM_KUBE", "HELM_NAMESPACE", "KUBECONFIG")
+# helmReleaseSettings of the provider, and the variables by which helm takes them.
+_SETTINGS: Final = {
+    "driver": "HELM_DRIVER",
+    "pluginsPath": "HELM_PLUGINS",
+    "registryConfigPath": "HELM_REGISTRY_CONFIG",
+    "repositoryCache": "HELM_REPOSITORY_CACHE",
+    "repositoryConfigPath": "HELM_REPOSITORY_CONFIG",
 }
 
 
 @dataclass(frozen=True)
+class Answer:
+    """How a run of helm ended: its exit code, what it printed, its error in one line, what it last waited for."""
+
+    code: int
+    output: str
+    error: str
+    waited_for: str
+
+
+@dataclass(frozen=True)
+class HelmRun:
+    """A helm that can be called, and a folder that goes afterwards."""
+
+    executable: Path
+    folder: Path
+    environment: Mapping[str, str]
+
+    def call(self, task: Task, *arguments: str, **environment: str) -> Answer:
+        """Run helm to its end, or to that of the task."""
+        command = [str(self.executable), *arguments, "--kubeconfig", str(self.folder / "kubeconfig"), "--debug"]
+        output, errors = self.folder / "output", self.folder / "errors"
+        with (
+            output.open("wb") as out,
+            errors.open("wb") as err,
+            subprocess.Popen(  # noqa: S603 - the toolchain's helm
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**self.environment, **environment}
+            ) as process,
+        ):
+            self._until_ended(task, process, arguments[0])
+        told = errors.read_text(encoding="utf-8", errors="replace")
+        text = output.read_text(encoding="utf-8", errors="replace")
+        return Answer(process.returncode, text, _error(told), _waited_for(told))
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file that only this user can read; return its path."""
+        file = self.folder / name
+        file.touch(mode=0o600)
+        file.write_text(text, encoding="utf-8")
+        return str(file)
+
+    def _until_ended(self, task: Task, process: "subprocess.Popen[bytes]", verb: str) -> None:
+        while True:
+            try:
+                process.wait(timeout=_LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                said = _waited_for((self.folder / "errors").read_text(encoding="utf-8", errors="replace"))
+                task.progress(f"helm {verb}: {said}" if said else f"helm {verb}")
+                try:
+                    task.pause(0.0)
+                except PluginError:
+                    # Told to end, helm marks the release as failed, and so the next run can go on.
+                    process.terminate()
+                    try:
+                        process.wait(timeout=_GRACE_SECONDS)
+                    except subprocess.TimeoutExpired:
+                        process.kill()
+                    raise
+            else:
+                return
+
+
+@dataclass(frozen=True)
 class Helm:
-    """The helm on PATH, pointed at one API server."""
+    """The helm of the toolchain, pointed at one API server, with the provider's `helmReleaseSettings`."""
 
-    configuration: Configuration
+    api: RetryingApi
+    settings: Mapping[str, Any]
 
-    def why_not(self, task: Task, inputs: Props) -> str:
-        """Say why a chart cannot be installed; empty if it can."""
-        if shutil.which("helm") is None:
-            return "there is no helm on PATH"
-        task.progress(f"getting chart {inputs['chart']}")
-        code, _, errors = _run(task, ["show", "chart", *_chart(inputs)])
-        return f"helm cannot get the chart: {_said(errors)}" if code else ""
-
-    def install(self, task: Task, inputs: Props) -> Props:
-        """Install or upgrade; return the release's status."""
-        name, namespace = str(inputs["name"]), str(inputs["namespace"])
-        with self._folder() as (folder, access):
-            arguments = ["upgrade", name, *_chart(inputs), "--install", "--no-hooks", "--namespace", namespace]
-            arguments += [flag for key, flag in _FLAGS.items() if inputs.get(key)]
-            for file in _values(inputs, folder):
-                arguments += ["--values", file]
-            task.progress("helm upgrade --install")
-            code, output, errors = _run(task, [*arguments, "--output", "json", *access])
-        if code:
-            raise PluginError(f"helm could not install release {namespace}/{name}: {_said(errors)}")
-        told = json.loads(output)
-        chart = told.get("chart", {}).get("metadata", {})
-        known = {"name": name, "namespace": namespace, "revision": told.get("version"), "chart": chart.get("name")}
-        versions = {"version": chart.get("version"), "appVersion": chart.get("appVersion")}
-        return {**known, **versions, "status": told.get("info", {}).get("status")}
-
-    def uninstall(self, task: Task, namespace: str, name: str) -> None:
-        """Uninstall; a release that is gone already is fine."""
-        if shutil.which("helm") is None:
-            raise PluginError(
-                f"release {namespace}/{name} was installed by helm, and there is no helm on PATH to uninstall it. "
-                "What to do: put helm on PATH, and run pulumi again."
-            )
-        with self._folder() as (_, access):
-            command = ["uninstall", name, "--namespace", namespace, "--no-hooks", "--ignore-not-found", *access]
-            code, _, errors = _run(task, command)
-        if code:
-            raise PluginError(f"helm could not uninstall release {namespace}/{name}: {_said(errors)}")
+    def lacking(self) -> str:
+        """Say why there is no helm; empty if there is one."""
+        try:
+            tool_path("helm")
+        except ToolError as error:
+            return str(error)
+        return ""
 
     @contextmanager
-    def _folder(self) -> Iterator[tuple[Path, list[str]]]:
-        """Yield a folder that goes at the end, and the arguments that lead helm to the API server."""
+    def run(self, task: Task, namespace: str) -> Iterator[HelmRun]:
+        """Yield a helm with a kubeconfig of its own, mode 0600; the folder and all in it goes at the end."""
+        try:
+            executable = tool_path("helm")
+        except ToolError as error:
+            raise PluginError(str(error)) from None
+        # Helm waits for no API server that is being started, so it is asked before for what helm will ask.
+        self.api.ask(task, "GET", f"/api/v1/namespaces/{namespace}/secrets", limit="1")
+        # Of a wait of helm's the token must last to the end.
+        self.api.renew_token()
         with TemporaryDirectory(prefix="hpkit-helm-") as name:
-            file = Path(name) / "kubeconfig"
-            file.touch(mode=0o600)
-            file.write_text(json.dumps(_kubeconfig(self.configuration)), encoding="utf-8")
-            yield Path(name), ["--kubeconfig", str(file)]
+            run = HelmRun(executable, Path(name), self._environment())
+            run.write("kubeconfig", json.dumps(_kubeconfig(self.api.configuration)))
+            yield run
+
+    def _environment(self) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(_ELSEWHERE)}
+        stated = {variable: str(self.settings[key]) for key, variable in _SETTINGS.items() if self.settings.get(key)}
+        return {**kept, "HELM_DRIVER": "secret", **stated}
 
 
 def _kubeconfig(configuration: Configuration) -> dict[str, Any]:
@@ -117,55 +161,18 @@ def _kubeconfig(configuration: Configuration) -> dict[str, Any]:
     }
 
 
-def _chart(inputs: Props) -> list[str]:
-    arguments = [str(inputs["chart"])]
-    if inputs.get("version"):
-        arguments += ["--version", str(inputs["version"])]
-    if inputs.get("devel"):
-        arguments.append("--devel")
-    repository: Mapping[str, Any] = inputs.get("repositoryOpts") or {}
-    for key, flag in _REPOSITORY.items():
-        if repository.get(key):
-            arguments += [flag, str(repository[key])]
-    return arguments
+def _waited_for(errors: str) -> str:
+    """Return what helm last said to wait for."""
+    found: Sequence[str] = _WAITS.findall(errors)
+    return found[-1].strip() if found else ""
 
 
-def _values(inputs: Props, folder: Path) -> Iterator[str]:
-    """Yield files of values, those of the program's own mapping last: they win."""
-    for index, asset in enumerate(inputs.get("valueYamlFiles") or []):
-        if asset.get("path"):
-            yield str(asset["path"])
-        else:
-            yield _written(folder / f"asset-{index}.yaml", str(asset.get("text", "")))
-    if inputs.get("values"):
-        yield _written(folder / "values.json", json.dumps(inputs["values"]))
-
-
-def _written(file: Path, text: str) -> str:
-    file.write_text(text, encoding="utf-8")
-    return str(file)
-
-
-def _run(task: Task, arguments: list[str]) -> tuple[int, str, str]:
-    """Run helm to its end, or to that of the task."""
-    command = ["helm", *arguments]
-    with subprocess.Popen(  # noqa: S603 - helm, which the user put on PATH
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        while True:
-            try:
-                output, errors = process.communicate(timeout=_LOOK_SECONDS)
-            except subprocess.TimeoutExpired:
-                try:
-                    task.pause(0.0)
-                except PluginError:
-                    process.terminate()
-                    raise
-            else:
-                return process.returncode, output, errors
-
-
-def _said(errors: str) -> str:
-    """Return helm's error, which may take several lines, without the warnings before it."""
-    before, mark, after = errors.partition("Error: ")
-    return " ".join((after if mark else before).split()) or "no message"
+def _error(errors: str) -> str:
+    """Return helm's error, which may take several lines, without what it says of its own source around it."""
+    _, mark, after = errors.partition("Error: ")
+    lines = []
+    for line in (after if mark else errors).splitlines():
+        if _DEBUG.match(line):
+            break
+        lines.append(line)
+    return " ".join(" ".join(lines).split()) or "helm gives no reason"

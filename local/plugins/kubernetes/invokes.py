@@ -4,20 +4,11 @@ from typing import Any
 
 import yaml
 
+from local.plugins.kubernetes.documents import documents_of
 from provider.engine.errors import PluginError
 from provider.engine.values import Props
 
 __all__ = ["invoke"]
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: what looks like a date is text, for JSON has no dates."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def invoke(token: str, arguments: Props) -> Props:
@@ -32,7 +23,7 @@ def invoke(token: str, arguments: Props) -> Props:
 
 def _decoded(text: str) -> list[Props]:
     try:
-        documents = list(yaml.load_all(text, Loader=_Loader))
+        documents = documents_of(text)
     except yaml.YAMLError as error:
         raise PluginError(f"this is not YAML: {error}") from None
     return [item for document in documents if document is not None for item in _objects(document)]

@@ -16,6 +16,7 @@ from provider.engine.values import Props, is_unknown
 __all__ = [
     "AUTONAMED",
     "SERVER_FIELDS",
+    "LiveObject",
     "Ref",
     "annotation",
     "applied",
@@ -55,6 +56,22 @@ class Ref:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}"
+
+
+@dataclass(frozen=True)
+class LiveObject:
+    """An object as it is now, and the state that the engine keeps of it."""
+
+    ref: Ref
+    object: Props
+    manager: str
+
+    @property
+    def state(self) -> Props:
+        """The outputs: the object without the bookkeeping of field managers, and who applied it."""
+        outputs = {**self.object, "metadata": {**metadata_of(self.object)}}
+        outputs["metadata"].pop("managedFields", None)
+        return {**outputs, "__fieldManager": self.manager, "__initialApiVersion": self.ref.api_version}
 
 
 def typed(token: str, inputs: Props) -> tuple[str, str]:

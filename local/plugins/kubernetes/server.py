@@ -18,6 +18,7 @@ from local.plugins.kubernetes.helm import Helm
 from local.plugins.kubernetes.invokes import invoke
 from local.plugins.kubernetes.objects import (
     Ref,
+    annotation,
     applied,
     clean,
     is_patch,
@@ -28,7 +29,8 @@ from local.plugins.kubernetes.objects import (
     typed,
 )
 from local.plugins.kubernetes.preview import preview_outputs
-from local.plugins.kubernetes.release import REPLACES, TOKEN, Release, checked
+from local.plugins.kubernetes.release import REPLACES, SECONDS, TOKEN, Release, checked
+from local.plugins.kubernetes.release_inputs import failures
 from provider.engine.errors import InitFailedError, PluginError
 from provider.engine.plugin_server import PluginServicer, readable, token_of
 from provider.engine.task import Task
@@ -58,10 +60,14 @@ class KubernetesServicer(PluginServicer):
 
     @property
     def _release(self) -> Release:
-        return Release(self._cluster, Helm(self._cluster.api.configuration))
+        return Release(self._cluster, Helm(self._cluster.api, self._settings.helm))
 
-    def _task(self, request: Any) -> Task:
-        return Task(request.urn, getattr(request, "timeout", 0.0) or _SECONDS, self.cancelled, self.log)
+    def _task(self, request: Any, inputs: Props | None = None) -> Task:
+        """Return the operation; its time is that of customTimeouts, else of `pulumi.com/timeoutSeconds`."""
+        stated = annotation(inputs or {}, "timeoutSeconds")
+        usual = SECONDS if token_of(request.urn) == TOKEN else _SECONDS
+        seconds = float(stated) if stated.isdecimal() else usual
+        return Task(request.urn, getattr(request, "timeout", 0.0) or seconds, self.cancelled, self.log)
 
     @readable
     def GetSchema(self, request: Any, context: Any) -> Any:
@@ -112,8 +118,7 @@ class KubernetesServicer(PluginServicer):
         if token == TOKEN:
             namespace = self._cluster.api.namespace
             inputs = checked(inputs, old, name=name, namespace=namespace, seed=seed)
-            missing = [] if inputs.get("chart") else [("chart", "is required")]
-            return _check_response(inputs, missing)
+            return _check_response(inputs, failures(inputs))
         api_version, kind = typed(token, inputs)
         inputs = {"apiVersion": api_version, "kind": kind, **inputs}
         if is_patch(token, inputs):
@@ -161,11 +166,12 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Create(self, request: Any, context: Any) -> Any:
         """Create, or say what would be."""
-        task, token, inputs = self._task(request), token_of(request.urn), from_struct(request.properties)
+        token, inputs = token_of(request.urn), from_struct(request.properties)
+        task = self._task(request, inputs)
         if token == TOKEN:
             if request.preview:
                 return provider_pb2.CreateResponse(properties=to_struct(self._release.preview(inputs)))
-            release_id, outputs = self._release.write(task, inputs, revision=1)
+            release_id, outputs = self._release.create(task, inputs)
             return provider_pb2.CreateResponse(id=release_id, properties=to_struct(outputs))
         manager, patch = manager_of(request.urn, inputs, {}), is_patch(token, inputs)
         if request.preview:
@@ -180,13 +186,13 @@ class KubernetesServicer(PluginServicer):
         task, token = self._task(request), token_of(request.urn)
         inputs, state = from_struct(request.inputs), from_struct(request.properties)
         if token == TOKEN:
-            found = self._release.read(task, request.id)
+            found = self._release.read(task, request.id, inputs, state)
             return _read_response(request.id, *found) if found else provider_pb2.ReadResponse()
         live = self._cluster.read(task, self._ref(task, request.id, *typed(token, inputs or state)), _manager(state))
         if live is None:
             return provider_pb2.ReadResponse()
         seen = seen_inputs(inputs, live.object) if inputs else applied(live.object)
-        lacks = self._cluster.lacking(inputs, live.object) if inputs else ""
+        lacks = self._cluster.lacking(task, inputs, live.object) if inputs else ""
         if lacks:
             reason = f"{live.ref} is not ready: {lacks}"
             raise InitFailedError(reason, resource_id=request.id, state=live.state, inputs=seen)
@@ -202,15 +208,12 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Update(self, request: Any, context: Any) -> Any:
         """Update, or say what would be."""
-        task, token = self._task(request), token_of(request.urn)
-        state, inputs = from_struct(request.olds), from_struct(request.news)
+        token, state, inputs = token_of(request.urn), from_struct(request.olds), from_struct(request.news)
+        task = self._task(request, inputs)
         if token == TOKEN:
             if request.preview:
                 return provider_pb2.UpdateResponse(properties=to_struct(self._release.preview(inputs)))
-            revision = int((state.get("status") or {}).get("revision", 0)) + 1
-            return provider_pb2.UpdateResponse(
-                properties=to_struct(self._release.write(task, inputs, revision=revision)[1])
-            )
+            return provider_pb2.UpdateResponse(properties=to_struct(self._release.update(task, inputs, state)))
         manager = manager_of(request.urn, inputs, state)
         if request.preview:
             outputs = preview_outputs(
@@ -223,9 +226,10 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Delete(self, request: Any, context: Any) -> Any:
         """Delete, and wait until it is gone."""
-        task, token, state = self._task(request), token_of(request.urn), from_struct(request.properties)
+        token, state = token_of(request.urn), from_struct(request.properties)
+        task = self._task(request, state)
         if token == TOKEN:
-            self._release.delete(task, request.id)
+            self._release.delete(task, request.id, state)
         else:
             self._cluster.delete(task, state, manager=_manager(state), patch=is_patch(token, state))
         return empty_pb2.Empty()

@@ -5,11 +5,14 @@ from contextlib import ExitStack
 
 import pytest
 
+from local.controllers.access import group_of
 from local.kubernetes.api import Api
 from local.supervisor import control
 from tests.local.controllers.conftest import REGION, Aws, Environment
 from tests.local.plugins.kubernetes.harness import in_process
-from tests.running import AT_ONCE, running
+from tests.running import AT_ONCE, eventually, running
+
+REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +27,7 @@ def api(instance):
 
 
 @pytest.fixture(scope="module")
-def kubeconfig(instance):
+def kubeconfig(instance, api):
     """Make an EKS cluster, and the kubeconfig for it as `aws eks update-kubeconfig` writes it."""
     aws = Aws(instance)
     environment = Environment(aws, client=aws.client)
@@ -32,6 +35,8 @@ def kubeconfig(instance):
     arguments = ["--region", REGION, "eks", "get-token", "--cluster-name", "kube", "--output", "json"]
     execution = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "aws", "args": arguments}
     authority = {"certificate-authority-data": cluster["certificateAuthority"]["data"]}
+    (principal,) = environment.eks.list_access_entries(clusterName="kube")["accessEntries"]
+    eventually(lambda: may_all(api, principal), "whoever made the EKS cluster may do all in it")
     return json.dumps(
         {
             "apiVersion": "v1",
@@ -42,6 +47,13 @@ def kubeconfig(instance):
             "contexts": [{"name": "kube", "context": {"cluster": "kube", "user": "kube"}}],
         }
     )
+
+
+def may_all(api, principal):
+    """Whether the rights of an access entry have arrived: at EKS, too, they come a moment after the cluster."""
+    attributes = {"verb": "*", "group": "*", "resource": "*"}
+    review = {"spec": {"user": principal, "groups": [group_of(principal)], "resourceAttributes": attributes}}
+    return api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", REVIEW | review)["status"]["allowed"]
 
 
 @pytest.fixture

@@ -37,11 +37,17 @@ k8s.rbac.v1.RoleBinding("binding", metadata={**inside, "name": "binding"}, role_
 pod = {"containers": [{"name": "main", "image": "none"}], "restart_policy": "Never"}
 k8s.batch.v1.Job(
     "job",
-    metadata={**inside, "name": "job", "finalizers": ["acme.example/hold"]},
+    metadata={
+        **inside,
+        "name": "job",
+        "finalizers": ["acme.example/hold"],
+        "annotations": {"pulumi.com/skipAwait": "true"},
+    },
     spec={"suspend": True, "template": {"spec": pod}},
 )
 crd = k8s.apiextensions.v1.CustomResourceDefinition("crd", **spec["crd"])
-annotations = {"pulumi.com/waitFor": "condition=Ready"}
+# In the background: the garbage collector learns of a new kind only after half a minute.
+annotations = {"pulumi.com/waitFor": "condition=Ready", "pulumi.com/deletionPropagationPolicy": "background"}
 widget = k8s.apiextensions.CustomResource(
     "widget",
     api_version="acme.example/v1",
@@ -51,10 +57,41 @@ widget = k8s.apiextensions.CustomResource(
     opts=pulumi.ResourceOptions(depends_on=[crd]),
 )
 k8s.helm.v3.Release("chart", chart="HyperPodHelmChart", version="1.0.0", namespace=namespace.metadata["name"])
+template = {
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {"containers": [{"name": "main", "image": "none"}], "nodeSelector": {"acme.example/zone": "nowhere"}},
+}
+k8s.apps.v1.Deployment(
+    "web",
+    metadata={**inside, "name": "web", "annotations": {"pulumi.com/timeoutSeconds": "2"}},
+    spec={"replicas": spec["replicas"], "selector": {"matchLabels": {"app": "web"}}, "template": template},
+)
+k8s.helm.v3.Release(
+    "sample",
+    chart="./sample",
+    name="sample",
+    namespace=namespace.metadata["name"],
+    values={"replicas": spec["replicas"]},
+    timeout=spec["patience"],
+)
 decoded = "{kind: ConfigMap, apiVersion: v1, metadata: {name: decoded, namespace: default}, data: {a: b}}"
 k8s.yaml.ConfigGroup("group", yaml=[decoded])
 pulumi.export("phase", widget.metadata["name"])
 """
+CHART = {
+    "Chart.yaml": "{apiVersion: v2, name: sample, version: 1.0.0}",
+    "templates/web.yaml": """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: sample}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector: {matchLabels: {app: sample}}
+  template:
+    metadata: {labels: {app: sample}}
+    spec: {nodeSelector: {acme.example/zone: nowhere}, containers: [{name: main, image: none}]}
+""",
+}
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/engine/roles/reader"
 WIDGET = "/apis/acme.example/v1/namespaces/engine/widgets/widget"
 JOB = "/apis/batch/v1/namespaces/engine/jobs/job"
@@ -72,7 +109,17 @@ class Project:
         runtime = {"name": "python", "options": {"virtualenv": str(Path(sys.prefix))}}
         (folder / "Pulumi.yaml").write_text(json.dumps({"name": "hpkit", "runtime": runtime}))
         (folder / "__main__.py").write_text(textwrap.dedent(PROGRAM))
-        self.spec = {"settings": {"a": "1"}, "verbs": ["get"], "role": "reader", "crd": CRD}
+        (folder / "sample" / "templates").mkdir(parents=True)
+        for name, text in CHART.items():
+            (folder / "sample" / name).write_text(text)
+        self.spec = {
+            "settings": {"a": "1"},
+            "verbs": ["get"],
+            "role": "reader",
+            "crd": CRD,
+            "replicas": 0,
+            "patience": 60,
+        }
         self.run("stack", "init", "dev")
         self.run("config", "set", "kubernetes:kubeconfig", kubeconfig)
 
@@ -102,6 +149,11 @@ class Project:
         output = self.run("preview", "--json")
         steps = json.loads(output[output.index("{") :])["steps"]
         return {step["urn"].rpartition("::")[2]: step["op"] for step in steps if step["op"] != "same"}
+
+    def unready(self):
+        """Return what the state says of each resource that was made and did not become ready."""
+        resources = json.loads(self.run("stack", "export"))["deployment"]["resources"]
+        return {each["urn"].rpartition("::")[2]: each["initErrors"] for each in resources if each.get("initErrors")}
 
     def make_ready(self):
         """Be the controller of the custom resource."""
@@ -141,6 +193,22 @@ def test_edits_change_in_place_or_take_a_new_object(project):
     assert "replace" in found.pop("settings"), "a ConfigMap takes a new one, as with the official plugin"
     assert found == {}
     project.up()
+
+
+def test_what_does_not_become_ready_fails_up_stays_in_state_and_goes_on(project):
+    project.spec |= {"replicas": 1, "patience": 5}
+    output = project.up("--continue-on-error", check=False)
+    assert "Deployment engine/web is not ready: 0 of 1 pods are available" in output
+    assert "helm could not upgrade release engine/sample" in output
+    assert "Deployment engine/sample: 0 of 1 pods are available" in output
+    told = project.unready()
+    assert set(told) == {"web", "sample"}
+    assert "Unschedulable" in told["web"][0]
+    assert set(project.preview()) == {"web", "sample"}, "the next run tries again"
+    project.spec |= {"replicas": 0, "patience": 60}
+    project.up()
+    assert project.unready() == {}
+    assert project.preview() == {}
 
 
 def test_drift_is_found_and_a_conflict_is_told(project, api):

@@ -1,66 +1,388 @@
-"""Releases where a real helm is at hand: `helm` is no part of the toolchain, hence skipped where it is not on PATH."""
+"""Releases as the real helm installs, changes, reads and uninstalls them."""
 
-import shutil
+import base64
+import gzip
+import json
+import os
+import subprocess
+from contextlib import suppress
 
 import pytest
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import plugin_pb2
 
+from hpkit.errors import ToolError
 from local.kubernetes.api import RefusedError
-from tests.local.plugins.kubernetes.harness import FailedError
+from local.toolchain import tool_path
+from tests.local.plugins.kubernetes.harness import FailedError, in_background
+from tests.running import eventually
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.timeout(120),
-    pytest.mark.skipif(shutil.which("helm") is None, reason="no helm on PATH"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 RELEASE = "helm.sh/v3:Release"
-MADE = "/api/v1/namespaces/charts/configmaps/made"
-TEMPLATE = """
+NAMESPACE = "/api/v1/namespaces/charts"
+MADE, HOOKED = (f"{NAMESPACE}/configmaps/{name}" for name in ("made", "hooked"))
+CONFIG_MAP = """
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: made}
 data: {colour: "{{ .Values.colour }}", size: "{{ .Values.size }}"}
 """
+# It waits for the name of a node that is not there, unless told to wait for none.
+DEPLOYMENT = """
+{{- if .Values.stuck }}
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: stuck}
+spec:
+  selector: {matchLabels: {app: stuck}}
+  template:
+    metadata: {labels: {app: stuck}}
+    spec: {nodeSelector: {acme.example/zone: nowhere}, containers: [{name: main, image: none}]}
+{{- end }}
+"""
+HOOK = """
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: hooked
+  annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: before-hook-creation}
+data: {revision: "{{ .Release.Revision }}"}
+"""
+
+
+@pytest.fixture(scope="module")
+def helm(instance):
+    """Return what calls helm by hand."""
+    try:
+        executable = tool_path("helm")
+    except ToolError as error:
+        pytest.skip(str(error))
+
+    def call(*arguments):
+        command = [executable, *arguments, "--namespace", "charts", "--kubeconfig", instance.kubeconfig]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    return call
 
 
 @pytest.fixture
 def chart(tmp_path):
-    (tmp_path / "templates").mkdir()
-    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: sample\nversion: 1.2.3\nappVersion: '4'\n")
-    (tmp_path / "values.yaml").write_text("colour: red\nsize: small\n")
-    (tmp_path / "templates" / "made.yaml").write_text(TEMPLATE)
-    return tmp_path
+    """Write a chart: a ConfigMap, a hook, and a Deployment that never becomes ready if `stuck` is set."""
+    folder = tmp_path / "sample"
+    (folder / "templates").mkdir(parents=True)
+    (folder / "Chart.yaml").write_text("apiVersion: v2\nname: sample\nversion: 1.2.3\nappVersion: '4'\n")
+    (folder / "values.yaml").write_text("colour: red\nsize: small\nstuck: false\n")
+    for name, text in (("made", CONFIG_MAP), ("stuck", DEPLOYMENT), ("hooked", HOOK)):
+        (folder / "templates" / f"{name}.yaml").write_text(text)
+    return folder
 
 
-def test_a_chart_is_installed_changed_and_uninstalled(plugin, api, chart):
-    release = {"chart": str(chart), "name": "sample", "namespace": "charts", "createNamespace": True}
+@pytest.fixture
+def release(chart, plugin, helm, api):
+    """Return the inputs of a release, which is gone afterwards, whatever becomes of it."""
+    yield {"chart": str(chart), "name": "sample", "namespace": "charts", "createNamespace": True}
+    helm("uninstall", "sample", "--ignore-not-found")
+    with suppress(RefusedError):
+        api.delete(HOOKED)  # helm leaves what its hooks made
+
+
+def absent(api, place):
+    with pytest.raises(RefusedError, match="404"):
+        api.read(place)
+
+
+def warnings(plugin):
+    return [text for severity, text in plugin.logs if severity == "warning"]
+
+
+def stuck(release, **inputs):
+    return {**release, "values": {"stuck": True}, "timeout": 2, **inputs}
+
+
+def test_a_chart_is_installed_with_its_hooks_changed_and_uninstalled(plugin, api, release):
     found, inputs, outputs = plugin.create(RELEASE, "sample", {**release, "values": {"colour": "blue"}})
     assert found == "charts/sample"
-    assert outputs["status"]["status"] == "deployed"
-    assert (outputs["status"]["version"], outputs["status"]["appVersion"]) == ("1.2.3", "4")
+    assert outputs["status"] == {
+        "name": "sample",
+        "namespace": "charts",
+        "revision": 1,
+        "status": "deployed",
+        "chart": "sample",
+        "version": "1.2.3",
+        "appVersion": "4",
+    }
+    assert outputs["resourceNames"] == {"ConfigMap/v1": ["made"]}
     assert api.read(MADE)["data"] == {"colour": "blue", "size": "small"}
+    assert api.read(HOOKED)["data"] == {"revision": "1"}, "hooks run"
     wanted = {**inputs, "values": {"colour": "green"}}
     assert plugin.diff(RELEASE, "sample", inputs, wanted)[:2] == ({"values.colour"}, [])
     outputs = plugin.update(RELEASE, "sample", inputs, wanted, outputs=outputs)
     assert outputs["status"]["revision"] == 2
     assert api.read(MADE)["data"]["colour"] == "green"
+    assert api.read(HOOKED)["data"] == {"revision": "2"}
+    assert not warnings(plugin)
     plugin.delete(RELEASE, "sample", found, outputs)
-    with pytest.raises(RefusedError, match="404"):
-        api.read(MADE)
+    absent(api, MADE)
 
 
-def test_a_chart_that_cannot_be_had_is_recorded(plugin, tmp_path):
-    release = {"chart": str(tmp_path / "none"), "name": "none", "namespace": "default"}
-    found, _, outputs = plugin.create(RELEASE, "none", release)
+def test_values_of_files_lie_below_those_of_the_program(plugin, api, release, tmp_path):
+    (tmp_path / "more.yaml").write_text("colour: black\nsize: large\n")
+    assets = [
+        {"4dabf18193072939515e22adb298388d": "c44067f5952c0a294b673a41bacd8c17", "path": str(tmp_path / "more.yaml")},
+        {"4dabf18193072939515e22adb298388d": "c44067f5952c0a294b673a41bacd8c17", "text": "size: huge\n"},
+    ]
+    stated = {**release, "valueYamlFiles": assets, "values": {"colour": "white"}, "disableWebhooks": True}
+    found, inputs, outputs = plugin.create(RELEASE, "sample", stated)
+    assert api.read(MADE)["data"] == {"colour": "white", "size": "huge"}
+    absent(api, HOOKED)
+    _, seen, _ = plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)
+    assert plugin.diff(RELEASE, "sample", seen, inputs)[0] == set(), "what is as stated is no difference"
+    plugin.delete(RELEASE, "sample", found, outputs)
+
+
+def test_what_is_not_ready_in_time_fails_stays_in_state_and_goes_on(plugin, api, release):
+    with pytest.raises(FailedError) as failure:
+        plugin.create(RELEASE, "sample", stuck(release))
+    text, kept = str(failure.value), failure.value.kept
+    assert text.startswith("helm could not install release charts/sample: ")
+    assert "Deployment charts/stuck: 0 of 1 pods are available" in text
+    assert "Unschedulable" in text
+    assert kept.id == "charts/sample"
+    state = {"status": {"status": "failed", "revision": 1}}
+    with pytest.raises(FailedError, match="release charts/sample is failed") as failure:
+        plugin.read(RELEASE, "sample", kept.id, inputs=stuck(release), outputs=state)
+    assert failure.value.kept.id == kept.id, "a refresh keeps it, and that it failed"
+    mended = {**release, "values": {"stuck": False}}
+    outputs = plugin.update(RELEASE, "sample", stuck(release), mended, outputs=state)
+    assert (outputs["status"]["status"], outputs["status"]["revision"]) == ("deployed", 2)
+    plugin.delete(RELEASE, "sample", kept.id, outputs)
+
+
+def test_an_atomic_release_that_fails_leaves_nothing(plugin, api, release):
+    with pytest.raises(FailedError, match="helm could not install release charts/sample") as failure:
+        plugin.create(RELEASE, "sample", stuck(release, atomic=True))
+    assert failure.value.kept is None
+    absent(api, MADE)
+
+
+def test_a_release_that_is_not_to_be_waited_for_is_deployed_at_once(plugin, release):
+    found, _, outputs = plugin.create(RELEASE, "sample", stuck(release, skipAwait=True))
+    assert outputs["status"]["status"] == "deployed"
+    assert outputs["resourceNames"] == {"ConfigMap/v1": ["made"], "Deployment.apps/apps/v1": ["stuck"]}
+    plugin.delete(RELEASE, "sample", found, outputs)
+
+
+def test_a_chart_that_the_api_server_refuses_leaves_nothing_in_state(plugin, chart, release):
+    (chart / "templates" / "made.yaml").write_text(CONFIG_MAP.replace("kind: ConfigMap", "kind: Nothing"))
+    with pytest.raises(FailedError, match=r"helm could not install release charts/sample: .*Nothing") as failure:
+        plugin.create(RELEASE, "sample", release)
+    assert failure.value.kept is None
+
+
+def test_what_others_change_by_helm_is_found_and_put_right(plugin, api, release, helm, chart):
+    found, inputs, outputs = plugin.create(RELEASE, "sample", {**release, "values": {"colour": "blue"}})
+    helm("upgrade", "sample", str(chart), "--set", "colour=grey,size=large")
+    _, seen, live = plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)
+    assert plugin.diff(RELEASE, "sample", seen, inputs)[0] == {"values.colour", "values.size"}
+    assert live["status"]["revision"] == 2
+    outputs = plugin.update(RELEASE, "sample", seen, inputs, outputs=live)
+    assert api.read(MADE)["data"] == {"colour": "blue", "size": "small"}
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: sample\nversion: 1.3.0\n")
+    helm("upgrade", "sample", str(chart), "--reuse-values")
+    _, seen, _ = plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)
+    assert plugin.diff(RELEASE, "sample", seen, inputs)[0] == {"version"}
+    helm("uninstall", "sample")
+    assert plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
+    with pytest.raises(FailedError, match=r"release charts/sample is gone.*pulumi refresh"):
+        plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
+    plugin.delete(RELEASE, "sample", found, outputs)  # being gone already is fine
+
+
+def test_a_release_is_imported_by_namespace_and_name_and_not_taken_over_otherwise(plugin, release, helm, chart):
+    helm("install", "sample", str(chart), "--create-namespace", "--set", "colour=grey")
+    with pytest.raises(FailedError, match=r"charts/sample is there already \(deployed, revision 1\).*pulumi import"):
+        plugin.create(RELEASE, "sample", release)
+    found, inputs, outputs = plugin.read(RELEASE, "sample", "charts/sample")
+    assert inputs == {
+        "name": "sample",
+        "namespace": "charts",
+        "chart": "sample",
+        "version": "1.2.3",
+        "values": {"colour": "grey"},
+    }
+    plugin.delete(RELEASE, "sample", found, outputs)
+
+
+def test_a_cancelled_installation_ends_at_once_and_the_next_one_goes_on(plugin, api, release):
+    def stop():
+        eventually(lambda: any("Deployment is not ready" in text for _, text in plugin.logs), "helm waits")
+        plugin.call("Cancel", empty_pb2.Empty())
+
+    with in_background(stop), pytest.raises(FailedError, match="cancelled") as failure:
+        plugin.create(RELEASE, "sample", stuck(release, timeout=600), timeout=600.0)
+    assert failure.value.kept.id == "charts/sample"
+    plugin.call("Attach", plugin_pb2.PluginAttach())  # as a plugin started anew
+    # The engine was killed as well, and kept nothing.
+    found, _, outputs = plugin.create(RELEASE, "sample", release)
+    (warning,) = warnings(plugin)
+    assert "release charts/sample is failed, left by a run that was cut off" in warning
+    plugin.delete(RELEASE, "sample", found, outputs)
+
+
+@pytest.mark.parametrize(("revision", "status"), [(1, "pending-install"), (2, "pending-upgrade")])
+def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, revision, status):
+    found, inputs, outputs = plugin.create(RELEASE, "sample", release)
+    if revision > 1:
+        outputs = plugin.update(RELEASE, "sample", inputs, {**inputs, "values": {"size": "large"}}, outputs=outputs)
+    place = f"{NAMESPACE}/secrets/sh.helm.release.v1.sample.v{revision}"
+    api.merge(
+        place, {"metadata": {"labels": {"status": status}}, "data": {"release": as_left(api.read(place), status)}}
+    )
+    with pytest.raises(FailedError, match=f"release charts/sample is {status}"):
+        plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)
+    outputs = plugin.update(RELEASE, "sample", inputs, {**inputs, "values": {"colour": "blue"}}, outputs=outputs)
+    assert outputs["status"]["status"] == "deployed"
+    assert any(f"is {status}, left by a run that was cut off" in text for text in warnings(plugin))
+    assert api.read(MADE)["data"] == {"colour": "blue", "size": "small"}
+    plugin.delete(RELEASE, "sample", found, outputs)
+
+
+def as_left(secret, status):
+    """Return helm's own record of a revision, as a helm leaves it that is killed at work."""
+    release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
+    release["info"]["status"] = status
+    packed = base64.b64encode(gzip.compress(json.dumps(release).encode()))
+    return base64.b64encode(packed).decode()
+
+
+def test_a_package_of_the_mirror_stands_in_for_a_repository(plugin, api, release, chart, tmp_path, monkeypatch, helm):
+    mirror = tmp_path / "mirror"
+    helm("package", str(chart), "--destination", str(mirror))
+    helm("package", str(chart), "--destination", str(mirror), "--version", "1.10.0")
+    monkeypatch.setenv("HPKIT_MIRROR", str(mirror))
+    far = {**release, "chart": "sample", "repositoryOpts": {"repo": "https://charts.invalid"}}
+    found, inputs, outputs = plugin.create(RELEASE, "sample", far)
+    assert outputs["status"]["version"] == "1.10.0", "the newest, where none is stated"
+    oci = {**inputs, "chart": "oci://registry.invalid/charts/sample", "version": "1.2.3"}
+    outputs = plugin.update(RELEASE, "sample", inputs, oci, outputs=outputs)
+    assert outputs["status"]["version"] == "1.2.3"
+    plugin.delete(RELEASE, "sample", found, outputs)
+    monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "none"))
+    with pytest.raises(FailedError, match="HPKIT_MIRROR: there is no folder"):
+        plugin.create(RELEASE, "sample", far)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"chart": "./none"},
+        {"chart": "none", "repositoryOpts": {"repo": "http://127.0.0.1:9/charts"}},
+        {
+            "chart": "none",
+            "repositoryOpts": {"repo": "http://127.0.0.1:9/charts", "username": "me", "password": "hush-hush"},
+        },
+        {"chart": "oci://127.0.0.1:9/none", "version": "1.0.0", "repositoryOpts": {"password": "hush-hush"}},
+    ],
+)
+def test_a_chart_that_cannot_be_had_is_recorded_and_installed_once_it_can(plugin, api, release, chart, where):
+    found, inputs, outputs = plugin.create(RELEASE, "sample", {**release, **where})
     assert outputs["status"]["status"] == "recorded"
-    assert any("recorded, not installed: helm cannot get the chart" in text for _, text in plugin.logs)
-    plugin.delete(RELEASE, "none", found, outputs)
+    (warning,) = warnings(plugin)
+    assert "recorded, not installed: " in warning
+    assert "HPKIT_MIRROR" in warning
+    assert not any("hush-hush" in text for _, text in plugin.logs)
+    assert plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)[2]["status"]["status"] == "recorded"
+    outputs = plugin.update(RELEASE, "sample", inputs, release, outputs=outputs)
+    assert (outputs["status"]["status"], outputs["status"]["revision"]) == ("deployed", 1)
+    absent(api, f"{NAMESPACE}/secrets/hpkit.release.v1.sample")
+    plugin.delete(RELEASE, "sample", found, outputs)
 
 
-def test_a_chart_that_fails_stays_in_state_and_can_go_on(plugin, api, chart):
-    (chart / "templates" / "made.yaml").write_text(TEMPLATE.replace("kind: ConfigMap", "kind: Nothing"))
-    release = {"chart": str(chart), "name": "broken", "namespace": "default"}
-    with pytest.raises(FailedError, match=r"helm could not install release default/broken: .*Nothing") as failure:
-        plugin.create(RELEASE, "broken", release)
-    assert failure.value.kept.id == "default/broken"
-    plugin.delete(RELEASE, "broken", "default/broken", {})
+@pytest.mark.parametrize(
+    ("inputs", "says"),
+    [
+        ({"atomc": True}, "atomc: no such input of a Release; did you mean 'atomic'"),
+        ({"manifest": {}}, "manifest: is not supported"),
+        ({"timeout": "5m"}, "timeout: is a whole number"),
+    ],
+)
+def test_an_input_that_helm_would_not_heed_is_refused_by_name(plugin, inputs, says):
+    with pytest.raises(FailedError, match=says):
+        plugin.check(RELEASE, "sample", {"chart": "sample", **inputs})
+
+
+def test_a_chart_that_lint_refuses_is_not_installed(plugin, api, release, chart):
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: sample\nversion: one\n")
+    with pytest.raises(FailedError, match="helm lint"):
+        plugin.create(RELEASE, "sample", {**release, "lint": True})
+
+
+def test_a_post_renderer_has_the_last_word(plugin, api, release, tmp_path):
+    renderer = tmp_path / "render"
+    renderer.write_text("#!/bin/sh\nsed s/red/rendered/\n")
+    renderer.chmod(0o700)
+    found, _, outputs = plugin.create(RELEASE, "sample", {**release, "postrender": str(renderer)})
+    assert api.read(MADE)["data"]["colour"] == "rendered"
+    plugin.delete(RELEASE, "sample", found, outputs)
+
+
+def test_no_variable_of_helm_leads_to_another_api_server(plugin, release, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("HELM_KUBEAPISERVER", "https://127.0.0.1:9")
+        patch.setenv("HELM_NAMESPACE", "elsewhere")
+        found, _, outputs = plugin.create(RELEASE, "sample", release)
+    assert outputs["status"]["namespace"] == "charts"
+    plugin.delete(RELEASE, "sample", found, outputs)
+
+
+def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_lost(
+    plugin, api, release, monkeypatch, tmp_path
+):
+    installed, stated, state = plugin.create(RELEASE, "sample", release)
+    other = {"chart": "HyperPodHelmChart", "version": "1.0.0", "values": {"a": {"b": 1}}, "name": "hyperpod"}
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", "/nowhere")
+        patch.setenv("HPKIT_CACHE", str(tmp_path / "cache"))
+        found, inputs, outputs = plugin.create(RELEASE, "r", other)
+        assert found == "default/hyperpod"
+        assert "recorded, not installed: helm" in warnings(plugin)[0]
+        assert "hpkit doctor --fix" in warnings(plugin)[0]
+        assert api.read("/api/v1/namespaces/default/secrets/hpkit.release.v1.hyperpod")["kind"] == "Secret"
+        _, seen, _ = plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)
+        assert seen == inputs
+        plugin.delete(RELEASE, "r", found, outputs)
+        for action in (
+            lambda: plugin.read(RELEASE, "sample", installed, inputs=stated, outputs=state),
+            lambda: plugin.update(RELEASE, "sample", stated, stated, outputs=state),
+            lambda: plugin.delete(RELEASE, "sample", installed, state),
+        ):
+            with pytest.raises(FailedError, match="hpkit doctor --fix"):
+                action()
+    assert plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)[0] == ""
+    plugin.delete(RELEASE, "sample", installed, state)
+
+
+@pytest.mark.skipif("HPKIT_MIRROR" not in os.environ, reason="HPKIT_MIRROR names no folder of charts")
+def test_the_dependencies_chart_of_hyperpod_is_installed_whole_and_goes_again(plugin, api, helm):
+    """Where there is no node yet its operators cannot run, and a release that waits for them fails, as on AWS."""
+    stated = {
+        "chart": "oci://registry.invalid/hyperpod-helm-chart",
+        "version": "0.1.0",
+        "name": "hyperpod-dependencies",
+        "namespace": "kube-system",
+        "values": {"health-monitoring-agent": {"region": "us-west-2"}},
+    }
+    with pytest.raises(FailedError, match=r"Deployment \S+: 0 of 1 pods are available.*no nodes available") as failure:
+        plugin.create(RELEASE, "dependencies", {**stated, "timeout": 10}, timeout=120.0)
+    state = {"status": {"status": "failed", "revision": 1}}
+    inputs, found = {**stated, "skipAwait": True}, failure.value.kept.id
+    outputs = plugin.update(RELEASE, "dependencies", stated, inputs, outputs=state)
+    assert outputs["status"]["status"] == "deployed"
+    assert len(outputs["resourceNames"]["DaemonSet.apps/apps/v1"]) == 5
+    _, seen, _ = plugin.read(RELEASE, "dependencies", found, inputs=inputs, outputs=outputs)
+    assert plugin.diff(RELEASE, "dependencies", seen, inputs)[0] == set()
+    plugin.delete(RELEASE, "dependencies", found, outputs, timeout=120.0)
+    assert plugin.read(RELEASE, "dependencies", found, inputs=inputs, outputs=outputs)[0] == ""
