@@ -101,6 +101,7 @@ def made_and_forgotten(instance, repository, stack):
     made.read("stack", "rm", "--yes", "--force", "--preserve-config")
 
 
+@pytest.mark.nightly
 def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instance, shell, repository, live):
     made_and_forgotten(instance, repository, "handson-dev")
     before = live.settled()

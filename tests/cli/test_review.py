@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import organization, team, text_of
+from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from hpkit.cli import main; main()", "review"]
@@ -42,14 +43,8 @@ class Repository:
         self.git("commit", "--quiet", "--allow-empty", "--message=change")
 
     def run(self, *arguments, cwd=None, **environment):
-        result = subprocess.run(
-            [*COMMAND, *arguments],
-            cwd=cwd or self.folder,
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        given = {name: self.environment.get(name) for name in os.environ} | self.environment | environment
+        result = hpkit("review", *arguments, cwd=cwd or self.folder, **given)
         assert "Traceback" not in result.stdout + result.stderr
         return result
 

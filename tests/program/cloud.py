@@ -177,11 +177,15 @@ class Live:
 
     def everything(self):
         """Return what there is, by kind: ids at AWS, names at the API server."""
+        return {**self.at_aws(), **self.objects()}
+
+    def at_aws(self):
+        """Return what there is in the region, ids by kind."""
         aws = {kind: ids for kind, ids in inventory(self).items() if ids}
         aws["clusters"] = [each["ClusterName"] for each in self.sm.list_clusters()["ClusterSummaries"]]
         aws["quotas"] = [each["Name"] for each in self.sm.list_compute_quotas()["ComputeQuotaSummaries"]]
         aws["policies of clusters"] = [each["Name"] for each in self.policies()]
-        return {**aws, **self.objects()}
+        return aws
 
     def objects(self):
         return {folder: sorted(map(_name, self.api.items(folder, bare=True))) for folder in FOLDERS}
