@@ -118,9 +118,14 @@ class Program(Stack):
 
     def preview(self, *options):
         """Return operation by `<type>:<name>` of what would change."""
+        return self.preview_with_warnings(*options)[0]
+
+    def preview_with_warnings(self, *options):
+        """Return the same, and all that the preview warns of."""
         said = json.loads(self.run("preview", "--json", *options).stdout)
         named = {_short(step["urn"]): step["op"] for step in said["steps"]}
-        return {name: op for name, op in named.items() if op not in ("same", "refresh", "read")}
+        warnings = "".join(each["message"] for each in said.get("diagnostics", ()) if each["severity"] == "warning")
+        return {name: op for name, op in named.items() if op not in ("same", "refresh", "read")}, warnings
 
     def outputs(self):
         return json.loads(self.read("stack", "output", "--json"))

@@ -165,9 +165,9 @@ def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found
 )
 def test_what_is_allowed_by_name_is_previewed_with_a_warning(up, edit, change, allowed, warns, operation):
     edit(lambda _, dev: change(dev) or dev.update(allowed))
-    said = up.run("preview")
-    assert warns in said.stdout + said.stderr
-    assert up.preview()[operation[0]] == operation[1]
+    changes, said = up.preview_with_warnings()
+    assert warns in said
+    assert changes[operation[0]] == operation[1]
     edit.undo()
 
 
@@ -179,9 +179,9 @@ def test_another_region_is_allowed_by_a_run_before(up, edit):
     edit(lambda _, dev: dev.update(allowed))
     up.up()
     edit(lambda _, dev: another_region(dev) or dev.update(allowed))
-    said = up.run("preview")
-    assert "REPLACES everything in us-west-2" in said.stdout + said.stderr
-    assert up.preview()["Cluster:cluster"] in ("replace", "create-replacement", "delete-replaced")
+    changes, said = up.preview_with_warnings()
+    assert "REPLACES everything in us-west-2" in said
+    assert changes["Cluster:cluster"] in ("replace", "create-replacement", "delete-replaced")
 
 
 def test_an_allowance_that_nothing_needs_is_said(up, edit):
