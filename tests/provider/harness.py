@@ -259,10 +259,10 @@ class Process:
 class World:
     """What must be there before a HyperPod cluster can be: network, roles, EKS."""
 
-    def __init__(self, endpoint):
+    def __init__(self, endpoint, *, client=None):
         self.endpoint = endpoint
         ec2, iam, s3, self.eks, self.sm = (
-            endpoint.client(service) for service in ("ec2", "iam", "s3", "eks", "sagemaker")
+            (client or endpoint.client)(service) for service in ("ec2", "iam", "s3", "eks", "sagemaker")
         )
         vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         self.subnets = [
@@ -281,7 +281,7 @@ class World:
             )
         }
         s3.create_bucket(Bucket="sagemaker-x", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
-        s3.put_object(Bucket="sagemaker-x", Key="on_create.sh", Body=b"exit 0")
+        s3.put_object(Bucket="sagemaker-x", Key="on_create.sh")
         self.eks_arn = self.eks.create_cluster(
             name="kube",
             roleArn=self.roles["eks"],
