@@ -54,9 +54,10 @@ def clouds(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Clouds"]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave nightly tests to the night; put the files first that drive an engine or a cluster.
 
-    Side by side, the long ones must not be begun last.
+    Side by side, the long ones must not be begun last. Those that want the same platform come one after the other.
     """
     if not NIGHTLY:
         items[:] = [item for item in items if item.get_closest_marker("nightly") is None]
-    long = {item.path for item in items if item.get_closest_marker("engine") or item.get_closest_marker("cluster")}
-    items.sort(key=lambda item: item.path not in long)
+    first = ("platform", "engine", "cluster")
+    marked = [{item.path for item in items if item.get_closest_marker(name)} for name in first]
+    items.sort(key=lambda item: [item.path not in paths for paths in marked])
