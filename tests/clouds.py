@@ -35,9 +35,9 @@ class Clouds:
         self.repository = Repository(make_folder("repository"))
 
     def close(self) -> None:
-        """Stop what runs."""
+        """Stop what runs; whoever asks again gets another."""
         self._stack.close()
-        self._instance = None
+        self._instance = self._platform = None
 
     def empty(self) -> Instance:
         """Return the cloud with nothing on it, and no stack in Pulumi's state."""
@@ -47,9 +47,9 @@ class Clouds:
                 self._take_down()
             if not self.is_empty() and not self._wiped():
                 self.close()
+        self._platform = None
         if self._instance is None:
             self._start()
-        self._platform = None
         for folder in ("pulumi-state", "project"):
             shutil.rmtree(self._instance.folder / folder, ignore_errors=True)
         return self._instance

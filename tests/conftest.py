@@ -54,10 +54,24 @@ def clouds(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Clouds"]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave nightly tests to the night; put the files first that drive an engine or a cluster.
 
-    Side by side, the long ones must not be begun last. Those that want the same platform come one after the other.
+    Side by side, the long ones must not be begun last. Those that share a cloud, or a platform on it, come in a row.
     """
     if not NIGHTLY:
         items[:] = [item for item in items if item.get_closest_marker("nightly") is None]
-    first = ("platform", "engine", "cluster")
-    marked = [{item.path for item in items if item.get_closest_marker(name)} for name in first]
-    items.sort(key=lambda item: [item.path not in paths for paths in marked])
+    first = ("platform", "clouds", "engine", "cluster")
+    paths = [{item.path for item in items if _has(item, name)} for name in first]
+    items.sort(key=lambda item: [item.path not in wanted for wanted in paths])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Stop the worker's cloud after the last test that wants it: idle, it still takes a tenth of a core."""
+    yield
+    shared = getattr(item, "funcargs", {}).get("clouds")
+    if shared is not None and (nextitem is None or not _has(nextitem, "clouds")):
+        shared.close()
+
+
+def _has(item: pytest.Item, name: str) -> bool:
+    """Say whether a test has a marker or a fixture of that name."""
+    return item.get_closest_marker(name) is not None or name in getattr(item, "fixturenames", ())
