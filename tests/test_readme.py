@@ -26,7 +26,7 @@ def test_a_command_of_the_readme_prints_what_the_readme_shows(block):
         capture_output=True,
         text=True,
         env={**os.environ, "COLUMNS": "80", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        timeout=60,
+        timeout=300,
     )
     said = "\n".join(line.rstrip() for line in result.stdout.splitlines()).strip()
     assert said == "\n".join(line.rstrip() for line in shown.splitlines()).strip()

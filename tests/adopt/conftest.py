@@ -13,7 +13,7 @@ from tests.program.cloud import Live, Repository
 
 __all__ = ["Shell", "cloud", "served"]
 
-SECONDS = 300
+SECONDS = 900
 
 
 class Shell:

@@ -8,7 +8,7 @@ import yaml
 from tests.adopt.shapes import Maker, by_hand, console, terraform
 from tests.program.cloud import ROOT, Program
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 STACK = "acme-prod"
 INSTANCES = 4

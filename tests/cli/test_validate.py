@@ -25,7 +25,7 @@ def hpkit(*arguments, cwd, **environment):
         capture_output=True,
         text=True,
         env={**os.environ, **environment},
-        timeout=60,
+        timeout=300,
     )
     said = result.stderr + result.stdout
     assert "Traceback" not in said, said
@@ -163,7 +163,7 @@ def test_a_file_that_may_not_be_read_is_a_finding(project):
     if os.geteuid() == 0:
         # Root reads everything while it has the capability to; without it the file's mode counts.
         command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *command]
-    result = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=300)
     assert result.returncode == 1
     assert "permission denied" in result.stdout
 

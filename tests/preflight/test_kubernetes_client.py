@@ -10,7 +10,7 @@ from hpkit.preflight.model import FailedCall
 from local.kubernetes.pki import authority
 from tests.local.controllers.conftest import Aws, Environment
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

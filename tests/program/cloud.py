@@ -20,7 +20,7 @@ from tests.local.plugins.aws.inventory import inventory
 __all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository"]
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 300
+SECONDS = 900
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"

@@ -18,7 +18,7 @@ from local.plugins.aws.table import RESOURCE_TYPES as FAKE_TYPES
 from tests.program.cloud import ROOT, Program, Repository
 from tests.running import AT_ONCE, running
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 ACCOUNT = "123456789012"
 # What the plugin calls only when the service could not make or change a cluster.

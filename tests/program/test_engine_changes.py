@@ -15,7 +15,7 @@ from tests.program.cloud import Program
 ALL = os.environ.get("HPKIT_NIGHTLY") == "1"
 FILES = [file for file in examples() if ALL or file.stem == "handson"]
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(7200 if ALL else 900)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(7200 if ALL else 1800)]
 if not ALL:
     pytestmark.append(pytest.mark.platform)
 

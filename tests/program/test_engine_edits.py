@@ -7,7 +7,7 @@ import pytest
 
 from tests.program.cloud import KUEUE, RBAC
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
 MARIA = "arn:aws:iam::123456789012:role/maria-scientists"
 RIGHTS = "hpkit-data-scientist"

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
 RUNS = int(os.environ.get("HPKIT_KILLS", "1"))
 SEED = os.environ.get("HPKIT_SEED") or str(random.SystemRandom().randrange(10**6))

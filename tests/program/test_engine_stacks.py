@@ -10,7 +10,7 @@ from tests.program.cloud import NODE_CLASSES, NODE_POOLS, ROOT, Live, Program
 from tests.program.states import FOLDER, text_of
 from tests.running import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 NAMES = sorted(file.stem.partition(".")[2] for file in (ROOT / "stacks").glob("Pulumi.*.yaml"))
 

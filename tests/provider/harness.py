@@ -78,7 +78,7 @@ class Engine:
             ),
         )
 
-    def up(self, token, name, inputs, *, timeout=60.0):
+    def up(self, token, name, inputs, *, timeout=600.0):
         """Check, diff, then whatever that asks for."""
         failures = self.check(token, inputs, name=name)
         if failures:
@@ -93,7 +93,7 @@ class Engine:
             return self._update(token, name, inputs, timeout=timeout)
         return self.state[name]
 
-    def put(self, token, name, inputs, *, timeout=60.0):
+    def put(self, token, name, inputs, *, timeout=600.0):
         """Only the change: its diff was asked for before, as the engine does with many at once."""
         return (self._update if name in self.state else self._create)(token, name, inputs, timeout=timeout)
 
@@ -160,7 +160,7 @@ class Engine:
         self.state[name] = {"id": entry["id"], "outputs": from_struct(answer.properties), "inputs": inputs}
         return self.state[name]
 
-    def delete(self, token, name, *, timeout=60.0):
+    def delete(self, token, name, *, timeout=600.0):
         entry = self.state[name]
         request = provider_pb2.DeleteRequest(
             urn=urn(token, name), id=entry["id"], properties=to_struct(entry["outputs"]), timeout=timeout

@@ -9,7 +9,7 @@ from provider.resources.compute_quota.amounts import Measure
 from tests.local.aws.conftest import Cloud
 from tests.provider.builders import GOVERNANCE, TYPE, Project, ReservationLog
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
 TEAMS = 200
 CAPACITY = 300

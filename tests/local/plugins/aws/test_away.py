@@ -13,7 +13,7 @@ from provider.engine.errors import PluginError
 from provider.engine.task import Task
 from tests.running import held_port
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
