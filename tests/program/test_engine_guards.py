@@ -104,7 +104,7 @@ CASES = {
 # Told of two recordings by tests/change, and by the plugin itself by tests/provider: here of the engine, at night.
 AT_NIGHT = {"group removed", "EKS cluster and key that leave the program"}
 # Where `up` without a preview is tried each time as well: a guard, Pulumi's protection, and no guard at all refuse it.
-ALSO_UP = {"group renamed", "range of the VPC", "VPC that leaves the program"}
+ALSO_UP = {"HyperPod cluster renamed", "range of the VPC", "VPC that leaves the program"}
 # A guard took note of what is refused before another refused it: the next `up` notes what there is anew.
 NOTED = {"group renamed", "EKS cluster and key that leave the program"}
 
@@ -154,11 +154,12 @@ def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found
             "This change DELETES the instance group, as allowed: gpu (4 × ml.g5.12xlarge)",
             ("Cluster:cluster", "update"),
         ),
-        (
+        pytest.param(
             lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"),
             {"allowReplace": ["vpc", "eks", "cluster"]},
             "REPLACES or DELETES the VPC of handson-dev",
             ("Vpc:vpc", "replace"),
+            marks=pytest.mark.nightly,
         ),
     ],
     ids=["HyperPod cluster", "instance group", "VPC"],
@@ -171,6 +172,7 @@ def test_what_is_allowed_by_name_is_previewed_with_a_warning(up, edit, change, a
     edit.undo()
 
 
+@pytest.mark.nightly
 def test_another_region_is_allowed_by_a_run_before(up, edit):
     allowed = {"allowReplace": ["bucket", "cluster", "eks", "key", "vpc"]}
     edit(lambda _, dev: another_region(dev) or dev.update(allowed))
