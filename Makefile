@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install up down lint types tools unit pages test generate lock audit bench bench-program clean
+.PHONY: install up down lint types check tools unit pages test generate lock audit bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -29,6 +29,11 @@ lint: install
 
 types: install
 	$(BIN)/mypy
+
+# While you work: what needs no tool, starts no process and takes no second of its own. Four minutes less than `unit` would.
+check: lint types
+	$(BIN)/pytest -n 2 --dist loadfile -q -m "not engine and not cluster and not slow" \
+	  --ignore tests/cli --ignore tests/local --ignore tests/provider --ignore tests/policies
 
 # The Pulumi engine, etcd, kube-apiserver, Kueue and CRDs, for the tests that need them: downloaded or built once per machine, in the user's cache.
 tools: install

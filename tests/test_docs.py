@@ -13,6 +13,10 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
+# A test, a case of one, or a file that has more cases at night.
+NIGHTLY = r'mark\.nightly|get\("HPKIT_(?:NIGHTLY|KILLS)"'
+
+
 def name_of(page):
     return str(page.relative_to(ROOT))
 
@@ -22,6 +26,13 @@ def test_links_of_a_page_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_page_of_contributing_says_of_every_nightly_test_what_the_gate_runs():
+    marked = {name_of(file) for file in (ROOT / "tests").rglob("test_*.py") if re.search(NIGHTLY, file.read_text())}
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `tests/")]
+    assert {name for row in rows for name in re.findall(r"`(tests/[^`]+)`", row)} == marked
 
 
 @pytest.fixture

@@ -297,6 +297,8 @@ def test_every_file_of_tests_is_collected():
     helpers = {
         "authorization.py",
         "builders.py",
+        "clouds.py",
+        "invoke.py",
         "shapes.py",
         "running.py",
         "cloud.py",

@@ -94,8 +94,9 @@ def test_what_the_readme_has_a_newcomer_type_works_from_the_first_line_to_the_la
 def test_every_make_target_that_the_readme_names_exists():
     named = {word for words in re.findall(r"`?make ([a-z ]+?)[`\s]{1,}", README) for word in words.split()}
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert {"up", "test"} <= named
+    assert {"up", "test", "check"} <= named
     assert (
-        named & {"install", "test", "lint", "types", "unit", "generate", "bench", "lock", "up", "down", "pages"}
+        named
+        & {"install", "test", "check", "lint", "types", "unit", "generate", "bench", "lock", "up", "down", "pages"}
         <= targets
     )

@@ -1,4 +1,4 @@
-"""A running local cloud, and a repository in which somebody adopts what is live there."""
+"""The worker's local cloud, empty, and a repository in which somebody adopts what is live there."""
 
 import os
 import subprocess
@@ -10,11 +10,10 @@ import pytest
 from local.supervisor import control
 from tests.local.aws.conftest import cloud, served
 from tests.program.cloud import Live, Repository
-from tests.running import AT_ONCE, running
 
 __all__ = ["Shell", "cloud", "served"]
 
-SECONDS = 300
+SECONDS = 900
 
 
 class Shell:
@@ -42,9 +41,8 @@ class Shell:
 
 
 @pytest.fixture
-def instance(tmp_path_factory):
-    with running("adopt", tmp_path_factory.mktemp("cloud"), *AT_ONCE, engine=True) as instance:
-        yield instance
+def instance(clouds):
+    return clouds.empty()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import yaml
 from tests.adopt.shapes import Maker, by_hand, console, terraform
 from tests.program.cloud import ROOT, Program
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 STACK = "acme-prod"
 INSTANCES = 4
@@ -101,6 +101,7 @@ def made_and_forgotten(instance, repository, stack):
     made.read("stack", "rm", "--yes", "--force", "--preserve-config")
 
 
+@pytest.mark.nightly
 def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instance, shell, repository, live):
     made_and_forgotten(instance, repository, "handson-dev")
     before = live.settled()

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from local.aws.testing import running_endpoint
-from tests.cli.test_validate import ROOT, hpkit
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import ROOT
 from tests.local.aws.conftest import Cloud
 
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}

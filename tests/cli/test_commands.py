@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from hpkit.cli.plan import command as plan_command
 from tests.builders import organization, text_of
-from tests.cli.test_validate import ROOT, hpkit
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import ROOT
 
 
 def test_help_lists_every_command_without_importing_them():

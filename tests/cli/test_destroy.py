@@ -6,7 +6,8 @@ import pytest
 
 from hpkit.errors import InputError
 from hpkit.teardown import teardown_of
-from tests.cli.test_validate import ROOT, hpkit
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import ROOT
 
 
 def resource(kind, name, *, outputs=None, **more):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import organization, team, text_of
+from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from hpkit.cli import main; main()", "review"]
@@ -30,7 +31,7 @@ class Repository:
 
     def git(self, *arguments):
         identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", *identity, *arguments], cwd=self.folder, env=self.environment, check=True, timeout=60)
+        subprocess.run(["git", *identity, *arguments], cwd=self.folder, env=self.environment, check=True, timeout=300)
 
     def write(self, name, data):
         file = self.folder / name
@@ -42,14 +43,8 @@ class Repository:
         self.git("commit", "--quiet", "--allow-empty", "--message=change")
 
     def run(self, *arguments, cwd=None, **environment):
-        result = subprocess.run(
-            [*COMMAND, *arguments],
-            cwd=cwd or self.folder,
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        given = {name: self.environment.get(name) for name in os.environ} | self.environment | environment
+        result = hpkit("review", *arguments, cwd=cwd or self.folder, **given)
         assert "Traceback" not in result.stdout + result.stderr
         return result
 
@@ -203,7 +198,7 @@ def test_without_git_it_says_so(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
     )
     assert result.returncode == 1
@@ -255,7 +250,7 @@ def test_external_diff_programs_of_the_repository_never_run(repository):
 
 def test_a_preview_without_pulumi_says_how_to_get_it(repository):
     repository.write("stacks/acme.yaml", acme(2))
-    git = Path(subprocess.run(["which", "git"], capture_output=True, text=True, timeout=10).stdout.strip())
+    git = Path(subprocess.run(["which", "git"], capture_output=True, text=True, timeout=300).stdout.strip())
     tools = repository.folder.parent / "tools"
     tools.mkdir()
     (tools / "git").symlink_to(git)

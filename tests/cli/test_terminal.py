@@ -31,7 +31,7 @@ def on_a_terminal(*arguments, **environment):
         pass  # the other end is closed: all is read
     finally:
         os.close(main)
-    process.wait(timeout=60)
+    process.wait(timeout=300)
     return output.decode()
 
 

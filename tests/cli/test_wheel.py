@@ -52,7 +52,7 @@ RUNS = {
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
-    subprocess.run([*pip, "--wheel-dir", folder, ROOT], check=True, timeout=120)
+    subprocess.run([*pip, "--wheel-dir", folder, ROOT], check=True, timeout=300)
     return next(folder.glob("*.whl"))
 
 
@@ -90,7 +90,7 @@ def environment_of(wheel: Path, folder: Path, extra: str) -> Path:
     site = next((folder / "venv" / "lib").glob("python*")) / "site-packages"
     (site / "packages.pth").write_text(f"{packages}\n")
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
-    subprocess.run([*pip, wheel], check=True, timeout=120)
+    subprocess.run([*pip, wheel], check=True, timeout=300)
     return python.parent
 
 
@@ -129,7 +129,7 @@ def run(executables: Path, *arguments: str, cwd: Path, **more: str) -> subproces
         (tools / "git").symlink_to(shutil.which("git"))
     own = {"PATH": str(tools), "HOME": str(cwd), "HPKIT_CACHE": str(cwd / "cache"), "AWS_EC2_METADATA_DISABLED": "true"}
     return subprocess.run(
-        [executables / "hpkit", *arguments], cwd=cwd, env={**own, **more}, capture_output=True, text=True, timeout=120
+        [executables / "hpkit", *arguments], cwd=cwd, env={**own, **more}, capture_output=True, text=True, timeout=300
     )
 
 

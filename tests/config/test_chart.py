@@ -68,7 +68,7 @@ def test_the_hash_is_what_the_documented_command_prints(tmp_path):
     (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (folder / ".helmignore").write_text("*.md\n")
     (folder / "link.yaml").symlink_to(next(path for path in folder.rglob("fz")))
-    printed = subprocess.run(["sh", "-c", LISTING], cwd=folder, capture_output=True, text=True, timeout=20, check=True)
+    printed = subprocess.run(["sh", "-c", LISTING], cwd=folder, capture_output=True, text=True, timeout=300, check=True)
     assert chart_hash(folder) == printed.stdout.strip()
 
 

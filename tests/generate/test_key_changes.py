@@ -13,7 +13,7 @@ from hpkit.generate.changes import PAGE, examples, page, unexplained
 from hpkit.generate.key_changes import outcomes
 from hpkit.project import project_root
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 # All are some hundred recordings: a minute and more.
 FILES = examples() if os.environ.get("HPKIT_NIGHTLY") == "1" else [project_root() / "stacks" / "handson.yaml"]
 

@@ -57,7 +57,7 @@ def test_the_command_names_file_and_problem(tmp_path):
         ([tmp_path / "none"], 1, "none"),
         ([], 2, ""),
     ):
-        done = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True, timeout=300)
         assert done.returncode == code, done.stderr
         assert names in done.stderr
         assert "Traceback" not in done.stderr

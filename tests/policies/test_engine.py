@@ -11,7 +11,7 @@ from tests.local.aws.conftest import Cloud
 from tests.policies.builders import LISTED_TAGS
 from tests.provider.builders import Project
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """

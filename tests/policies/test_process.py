@@ -15,7 +15,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
 from tests.program.recorder import STACKS, recorded
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(900)
 
 PACK = Path(__file__).parents[2] / "policies"
 MADE = re.compile(r"arn:aws:made:|arn:aws:sagemaker:.*cluster/abc|-id$|\.example$")

@@ -9,15 +9,13 @@ from hpkit.preflight.kubernetes_client import find_kueue
 from hpkit.preflight.model import FailedCall
 from local.kubernetes.pki import authority
 from tests.local.controllers.conftest import Aws, Environment
-from tests.running import AT_ONCE, running
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory):
-    with running("preflight", tmp_path_factory.mktemp("cloud"), *AT_ONCE) as instance:
-        yield instance
+def instance(clouds):
+    return clouds.empty()
 
 
 @pytest.fixture(scope="module")

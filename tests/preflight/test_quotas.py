@@ -2,7 +2,6 @@
 
 import pytest
 
-from hpkit.plan.derive import derive
 from hpkit.preflight.calls import (
     ADDRESSES,
     CLUSTERS,
@@ -16,8 +15,8 @@ from hpkit.preflight.calls import (
 )
 from hpkit.preflight.model import FailedCall, Responses
 from hpkit.preflight.quotas import check_quotas
-from hpkit.recording import record
-from tests.builders import group, organization, typed
+from tests.builders import group, organization
+from tests.program.recorder import recorded_from
 
 DENIED = FailedCall("servicequotas:ListServiceQuotas", "AccessDeniedException", "not allowed")
 AMPLE = {
@@ -30,7 +29,7 @@ NETWORK = {"VPCs per Region": 5, "Internet gateways per Region": 5, "Network int
 
 def recording_of(*groups, **environment):
     wanted = list(groups) or [group("gpu", "ml.g5.12xlarge", 4)]
-    return record(derive(typed(organization(groups=wanted, environment=environment)), "dev"))
+    return recorded_from(organization(groups=wanted, environment=environment))
 
 
 def listed(values, *, adjustable=True):

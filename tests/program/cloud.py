@@ -20,7 +20,7 @@ from tests.local.plugins.aws.inventory import inventory
 __all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository"]
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 300
+SECONDS = 900
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
@@ -118,9 +118,14 @@ class Program(Stack):
 
     def preview(self, *options):
         """Return operation by `<type>:<name>` of what would change."""
+        return self.preview_with_warnings(*options)[0]
+
+    def preview_with_warnings(self, *options):
+        """Return the same, and all that the preview warns of."""
         said = json.loads(self.run("preview", "--json", *options).stdout)
         named = {_short(step["urn"]): step["op"] for step in said["steps"]}
-        return {name: op for name, op in named.items() if op not in ("same", "refresh", "read")}
+        warnings = "".join(each["message"] for each in said.get("diagnostics", ()) if each["severity"] == "warning")
+        return {name: op for name, op in named.items() if op not in ("same", "refresh", "read")}, warnings
 
     def outputs(self):
         return json.loads(self.read("stack", "output", "--json"))
@@ -177,11 +182,15 @@ class Live:
 
     def everything(self):
         """Return what there is, by kind: ids at AWS, names at the API server."""
+        return {**self.at_aws(), **self.objects()}
+
+    def at_aws(self):
+        """Return what there is in the region, ids by kind."""
         aws = {kind: ids for kind, ids in inventory(self).items() if ids}
         aws["clusters"] = [each["ClusterName"] for each in self.sm.list_clusters()["ClusterSummaries"]]
         aws["quotas"] = [each["Name"] for each in self.sm.list_compute_quotas()["ComputeQuotaSummaries"]]
         aws["policies of clusters"] = [each["Name"] for each in self.policies()]
-        return {**aws, **self.objects()}
+        return aws
 
     def objects(self):
         return {folder: sorted(map(_name, self.api.items(folder, bare=True))) for folder in FOLDERS}

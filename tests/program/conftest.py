@@ -1,20 +1,22 @@
-"""An instance of the local cloud for each file that runs the program, and a repository to edit."""
+"""The worker's local cloud for each file that runs the program, and a repository to edit.
+
+It is empty, or has the stack handson-dev on it where the file is marked `platform`.
+"""
 
 import pytest
 
-from tests.program.cloud import Live, Program, Repository
-from tests.running import AT_ONCE, running
+from tests.program.cloud import Live, Program
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory):
-    with running("program", tmp_path_factory.mktemp("cloud"), *AT_ONCE, engine=True) as instance:
-        yield instance
+def instance(request, clouds):
+    return clouds.handson() if request.node.get_closest_marker("platform") else clouds.empty()
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory):
-    return Repository(tmp_path_factory.mktemp("repository"))
+def repository(instance, clouds):
+    del instance
+    return clouds.repository
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +30,10 @@ def handson(instance, repository):
 
 
 @pytest.fixture(scope="module")
-def up(handson, repository):
-    """The stack handson-dev, as its file in the repository has it."""
-    repository.write("handson", repository.read("handson"))
-    handson.up()
-    yield handson
-    repository.write("handson", repository.read("handson"))
-    handson.destroy()
+def up(request, handson):
+    """The stack handson-dev, live as its file in the repository has it."""
+    assert request.node.get_closest_marker("platform"), "a file that uses `up` is marked `platform`"
+    return handson
 
 
 def _named(data):
@@ -58,10 +57,17 @@ class Edit:
         self._added = set()
 
     def __call__(self, change):
-        """Write the file as `change` leaves the organization and its environment, both given to it."""
+        """Write the file as `change` leaves the organization and its environment, both given to it.
+
+        What an edit before added and this one does not, is allowed to go.
+        """
         data = self._repository.read("handson")
         there = _named(data)
         change(data, data["environments"]["dev"])
+        if gone := self._added - _named(data):
+            allowed = data["environments"]["dev"].setdefault("allowDelete", {})
+            for key, names in allow_delete(gone).items():
+                allowed[key] = sorted({*allowed.get(key, ()), *names})
         self._repository.write("handson", data)
         self._added |= _named(data) - there
         self.pending = True

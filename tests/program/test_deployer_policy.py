@@ -18,7 +18,7 @@ from local.plugins.aws.table import RESOURCE_TYPES as FAKE_TYPES
 from tests.program.cloud import ROOT, Program, Repository
 from tests.running import AT_ONCE, running
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 ACCOUNT = "123456789012"
 # What the plugin calls only when the service could not make or change a cluster.
@@ -39,7 +39,11 @@ NO_ARN = {"eks:CreateCluster", "kms:CreateKey", "logs:DescribeLogGroups", "aps:C
 }
 
 
-@pytest.fixture(scope="module", params=["handson-dev", "autoscale-dev", "enterprise-prod"])
+# Between them they need every action that any example needs, as a test says; the others at night.
+DEPLOYED = ("autoscale-dev", "enterprise-prod")
+
+
+@pytest.fixture(scope="module", params=[*DEPLOYED, pytest.param("handson-dev", marks=pytest.mark.nightly)])
 def deployed(request, tmp_path_factory):
     """Deploy a stack, change it, look for drift and take it away; return its plans, types and recorded calls."""
     stack, file = request.param, tmp_path_factory.mktemp("record") / "calls.jsonl"
@@ -193,6 +197,12 @@ def tags_sent(call):
         return None
     keys = [key for key in names if re.fullmatch(r"(TagSpecification\.\d+\.)?Tag\.\d+\.Key", key)]
     return {names[key]: names.get(f"{key.removesuffix('Key')}Value") for key in keys}
+
+
+def test_the_deployed_stacks_need_every_action_that_an_example_needs():
+    names = [file.stem.partition(".")[2] for file in (ROOT / "stacks").glob("Pulumi.*.yaml")]
+    needed = {name: actions_of(plan_of(name), kinds(plan_of(name))) for name in names}
+    assert set().union(*needed.values()) == set().union(*(needed[name] for name in DEPLOYED))
 
 
 def test_every_recorded_call_is_allowed_on_what_it_was_about(deployed):

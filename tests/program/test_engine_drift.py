@@ -4,7 +4,7 @@ import pytest
 
 from tests.program.cloud import RBAC
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
 EKS = "arn:aws:eks:us-west-2:123456789012:cluster/handson-dev"
 

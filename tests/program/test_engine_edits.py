@@ -7,7 +7,7 @@ import pytest
 
 from tests.program.cloud import KUEUE, RBAC
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
 MARIA = "arn:aws:iam::123456789012:role/maria-scientists"
 RIGHTS = "hpkit-data-scientist"
@@ -126,6 +126,7 @@ SETTINGS = each("update", "ComputeQuota:john", "ComputeQuota:smith", "Cluster:cl
 TEAM = [f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria", "Role:maria", "RoleBinding:maria"]
 EVERYBODY = {f"ClusterRoleBinding:{RIGHTS}": "update"}
 
+# In an order in which the VPC never has more than the five ranges that AWS lets it have.
 EDITS = {
     "quota at full capacity, a group's size and labels, priority classes": Case(
         settings,
@@ -137,21 +138,6 @@ EDITS = {
             "nodes": (5, 5),
             "labelled": 5,
             "priorities": {"training-priority": 90, "evaluation-priority": 60, "experiment-priority": 40},
-        },
-    ),
-    "a team comes and goes in the middle": Case(
-        a_team,
-        there={**each("create", *TEAM), **EVERYBODY},
-        back={**each("delete", *TEAM), **EVERYBODY},
-        look=see_teams,
-        seen={
-            "quotas": {"john": 3, "maria": 1, "smith": 1},
-            "queues": {
-                f"hyperpod-ns-{name}": f"hyperpod-ns-{name}-clusterqueue" for name in ("john", "maria", "smith")
-            },
-            "bound": {f"hyperpod-ns-{name}": f"hyperpod:team:{name}" for name in ("john", "maria", "smith")},
-            "everywhere": {f"hyperpod:team:{name}" for name in ("john", "maria", "smith")},
-            "entry": True,
         },
     ),
     "a zone comes and goes in the middle with a group in it, another gets other addresses": Case(
@@ -172,6 +158,21 @@ EDITS = {
             "subnets": {"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"},
         },
     ),
+    "a team comes and goes in the middle": Case(
+        a_team,
+        there={**each("create", *TEAM), **EVERYBODY},
+        back={**each("delete", *TEAM), **EVERYBODY},
+        look=see_teams,
+        seen={
+            "quotas": {"john": 3, "maria": 1, "smith": 1},
+            "queues": {
+                f"hyperpod-ns-{name}": f"hyperpod-ns-{name}-clusterqueue" for name in ("john", "maria", "smith")
+            },
+            "bound": {f"hyperpod-ns-{name}": f"hyperpod:team:{name}" for name in ("john", "maria", "smith")},
+            "everywhere": {f"hyperpod:team:{name}" for name in ("john", "maria", "smith")},
+            "entry": True,
+        },
+    ),
     "a zone gets other addresses and its groups other names": Case(
         another_range_and_names,
         there={**each("update", *PLACES), **replaced("us-west-2a")},
@@ -185,6 +186,19 @@ EDITS = {
 }
 
 
+def test_edits_one_after_the_other_change_what_they_are_about_and_taking_all_back_leaves_no_trace(up, edit, live):
+    taken_back = {}
+    for name, case in EDITS.items():
+        edit(case.change)
+        assert up.preview() == {**taken_back, **case.there}, name
+        up.up()
+        assert case.look(live) == case.seen, name
+        taken_back = case.back
+    assert up.preview() == {}
+    edit.back(taken_back)
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", EDITS.values(), ids=EDITS.keys())
 def test_an_edit_changes_what_it_is_about_and_taking_it_back_leaves_no_trace(up, edit, live, case):
     edit(case.change)

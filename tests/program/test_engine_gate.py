@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -17,23 +17,23 @@ def broken(repository):
     repository.write("handson", repository.read("handson"))
 
 
-def test_an_error_ends_the_preview_before_anything_is_registered(handson, broken):
+def test_an_error_ends_the_preview_before_anything_is_registered(up, broken):
     del broken
-    refused = handson.run("preview", "--json", check=False)
+    refused = up.run("preview", "--json", check=False)
     assert refused.returncode != 0
     said = json.loads(refused.stdout)
     kinds = {step["urn"].rpartition("::")[0].rpartition("::")[2] for step in said.get("steps", [])}
     assert kinds <= {"pulumi:pulumi:Stack"}
+
+
+def test_an_error_is_said_with_its_place_and_up_makes_nothing(up, broken, live):
+    del broken
+    before = live.everything()
+    refused = up.up(check=False)
+    assert refused.returncode != 0
     # Not `--json`, which leaves diagnostics of a failed program out of its steps.
-    spoken = handson.run("preview", check=False)
-    text = spoken.stdout + spoken.stderr
+    text = refused.stdout + refused.stderr
     assert "stacks/handson.yaml:" in text
     assert "CAP001" in text
     assert "nothing was registered" in text
-
-
-def test_an_error_makes_nothing_in_up(handson, broken, live):
-    del broken
-    before = live.everything()
-    assert handson.up(check=False).returncode != 0
     assert live.everything() == before

@@ -7,48 +7,30 @@ import os
 import random
 import signal
 import subprocess
-import time
 
 import pytest
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
 RUNS = int(os.environ.get("HPKIT_KILLS", "1"))
 SEED = os.environ.get("HPKIT_SEED") or str(random.SystemRandom().randrange(10**6))
 
 
 @pytest.fixture(scope="module")
-def nothing(instance, live):
-    del instance
-    return live.everything()
-
-
-@pytest.fixture(scope="module")
-def reference(handson, live, nothing):
-    """What an undisturbed run ends with, and how many seconds it takes."""
-    begun = time.monotonic()
-    handson.up()
-    seconds = time.monotonic() - begun
+def reference(up, live, clouds):
+    """What an undisturbed run ends with, how many seconds it takes, and what there is without it."""
     settled = live.settled()
-    handson.destroy()
-    assert live.everything() == nothing
-    return settled, seconds
+    up.destroy()
+    assert clouds.is_empty()
+    return settled, clouds.seconds_of_up, live.everything()
 
 
-@pytest.fixture
-def clean(handson):
-    """A run that failed leaves nothing to the next one."""
-    yield
+@pytest.mark.parametrize("run", range(RUNS))
+def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(handson, live, reference, tmp_path, run):
+    settled, seconds, nothing = reference
     if handson.resources():
         handson.destroy()
-
-
-@pytest.mark.usefixtures("clean")
-@pytest.mark.parametrize("run", range(RUNS))
-def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(
-    handson, live, reference, nothing, tmp_path, run
-):
-    settled, seconds = reference
+    assert live.everything() == nothing, "what an interrupted run before made went with the stack"
     dice = random.Random(f"{SEED}-{run}")  # noqa: S311 - dice, not a secret
     # A terminal tells every process of the job, a runner that gives up only the first.
     send, number = ((os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM))[run % 2]
@@ -62,8 +44,5 @@ def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(
             send(interrupted.pid, number)
         interrupted.wait(120)
     handson.up()
-    assert live.settled() == settled
+    assert live.settled() == settled, "and nothing is there twice"
     assert handson.preview() == {}
-    handson.destroy()
-    assert handson.resources() == []
-    assert live.everything() == nothing

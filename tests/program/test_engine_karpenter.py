@@ -6,7 +6,7 @@ import pytest
 
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
 ENABLED = {
     "Autoscaling:autoscaling": "create",

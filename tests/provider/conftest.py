@@ -1,5 +1,7 @@
 """Endpoint, world and plugin of the provider tests."""
 
+from functools import cache
+
 import pytest
 
 from local.aws.testing import running_endpoint
@@ -8,14 +10,23 @@ from tests.provider.harness import CREDENTIALS, World, in_process
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch):
-    for name, value in CREDENTIALS.items():
+    # AWS's 1,500 managed policies take longer to make than most tests.
+    for name, value in {**CREDENTIALS, "MOTO_IAM_LOAD_MANAGED_POLICIES": "false"}.items():
         monkeypatch.setenv(name, value)
 
 
+@pytest.fixture(scope="session")
+def served():
+    """Keep one address and its clients for all tests: making clients takes longer than most tests."""
+    with running_endpoint() as endpoint:
+        yield endpoint, cache(endpoint.client)
+
+
 @pytest.fixture
-def world():
-    with running_endpoint(latency_factor=0.0) as endpoint:
-        yield World(endpoint)
+def world(served):
+    endpoint, client = served
+    endpoint.reset()
+    return World(endpoint, client=client)
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ class Engine:
             ),
         )
 
-    def up(self, token, name, inputs, *, timeout=60.0):
+    def up(self, token, name, inputs, *, timeout=600.0):
         """Check, diff, then whatever that asks for."""
         failures = self.check(token, inputs, name=name)
         if failures:
@@ -93,7 +93,7 @@ class Engine:
             return self._update(token, name, inputs, timeout=timeout)
         return self.state[name]
 
-    def put(self, token, name, inputs, *, timeout=60.0):
+    def put(self, token, name, inputs, *, timeout=600.0):
         """Only the change: its diff was asked for before, as the engine does with many at once."""
         return (self._update if name in self.state else self._create)(token, name, inputs, timeout=timeout)
 
@@ -160,7 +160,7 @@ class Engine:
         self.state[name] = {"id": entry["id"], "outputs": from_struct(answer.properties), "inputs": inputs}
         return self.state[name]
 
-    def delete(self, token, name, *, timeout=60.0):
+    def delete(self, token, name, *, timeout=600.0):
         entry = self.state[name]
         request = provider_pb2.DeleteRequest(
             urn=urn(token, name), id=entry["id"], properties=to_struct(entry["outputs"]), timeout=timeout
@@ -259,10 +259,10 @@ class Process:
 class World:
     """What must be there before a HyperPod cluster can be: network, roles, EKS."""
 
-    def __init__(self, endpoint):
+    def __init__(self, endpoint, *, client=None):
         self.endpoint = endpoint
         ec2, iam, s3, self.eks, self.sm = (
-            endpoint.client(service) for service in ("ec2", "iam", "s3", "eks", "sagemaker")
+            (client or endpoint.client)(service) for service in ("ec2", "iam", "s3", "eks", "sagemaker")
         )
         vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         self.subnets = [
@@ -281,7 +281,7 @@ class World:
             )
         }
         s3.create_bucket(Bucket="sagemaker-x", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
-        s3.put_object(Bucket="sagemaker-x", Key="on_create.sh", Body=b"exit 0")
+        s3.put_object(Bucket="sagemaker-x", Key="on_create.sh")
         self.eks_arn = self.eks.create_cluster(
             name="kube",
             roleArn=self.roles["eks"],

@@ -8,7 +8,7 @@ from local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.provider.builders import GOVERNANCE, Project
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

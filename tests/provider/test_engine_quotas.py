@@ -1,5 +1,6 @@
 """Many quotas, and random programs, under the real Pulumi engine: live is what was declared, and never too much."""
 
+import os
 import random
 
 import pytest
@@ -9,8 +10,9 @@ from provider.resources.compute_quota.amounts import Measure
 from tests.local.aws.conftest import Cloud
 from tests.provider.builders import GOVERNANCE, TYPE, Project, ReservationLog
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
+RUNS = 6 if os.environ.get("HPKIT_NIGHTLY") == "1" else 3
 TEAMS = 200
 CAPACITY = 300
 WHOLE = Measure(TYPE, "Count")
@@ -173,7 +175,7 @@ def test_random_programs_one_after_the_other_each_end_as_declared(watched):
     dice = random.Random(11)  # noqa: S311 - repeatable programs, no secret
     watched.endpoint.set_faults({"throttle": "0.1", "slow-update": "0.1@quota"})
     resources = {}
-    for _ in range(6):
+    for _ in range(RUNS):
         resources = random_program(dice, resources, 8)
         shares = dice.choice([None, "Enabled", "Disabled"])
         policy = shares and {"priorityClasses": [{"name": "training", "weight": 80}], "fairShare": shares}

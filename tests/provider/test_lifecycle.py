@@ -1,10 +1,13 @@
 """Create, read, update, delete and import of each resource, against the endpoint."""
 
 import threading
+from contextlib import contextmanager
 
 import pytest
 
+from local.aws.clock import ManualClock
 from tests.provider.harness import TYPE, FailedError, PartlyFailedError, World, in_process, quota
+from tests.running import eventually
 
 POLICY = {
     "priorityClasses": [{"name": "training", "weight": 80}, {"name": "experiment", "weight": 40}],
@@ -14,6 +17,10 @@ POLICY = {
 
 def sent(world, operation):
     return world.endpoint.stats()["calls"].get(operation, 0)
+
+
+def quotas(world):
+    return world.sm.list_compute_quotas()["ComputeQuotaSummaries"]
 
 
 def test_a_cluster_lives_from_create_to_delete(world, engine):
@@ -197,27 +204,53 @@ def test_a_fresh_role_is_waited_for(world, engine):
     assert engine.state["c"]["outputs"]["clusterStatus"] == "InService"
 
 
+@contextmanager
+def cancelled_when(engine, begun):
+    """Cancel the run as soon as the service has begun with what it is asked for."""
+
+    def cancel():
+        eventually(begun, "it has begun")
+        engine.servicer.Cancel(None, None)
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
 def test_a_cancelled_creation_keeps_the_true_state(world):
     world.endpoint.set_faults({"slow-create": 3600})
     with in_process(**world.settings) as engine:
-        threading.Timer(0.8, engine.servicer.Cancel, (None, None)).start()
-        with pytest.raises(PartlyFailedError, match="cancelled"):
+        with (
+            cancelled_when(engine, lambda: world.sm.list_clusters()["ClusterSummaries"]),
+            pytest.raises(PartlyFailedError, match="cancelled"),
+        ):
             engine.up("Cluster", "c", world.cluster())
         assert engine.state["c"]["outputs"]["clusterStatus"] == "Creating"
         assert engine.state["c"]["id"].startswith("arn:aws:sagemaker")
 
 
-def test_a_cancelled_update_keeps_the_true_state_and_the_next_run_goes_on_from_it(world):
+def test_a_cancelled_update_keeps_the_true_state_and_the_next_run_goes_on_from_it(served):
+    endpoint, client = served
+    clock = ManualClock()
+    endpoint.reset(clock=clock)
+    world = World(endpoint, client=client)
     with in_process(**world.settings) as engine:
         arn = world.governed(engine)
         engine.up("ComputeQuota", "q", quota(arn, "nlp", 2))
-        world.endpoint.set_faults({"slow-update": "2@quota"})
-        threading.Timer(0.8, engine.servicer.Cancel, (None, None)).start()
-        with pytest.raises(PartlyFailedError, match="cancelled"):
+        world.endpoint.set_faults({"slow-update": "3600@quota"})
+        with (
+            cancelled_when(engine, lambda: {each["Status"] for each in quotas(world)} == {"Updating"}),
+            pytest.raises(PartlyFailedError, match="cancelled"),
+        ):
             engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))
         outputs = engine.state["q"]["outputs"]
         assert (outputs["status"], outputs["computeQuotaVersion"]) == ("Updating", 2)
         state = engine.state
+    world.endpoint.set_faults({"slow-update": None})
+    clock.advance(3600)
     with in_process(**world.settings) as engine:
         engine.state = state
         assert engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))["outputs"]["status"] == "Updated"

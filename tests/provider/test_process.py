@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager, suppress
 
 import grpc
@@ -14,6 +13,7 @@ from pulumi.runtime.proto import provider_pb2_grpc
 
 from provider.engine.plugin_server import OPTIONS
 from tests.provider.harness import FOLDER, Engine, FailedError
+from tests.running import HANGS, eventually
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
@@ -23,7 +23,7 @@ def test_the_plugin_ends_by_itself_when_the_engine_asks(ending):
     ) as plugin:
         assert plugin.stdout.readline().strip().isdigit(), "the first line is the port"
         plugin.send_signal(ending)
-        assert plugin.wait(timeout=30) == 0, "ended by itself, and was not killed"
+        assert plugin.wait(timeout=HANGS) == 0, "ended by itself, and was not killed"
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def engine():
 def test_the_plugin_ends_when_the_engine_is_killed():
     with engine() as (parent, plugin, _):
         parent.kill()
-        wait_until(lambda: ended(plugin))
+        eventually(lambda: ended(plugin), "the plugin ends")
 
 
 def test_the_plugin_ends_when_the_engine_is_killed_while_a_cluster_is_being_made(world):
@@ -55,10 +55,10 @@ def test_the_plugin_ends_when_the_engine_is_killed_while_a_cluster_is_being_made
         client = Engine(provider_pb2_grpc.ResourceProviderStub(channel)).configure(**world.settings)
         creation = threading.Thread(target=suppressed, args=(lambda: client.up("Cluster", "c", world.cluster()),))
         creation.start()
-        wait_until(lambda: world.sm.list_clusters()["ClusterSummaries"])
+        eventually(lambda: world.sm.list_clusters()["ClusterSummaries"], "it is being made")
         parent.kill()
-        wait_until(lambda: ended(plugin))
-        creation.join(timeout=20)
+        eventually(lambda: ended(plugin), "the plugin ends")
+        creation.join()
 
 
 def suppressed(call):
@@ -71,10 +71,3 @@ def ended(process):
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.1)

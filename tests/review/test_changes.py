@@ -6,6 +6,7 @@ be there), `says` and `silent` (what the text, its columns joined by one space, 
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,9 @@ CHANGES = Path(__file__).parent / "changes"
 NAMES = sorted(folder.name for folder in CHANGES.iterdir())
 
 
+@cache
 def change(name):
+    """Return the review of a change, made once for all that is asked of it, and what it must say."""
     folder = CHANGES / name
     expected = yaml.safe_load((folder / "expect.yaml").read_text())
     return review_of((folder / "base.yaml").read_bytes(), (folder / "head.yaml").read_bytes()), expected

@@ -45,6 +45,7 @@ def hostile():
     return review_of(text_of(data), text_of(bad), previews={"acme-dev": preview}, notes=[HOSTILE])
 
 
+@pytest.mark.slow
 def test_a_comment_about_a_thousand_teams_fits_and_says_what_is_left_out(large):
     text = as_markdown(large)
     assert len(text) <= len(text.encode()) <= LIMIT < GITHUB_LIMIT
@@ -54,6 +55,7 @@ def test_a_comment_about_a_thousand_teams_fits_and_says_what_is_left_out(large):
     assert text.count("<details") == text.count("</details>")
 
 
+@pytest.mark.slow
 def test_the_head_of_a_comment_is_never_left_out(large):
     assert "| acme-dev | ⛔ blocked (changed) |" in as_markdown(large, limit=3000)
 
@@ -73,11 +75,13 @@ def test_many_long_findings_leave_room_for_what_follows():
     assert text.count("<details") == text.count("</details>")
 
 
+@pytest.mark.slow
 def test_the_page_and_json_hold_all_thousand_teams(large):
     assert len(as_dict(large)["stacks"][0]["teams"]) == 1000
     assert as_html(large).count('<th scope="row">team-') == 1000
 
 
+@pytest.mark.slow
 def test_text_for_a_terminal_is_cut_with_a_count(large):
     text = as_text(large)
     assert "960 more" in text
@@ -150,6 +154,7 @@ def page(hostile):
     return Page(as_html(hostile))
 
 
+@pytest.mark.slow
 def test_the_page_is_well_formed_with_headings_in_order(page, large):
     for each in (page, Page(as_html(large))):
         assert each.open == []

@@ -80,7 +80,7 @@ def previewed(project, stack="dev"):
 
 
 @pytest.mark.engine
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_real_preview_says_what_is_created_updated_replaced_and_deleted(project):
     first = previewed(project)
     assert ("create", "hyperpod:index:Cluster", "train") in names(first)
@@ -106,7 +106,7 @@ def test_a_real_preview_says_what_is_created_updated_replaced_and_deleted(projec
 
 
 @pytest.mark.engine
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_real_preview_that_fails_has_problems_and_no_traceback(project):
     (project.folder / "__main__.py").write_text("import pulumi\nraise pulumi.RunError('no room for it')\n")
     assert any("no room for it" in problem for problem in previewed(project).problems)

@@ -43,7 +43,7 @@ class Cloud:
         self.node_role = self.role("node", "sagemaker.amazonaws.com")
         self.karpenter_role = self.role("karpenter", "hyperpod.sagemaker.amazonaws.com")
         self.s3.create_bucket(Bucket="sagemaker-scripts", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
-        self.s3.put_object(Bucket="sagemaker-scripts", Key="on_create.sh", Body=b"exit 0")
+        self.s3.put_object(Bucket="sagemaker-scripts", Key="on_create.sh")
         self.eks_arn = self.make_eks("kube")
 
     def role(self, name: str, service: str) -> str:

@@ -212,7 +212,7 @@ def _raw(url: str, target: str, body: bytes) -> tuple[int, dict[str, Any]]:
         url, data=body, headers={"X-Amz-Target": f"SageMaker.{target}", "Content-Type": "application/x-amz-json-1.1"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own loopback URL
+        with urllib.request.urlopen(request, timeout=300) as answer:  # noqa: S310 - our own loopback URL
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         with error:

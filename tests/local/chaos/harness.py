@@ -20,7 +20,7 @@ __all__ = ["MARK", "Run", "marked", "run_of"]
 
 MARK = "HPKIT_TEST_MARK"
 # Retries go on for a minute or two where what was killed stays away.
-SECONDS = 300
+SECONDS = 900
 WAIT = 120
 
 

@@ -9,7 +9,7 @@ from tests.local.chaos.harness import marked, run_of
 from tests.program.cloud import Live, Program
 from tests.running import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture

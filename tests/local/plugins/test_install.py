@@ -48,4 +48,4 @@ def test_a_launcher_starts_the_plugin_from_any_folder_whatever_lies_there(tmp_pa
     with subprocess.Popen([launcher, "127.0.0.1:1"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as plugin:
         assert plugin.stdout.readline().strip().isdigit(), "the first line is the port"
         plugin.terminate()
-        assert plugin.wait(timeout=30) == 0
+        assert plugin.wait(timeout=300) == 0

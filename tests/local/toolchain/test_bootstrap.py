@@ -76,7 +76,7 @@ class FakeGo:
             yield process
         finally:
             process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_one_tool_that_cannot_be_had_does_not_keep_the_others_from_coming(go, sa
 
 def test_two_tools_are_built_side_by_side_where_there_are_two_cores(go, said, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=300)
 
     def say(line):
         said.append(line)

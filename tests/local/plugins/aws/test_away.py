@@ -1,8 +1,6 @@
 """An endpoint that is away for a moment is waited for; one that stays away is said to be."""
 
-import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,15 +11,15 @@ from local.plugins.aws.calls import Calls, Clients
 from local.plugins.aws.config import settings_from
 from provider.engine.errors import PluginError
 from provider.engine.task import Task
+from tests.running import held_port
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
 def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    with held_port() as port:
+        yield port
 
 
 @pytest.fixture
@@ -33,7 +31,8 @@ def cancelled():
 def call(port, cancelled):
     environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "us-west-2"}
     clients = Clients(settings_from({}, environment), cancelled)
-    task = Task("urn", 60.0, cancelled)
+    # Longer than a test may take: what waits that long does not pass.
+    task = Task("urn", 3600.0, cancelled)
     return Calls(clients, task, service="ec2", region="us-west-2", allowed=frozenset({"DescribeVpcs"}), owner="a test")
 
 
@@ -57,19 +56,16 @@ def test_all_calls_wait_for_an_endpoint_that_is_being_started(call, port):
 
 
 def test_a_run_that_is_cancelled_waits_no_longer_and_says_what_is_wrong(call, cancelled):
-    moments = []
+    ended, at_work = threading.Event(), []
 
     def cancel():
-        moments.append(time.monotonic())
+        at_work.append(not ended.is_set())
         cancelled.set()
 
     stop = threading.Timer(1.0, cancel)
     stop.start()
-    before = time.monotonic()
     with pytest.raises(PluginError, match=r"DescribeVpcs: the endpoint .* does not answer .* `hpkit local start`"):
         call("DescribeVpcs")
-    now = time.monotonic()
+    ended.set()
     stop.join()
-    # Counted from the word to end: on a busy machine, making the client takes seconds by itself.
-    assert now - before > 0.9, "not at once"
-    assert now - moments[0] < 30, "not for the whole minute"
+    assert at_work == [True], "it waited until it was cancelled"

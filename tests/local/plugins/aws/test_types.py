@@ -13,7 +13,7 @@ from tests.local.plugins.aws.harness import Project
 from tests.local.plugins.aws.inventory import inventory
 from tests.local.plugins.aws.rows import ROWS, references, stack
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
 BY_CLASS = {
     f"{token.split(':')[1].split('/')[0]}.{token.split(':')[2]}": kind for token, kind in RESOURCE_TYPES.items()

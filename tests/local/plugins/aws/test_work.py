@@ -9,7 +9,7 @@ import pytest
 from local.aws.testing import running_endpoint
 from tests.local.plugins.aws.harness import Project
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
 TRUST = json.dumps(
     {

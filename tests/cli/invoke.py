@@ -1,0 +1,31 @@
+"""`hpkit` without a process of its own, for what it says; that it is a process too is said in test_validate.py."""
+
+import contextlib
+import subprocess
+import sys
+from unittest import mock
+
+from click.testing import CliRunner
+
+from hpkit.cli import main
+
+__all__ = ["hpkit"]
+
+
+def hpkit(*arguments, cwd, **environment):
+    """Run the command in a folder, with these variables beside those that there are, and return what it answered."""
+    words = ["hpkit", *map(str, arguments)]
+    with (
+        CliRunner().isolation(env=environment) as (stdout, stderr, _),
+        contextlib.chdir(cwd),
+        mock.patch.object(sys, "argv", words),
+    ):
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        said = stdout.getvalue().decode(), stderr.getvalue().decode()
+    return subprocess.CompletedProcess(words, code, *said)
