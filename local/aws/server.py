@@ -35,6 +35,12 @@ class _QuietHandler(MotoRequestHandler):
     # An answer goes out in one piece: a kill between its head and its body would leave half of it.
     wbufsize = 1 << 20
 
+    def handle_expect_100(self) -> bool:
+        """Send at once what clients that upload wait a second for, and then go on without."""
+        expected = super().handle_expect_100()
+        self.wfile.flush()
+        return expected
+
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         _log.debug("%s %s %s", self.requestline, code, size)
 

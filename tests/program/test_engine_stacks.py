@@ -1,10 +1,14 @@
-"""Every example stack, on the real engine and the local cloud: up, no change, no drift, and nothing left at last."""
+"""Every example stack, on the real engine and the local cloud: up, a job per team, no change, no drift, nothing left.
+
+Where HPKIT_MIRROR names the folder that holds the chart of HyperPod's dependencies, that is installed too.
+"""
 
 import json
 import os
 
 import pytest
 
+from hpkit.catalog import find_instance_type
 from hpkit.errors import ToolError
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS, ROOT, Live, Program
 from tests.program.states import FOLDER, text_of
@@ -25,6 +29,7 @@ def environment_of(repository, stack):
 # One is enough each time: it is protected, and places pods by topology. handson-dev, autoscale-dev and enterprise-prod
 # are deployed by other tests anyway.
 ALWAYS = "topology-prod"
+CHART = {"chart": "oci://registry.invalid/hyperpod-helm-chart", "version": "0.1.0"}
 
 
 @pytest.mark.parametrize(
@@ -35,8 +40,17 @@ def test_a_stack_goes_up_stays_as_it_is_and_leaves_nothing(stack, instance, repo
     live = Live(instance, environment["region"])
     before = live.everything()
     program = Program(instance, stack, root=repository.folder)
+    with_chart = "HPKIT_MIRROR" in os.environ and not os.environ.get("HPKIT_WRITE_STATES")
+    if with_chart:
+        environment["cluster"]["dependencies"] = CHART
+        repository.write(organization, data)
     program.up()
-    assert set(live.quotas()) >= set(environment["governance"]["allocations"])
+    teams = environment["governance"]["allocations"]
+    assert set(live.quotas()) >= set(teams)
+    # At once: what restarted Kueue has waited for it.
+    run_jobs(live, teams)
+    if with_chart:
+        assert_chart_runs(live, next(iter(teams)))
     if os.environ.get("HPKIT_WRITE_STATES"):
         export = json.loads(program.read("stack", "export"))
         (FOLDER / f"{stack}.json").write_text(text_of(export), encoding="utf-8")
@@ -55,6 +69,80 @@ def test_a_stack_goes_up_stays_as_it_is_and_leaves_nothing(stack, instance, repo
     program.destroy()
     assert program.resources() == []
     eventually(lambda: differences(before, live.everything()) == {}, lambda: differences(before, live.everything()))
+
+
+def run_jobs(live, teams):
+    """Have each team run a small job on a type of its own, and wait until all are complete."""
+    for team, rows in teams.items():
+        kind = find_instance_type(rows[0]["instanceType"])
+        limits = {kind.accelerator_resource: "1"} if kind.accelerators else {}
+        resources = {"requests": {"cpu": "100m", "memory": "64Mi", **limits}, "limits": limits}
+        container = {"name": "main", "image": "train", "resources": resources}
+        pod = {
+            "restartPolicy": "Never",
+            "containers": [container],
+            "nodeSelector": {"node.kubernetes.io/instance-type": kind.name},
+            "tolerations": [{"operator": "Exists"}],
+        }
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "small", "labels": queue_of(team)},
+            "spec": {"template": {"metadata": {"annotations": {"hpkit.local/run": "1s"}}, "spec": pod}},
+        }
+        live.api.create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", job)
+
+    def late():
+        found = {team: live.api.read(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs/small") for team in teams}
+        return {team: job.get("status") for team, job in found.items() if not job.get("status", {}).get("succeeded")}
+
+    eventually(lambda: not late(), late, seconds=180)
+    for team in teams:
+        live.api.delete(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs/small")
+
+
+def queue_of(team):
+    return {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
+
+
+def assert_chart_runs(live, team):
+    """Wait until what the chart brought runs; its training operator runs a PyTorchJob with the rights that it got."""
+
+    def late():
+        wanted = [("daemonsets", "desiredNumberScheduled", "numberReady"), ("deployments", "replicas", "readyReplicas")]
+        return [
+            each["metadata"]["name"]
+            for plural, desired, ready in wanted
+            for each in live.api.items(f"/apis/apps/v1/{plural}")
+            if each["status"].get(desired, 0) != each["status"].get(ready, 0)
+        ]
+
+    eventually(lambda: not late(), late, seconds=180)
+    names = {each["metadata"]["name"] for each in live.api.items("/apis/apps/v1/daemonsets")}
+    assert "health-monitoring-agent" in names
+    resources = {"requests": {"cpu": "100m", "memory": "64Mi"}}
+    container = {"name": "pytorch", "image": "train", "resources": resources}
+    pod = {"containers": [container], "tolerations": [{"operator": "Exists"}]}
+    worker = {
+        "replicas": 1,
+        "restartPolicy": "Never",
+        "template": {"metadata": {"annotations": {"hpkit.local/run": "1s"}}, "spec": pod},
+    }
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "small", "labels": queue_of(team)},
+        "spec": {"pytorchReplicaSpecs": {"Worker": worker}},
+    }
+    folder = f"/apis/kubeflow.org/v1/namespaces/hyperpod-ns-{team}/pytorchjobs"
+    live.api.create(folder, job)
+
+    def done():
+        conditions = live.api.read(f"{folder}/small").get("status", {}).get("conditions") or []
+        return any(each["type"] == "Succeeded" and each["status"] == "True" for each in conditions)
+
+    eventually(done, lambda: live.api.read(f"{folder}/small").get("status"), seconds=180)
+    live.api.delete(f"{folder}/small")
 
 
 def assert_unchanged(events):
