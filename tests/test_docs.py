@@ -35,6 +35,14 @@ def test_the_page_of_contributing_says_of_every_nightly_test_what_the_gate_runs(
     assert {name for row in rows for name in re.findall(r"`(tests/[^`]+)`", row)} == marked
 
 
+def test_the_page_of_the_local_cluster_says_every_flag_of_the_api_server():
+    source = (ROOT / "local" / "kubernetes" / "apiserver.py").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "local-cluster.md").read_text(encoding="utf-8")
+    assert set(re.findall(r'"(--[a-z-]+)=', source)) | set(re.findall(r'f"(--[a-z-]+)=', source)) == set(
+        re.findall(r"`(--[a-z-]+)`", page)
+    )
+
+
 @pytest.fixture
 def autoscale():
     return yaml.safe_load((ROOT / "stacks" / "autoscale.yaml").read_text(encoding="utf-8"))

@@ -72,8 +72,8 @@ def services_of(instance: Instance) -> list[Service]:
             authority=ca,
             server=server,
         ),
-        kwok(tool_path("kwok"), kubeconfig=instance.kubeconfig, port=ports["kwok"]),
         kueue.service(),
+        kwok(tool_path("kwok"), kubeconfig=instance.kubeconfig, port=ports["kwok"]),
     ]
 
 

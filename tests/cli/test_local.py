@@ -19,7 +19,10 @@ from local.toolchain.cache import cache_root
 from tests.cli.test_validate import HPKIT, ROOT, hpkit
 
 SECONDS = 240
-PARTS = ["aws", "etcd", "kube-apiserver", "kueue"]
+PARTS = [
+    *("aws", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+    *("kueue", "kwok"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,11 @@
 """What people run: Jobs, Deployments and DaemonSets whose pods are placed, run, end and fail, under real governance."""
 
-import pytest
+import re
+from pathlib import Path
 
-from tests.local.controllers.conftest import GOVERNANCE
+import pytest
+import yaml
+
 from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
@@ -127,6 +130,15 @@ def test_a_job_runs_on_nodes_of_its_type_for_as_long_as_it_says_and_completes(pl
         assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "ml.g5.12xlarge"
     eventually(lambda: condition(api, "a", "short", "Complete").get("status") == "True", "the job is complete")
     eventually(lambda: reasons(api, "a", "short").get("Finished", "").startswith("True"), "Kueue sees it finished")
+
+
+def test_the_job_of_the_page_runs_as_printed(platform, api):
+    page = (Path(__file__).parents[3] / "docs" / "local-cluster.md").read_text(encoding="utf-8")
+    ((text,),) = [re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
+    document = yaml.safe_load(text.replace("-ns-john", "-ns-a"))
+    assert document["metadata"]["namespace"] == "hyperpod-ns-a"
+    name = api.create("/apis/batch/v1/namespaces/hyperpod-ns-a/jobs", document)["metadata"]["name"]
+    eventually(runs(api, "a", name, 2), "both pods run")
 
 
 def test_a_job_that_is_told_to_fail_fails_with_its_exit_code(platform, api):
@@ -254,8 +266,7 @@ def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(p
     )
 
 
-def test_kueue_holds_pods_deployments_and_kinds_of_other_frameworks_back_too(platform, api):
-    assert GOVERNANCE
+def test_kueue_admits_pods_and_deployments_too(platform, api):
     queue = {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}
     container = {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "4"}}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "labels": queue}}
