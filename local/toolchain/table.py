@@ -69,6 +69,20 @@ def _kubernetes(name: str, purpose: str, *, seconds: int) -> Tool:
     )
 
 
+def _framework_crds(name: str, version: str, module: str, pattern: str, purpose: str) -> Tool:
+    """Return the kinds of a framework that Kueue knows, of the version that it is built with."""
+    exact = Version(version)
+    return Tool(
+        name=name,
+        version=version,
+        fits=Range(exact, Version(f"{exact.major}.{exact.minor + 1}")),
+        executables=(),
+        sources=(GoFiles(recipe=_MODULES / "kueue", module=module, patterns=(pattern,)),),
+        purpose=purpose,
+        on_demand=True,
+    )
+
+
 # The wheels of Linux (x86-64, arm64) and macOS (x86-64, arm64), as `pip hash` says them.
 _GO_WHEELS = (
     "ae9a8cfefeacb582f53ff489a3b83d729256a284ac0f7f37b179216ac4bcb69d",
@@ -249,6 +263,16 @@ TOOLS: tuple[Tool, ...] = (
             ),
         ),
         purpose="Karpenter's CRDs",
+    ),
+    _framework_crds(
+        "jobset-crds", "0.12.0", "sigs.k8s.io/jobset", "config/components/crd/bases/*.yaml", "JobSet's CRD"
+    ),
+    _framework_crds(
+        "kuberay-crds",
+        "1.6.2",
+        "github.com/ray-project/kuberay/ray-operator",
+        "config/crd/bases/*.yaml",
+        "the CRDs of RayJob and RayCluster",
     ),
     Tool(
         name="training-operator",

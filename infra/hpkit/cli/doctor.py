@@ -20,14 +20,18 @@ _REMEDY = "hpkit doctor --fix"
 @click.option("--fix", is_flag=True, help="Get what is missing: minutes for what must be built, once a machine.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(fix: bool, form: str) -> None:
-    """Say which tools the local cloud and `pulumi up` find here, and how to get the rest; exit 1 if any is missing."""
+    """Say which tools the local cloud and `pulumi up` find here, and how to get the rest; exit 1 if any is missing.
+
+    What only some charts and tests need is not missed, but `--fix` gets it too.
+    """
     from local.cloud import GO, TOOLS, get_all, locate
 
     rows = [_row(locate(tool)) for tool in TOOLS]
     if fix and any(row["from"] == "missing" for row in rows):
         get_all(TOOLS, say=_said())
         rows = [_row(locate(tool)) for tool in TOOLS]
-    missing = [row["tool"] for row in rows if row["from"] == "missing"]
+    on_demand = {tool.name for tool in TOOLS if tool.on_demand}
+    missing = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] not in on_demand]
     go = _row(locate(GO))
     if go["from"] == "missing" and not missing:
         go["get"] = "not needed: nothing has to be built"

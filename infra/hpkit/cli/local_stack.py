@@ -50,7 +50,7 @@ def _ready(verb: str, stack: str, instance: Instance, root: Path, *, wait: bool)
     """Get the tools, start the instance where it is not, and give the stack on it, alone."""
     from local.cloud import TOOLS, Stack, control, exclusive, get_all
 
-    get_all(list(TOOLS), say=to_stderr)
+    get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
     command = f"hpkit local {verb} --stack {stack} --name {instance.name}"
     with exclusive(instance, command, wait=wait, say=to_stderr):
         if verb == "up":

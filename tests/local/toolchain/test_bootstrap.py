@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -229,9 +230,16 @@ def test_two_tools_are_built_side_by_side_where_there_are_two_cores(go, said, mo
         if "downloading modules" in line:
             both.wait()
 
+    other = shutil.copytree(go.recipe, go.recipe.with_name("other"))
+    tools = [a_tool("one", sources=(a_build(go.recipe),)), a_tool("two", sources=(a_build(other),))]
+    assert [each.source for each in get_all(tools, say=say)] == ["cache", "cache"]
+
+
+def test_tools_of_one_recipe_are_built_one_after_the_other(go, said, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     sources = (a_build(go.recipe),)
-    found = get_all([a_tool("one", sources=sources), a_tool("two", sources=sources)], say=say)
-    assert [each.source for each in found] == ["cache", "cache"]
+    get_all([a_tool("one", sources=sources), a_tool("two", sources=sources)], say=said.append)
+    assert [line.partition(":")[0] for line in said] == sorted(line.partition(":")[0] for line in said)
 
 
 def test_a_version_on_path_that_fits_is_taken_and_nothing_is_got(go, path_folder, said):
