@@ -7,7 +7,7 @@ from pathlib import Path
 from local.kubernetes.api import Api
 from local.kubernetes.pki import Pair
 from local.processes.files import write_private
-from local.processes.service import SMALL_HEAP, Service
+from local.processes.service import Service
 
 __all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
 
@@ -49,7 +49,8 @@ def apiserver(
             f"--service-account-key-file={server.key}",
             f"--service-account-signing-key-file={server.key}",
         ),
-        environment=SMALL_HEAP,
+        # Few collections while it starts, and a heap that stays small for one cluster with few objects.
+        environment={"GOGC": "200", "GOMEMLIMIT": "300MiB"},
         healthy=api.healthy,
     )
 

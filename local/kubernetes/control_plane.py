@@ -10,7 +10,7 @@ from pathlib import Path
 
 from local.kubernetes.pki import Pair
 from local.processes.health import http_status
-from local.processes.service import SMALL_HEAP, Service
+from local.processes.service import Service
 
 __all__ = ["NODE_ANNOTATION", "READY_ANNOTATION", "controller_manager", "kwok", "scheduler"]
 
@@ -46,7 +46,6 @@ def controller_manager(executable: Path, *, kubeconfig: Path, port: int, authori
             "--kube-api-qps=200",
             "--kube-api-burst=400",
         ),
-        environment=SMALL_HEAP,
         healthy=lambda: http_status(port, "/healthz", authority=authority.certificate) == http.client.OK,
     )
 
@@ -64,7 +63,6 @@ def scheduler(executable: Path, *, kubeconfig: Path, port: int, authority: Pair,
             "--kube-api-qps=200",
             "--kube-api-burst=400",
         ),
-        environment=SMALL_HEAP,
         healthy=lambda: http_status(port, "/readyz", authority=authority.certificate) == http.client.OK,
     )
 
@@ -85,7 +83,6 @@ def kwok(executable: Path, *, kubeconfig: Path, port: int) -> Service:
             "--cidr=100.64.0.0/16",
             f"--server-address=127.0.0.1:{port}",
         ),
-        environment=SMALL_HEAP,
         healthy=lambda: http_status(port, "/healthz") == http.client.OK,
     )
 

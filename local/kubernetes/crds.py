@@ -1,5 +1,7 @@
 """CRDs and other manifests, read from the folders that hold them; Kueue's CRDs applied to the local API server."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from local.kubernetes.api import Api
 __all__ = ["apply_crds", "crds_in", "documents"]
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_DIGEST = "hpkit.local/digest"
 # As in Kueue 0.19.2, config/components/crd/kustomization.yaml.
 _CONVERTED = {"clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads"}
 
@@ -29,15 +32,25 @@ def crds_in(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None:
-    """Apply Kueue's CRDs, which a folder holds; those that it converts between versions name its webhook by address."""
+    """Apply Kueue's CRDs, which a folder holds; those that it converts between versions name its webhook by address.
+
+    Those that are there as they should be are left alone: the API server takes seconds for them.
+    """
+    there = {each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in api.items(_PATH, bare=True)}
     names = []
     for crd in crds_in(folder):
+        metadata = crd["metadata"]
         if crd["spec"]["names"]["plural"] in _CONVERTED:
             client = {"url": convert_url, "caBundle": bundle}
             webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
             crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
-        api.apply(f"{_PATH}/{crd['metadata']['name']}", crd)
-        names.append(crd["metadata"]["name"])
+        digest = hashlib.sha256(json.dumps(crd, sort_keys=True).encode()).hexdigest()
+        metadata["annotations"] = {**metadata.get("annotations", {}), _DIGEST: digest}
+        names.append(metadata["name"])
+        if metadata["name"] not in there:
+            api.create(_PATH, crd)
+        elif there[metadata["name"]].get(_DIGEST) != digest:
+            api.apply(f"{_PATH}/{metadata['name']}", crd)
     _await_established(api, names)
 
 

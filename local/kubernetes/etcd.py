@@ -6,7 +6,7 @@ With TLS, etcd before 3.5.8 lets watches starve (etcd issue 15402): the API serv
 from pathlib import Path
 
 from local.processes.health import http_status
-from local.processes.service import SMALL_HEAP, Service
+from local.processes.service import Service
 
 __all__ = ["etcd"]
 
@@ -29,6 +29,5 @@ def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Service:
             # Health is served in plain HTTP there, without data.
             f"--listen-metrics-urls=http://127.0.0.1:{ports['etcd-metrics']}",
         ),
-        environment=SMALL_HEAP,
         healthy=lambda: http_status(ports["etcd-metrics"], "/health") == 200,
     )

@@ -13,7 +13,7 @@ from local.kubernetes.crds import apply_crds, documents
 from local.kubernetes.pki import Pair, authority, signed
 from local.processes.files import write_private
 from local.processes.health import http_status
-from local.processes.service import SMALL_HEAP, Service
+from local.processes.service import Service
 
 __all__ = ["INTEGRATIONS", "MANAGED_NAMESPACES", "Kueue"]
 
@@ -72,7 +72,7 @@ class Kueue:
                 f"--kubeconfig={self.kubeconfig}",
                 f"--health-port={self.ports['kueue-health']}",
             ),
-            environment={"KUBECONFIG": str(self.kubeconfig), **SMALL_HEAP},
+            environment={"KUBECONFIG": str(self.kubeconfig)},
             folder=Path(__file__).resolve().parents[2],
             prepare=self.prepare,
             healthy=lambda: http_status(self.ports["kueue-health"], "/readyz") == 200,

@@ -22,7 +22,6 @@ import yaml
 from local.kubernetes.api import Api
 from local.processes.files import write_private
 from local.processes.process import Identity, end, identify, spawn
-from local.processes.service import SMALL_HEAP
 
 __all__ = ["OPERATORS", "Operator", "Operators"]
 
@@ -115,7 +114,6 @@ class Operators:
             **{key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ},
             **_variables(container, pod),
             "KUBECONFIG": str(self._write_kubeconfig(uid, pod)),
-            **SMALL_HEAP,
         }
         log = self._logs / f"{operator.name}.log"
         process = spawn([str(executable), *command], log=log, environment=environment, folder=None, bound=True)

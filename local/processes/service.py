@@ -4,10 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["SMALL_HEAP", "Service"]
-
-# Of programs in Go: one cluster with few objects needs little, and a laptop has other things to do.
-SMALL_HEAP = {"GOGC": "50"}
+__all__ = ["Service"]
 
 
 def _nothing() -> None:

@@ -20,7 +20,7 @@ _FOLLOW_SECONDS = 0.3
 
 @click.group("local")
 def command() -> None:
-    """Start, stop and look at the local cloud: AWS endpoint, kube-apiserver, Kueue; all on loopback, without root."""
+    """Start, stop and look at the local cloud: AWS endpoint, Kubernetes that runs pods, Kueue; on loopback, no root."""
 
 
 for _each in (*COMMANDS, env, status, list_all):
