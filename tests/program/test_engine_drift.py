@@ -3,6 +3,7 @@
 import pytest
 
 from tests.program.cloud import RBAC
+from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
@@ -22,6 +23,7 @@ def lower_a_quota(live):
 
 def delete_a_quota(live):
     live.sm.delete_compute_quota(ComputeQuotaId=live.quotas()["smith"]["ComputeQuotaId"])
+    eventually(lambda: "smith" not in live.quotas(), "the team's namespace is gone, and so is the quota")
 
 
 def delete_a_role_binding(live):
