@@ -59,7 +59,7 @@ class Endpoint:
         self._wake = threading.Event()
         self._stopping = False
         self._threads = [
-            threading.Thread(target=self._server.serve_forever, args=(0.02,), name="aws-http", daemon=True),
+            threading.Thread(target=self._server.serve_forever, args=(0.1,), name="aws-http", daemon=True),
             threading.Thread(target=self._tick, name="aws-transitions", daemon=True),
         ]
 

@@ -32,7 +32,7 @@ __all__ = ["Reconciler"]
 
 _log = logging.getLogger(__name__)
 _FIELD_MANAGER = "sagemaker.amazonaws.com"
-_IDLE_SECONDS = 1.0
+_IDLE_SECONDS = 1.5
 _BUSY_SECONDS = 0.1
 _ASK_SECONDS = 0.05
 _END_SECONDS = 3.0

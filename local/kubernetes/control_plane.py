@@ -46,6 +46,8 @@ def controller_manager(executable: Path, *, kubeconfig: Path, port: int, authori
             "--kube-api-qps=200",
             "--kube-api-burst=400",
         ),
+        # A small heap: one cluster with few objects.
+        environment={"GOGC": "50"},
         healthy=lambda: http_status(port, "/healthz", authority=authority.certificate) == http.client.OK,
     )
 

@@ -26,6 +26,9 @@ def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Service:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=local={peer}",
+            # There is no other member to be told that this one is there.
+            "--heartbeat-interval=500",
+            "--election-timeout=2500",
             # Health is served in plain HTTP there, without data.
             f"--listen-metrics-urls=http://127.0.0.1:{ports['etcd-metrics']}",
         ),

@@ -40,7 +40,7 @@ _OPEN = (
     *("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing"),
     *("integrations", "managedJobsNamespaceSelector"),
 )
-_POLL_SECONDS = 0.7
+_POLL_SECONDS = 1.0
 _END_SECONDS = 6.0
 
 

@@ -14,6 +14,7 @@ from local.supervisor.supervisor import Supervisor
 __all__ = ["main"]
 
 _POLL_SECONDS = 0.1
+_STEADY_SECONDS = 0.5
 
 
 def main(folder: str) -> int:
@@ -34,7 +35,7 @@ def main(folder: str) -> int:
             print(error, file=sys.stderr)
             return 1
         try:
-            while not stop.wait(_POLL_SECONDS):
+            while not stop.wait(_STEADY_SECONDS if supervisor.steady else _POLL_SECONDS):
                 supervisor.poll()
         finally:
             supervisor.end()

@@ -58,6 +58,11 @@ class Supervisor:
                 child.pause = _FIRST_PAUSE_SECONDS
         self._write()
 
+    @property
+    def steady(self) -> bool:
+        """Say whether all services are healthy, as far as is known."""
+        return all(child.healthy for child in self._supervised.values())
+
     def end(self) -> None:
         """End every service, those that need others first, and forget them."""
         for child in reversed(self._supervised.values()):

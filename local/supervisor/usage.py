@@ -22,12 +22,21 @@ class Usage:
         return Usage(self.memory + other.memory, self.cpu_seconds + other.cpu_seconds)
 
 
-def usage_of(identity: Identity) -> Usage:
-    """Return what a process takes; nothing when it is gone."""
+def usage_of(identity: Identity, *, family: bool = True) -> Usage:
+    """Return what a process takes, with its children unless `family` is false; nothing when it is gone."""
+    if not identity.alive():
+        return Usage()
     try:
         process = psutil.Process(identity.pid)
-        with process.oneshot():
-            found = Usage(process.memory_info().rss, sum(process.cpu_times()[:2]))
+        members = [process, *(process.children(recursive=True) if family else [])]
     except psutil.Error:
         return Usage()
-    return found if identity.alive() else Usage()
+    return sum((_of(each) for each in members), Usage())
+
+
+def _of(process: psutil.Process) -> Usage:
+    try:
+        with process.oneshot():
+            return Usage(process.memory_info().rss, sum(process.cpu_times()[:2]))
+    except psutil.Error:
+        return Usage()

@@ -30,7 +30,8 @@ def status(name: str | None, root: Path | None, form: str) -> None:
     state = control.running(instance)
     ports = instance.ports()
     rows = []
-    total = usage_of(state.supervisor) if state else Usage()
+    # All parts are its children.
+    total = usage_of(state.supervisor, family=False) if state else Usage()
     supervisor = {"pid": state.supervisor.pid, **_taken(total)} if state else None
     for part, record in (state.parts if state else {}).items():
         usage = usage_of(record.identity)
@@ -90,7 +91,7 @@ def list_all(root: Path | None, form: str) -> None:
 
     rows = []
     for each in overviews(root_of(root)):
-        total = sum((usage_of(process) for process in each.state.processes()), Usage()) if each.state else Usage()
+        total = usage_of(each.state.supervisor) if each.state else Usage()
         stacks = [stack.name for stack in each.stacks]
         rows.append({"name": each.instance.name, "state": _state(each), "stacks": stacks, **_taken(total)})
     if form == "json":
