@@ -25,7 +25,8 @@ from local.kubernetes.client import (
 
 __all__ = ["Api", "RefusedError"]
 
-_SECONDS = 10
+# A large CRD takes a busy API server more than ten.
+_SECONDS = 30
 _FIELD_MANAGER = "hpkit-local"
 
 

@@ -31,6 +31,7 @@ _TRAINING_OPERATOR = "1.7.0"
 _KUEUE = "0.19.2"
 _KUEUE_FITS = Range(Version("0.19"), Version("0.20"))
 _KARPENTER = "1.15.0"
+_JOBSET = "0.12.0"
 
 
 def _pulumi_release(*members: str) -> Release:
@@ -66,20 +67,6 @@ def _kubernetes(name: str, purpose: str, *, seconds: int) -> Tool:
             ),
         ),
         purpose=purpose,
-    )
-
-
-def _framework_crds(name: str, version: str, module: str, pattern: str, purpose: str) -> Tool:
-    """Return the kinds of a framework that Kueue knows, of the version that it is built with."""
-    exact = Version(version)
-    return Tool(
-        name=name,
-        version=version,
-        fits=Range(exact, Version(f"{exact.major}.{exact.minor + 1}")),
-        executables=(),
-        sources=(GoFiles(recipe=_MODULES / "kueue", module=module, patterns=(pattern,)),),
-        purpose=purpose,
-        on_demand=True,
     )
 
 
@@ -264,15 +251,21 @@ TOOLS: tuple[Tool, ...] = (
         ),
         purpose="Karpenter's CRDs",
     ),
-    _framework_crds(
-        "jobset-crds", "0.12.0", "sigs.k8s.io/jobset", "config/components/crd/bases/*.yaml", "JobSet's CRD"
-    ),
-    _framework_crds(
-        "kuberay-crds",
-        "1.6.2",
-        "github.com/ray-project/kuberay/ray-operator",
-        "config/crd/bases/*.yaml",
-        "the CRDs of RayJob and RayCluster",
+    Tool(
+        name="jobset-crds",
+        version=_JOBSET,
+        fits=Range(Version(_JOBSET), Version("0.13")),
+        executables=(),
+        # Of the version that Kueue is built with.
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "kueue",
+                module="sigs.k8s.io/jobset",
+                patterns=("config/components/crd/bases/*.yaml",),
+            ),
+        ),
+        purpose="JobSet's CRD",
+        on_demand=True,
     ),
     Tool(
         name="training-operator",
