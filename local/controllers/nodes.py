@@ -17,7 +17,18 @@ from local.aws.snapshot import Snapshot
 from local.controllers.objects import KINDS, Manifest, Manifests
 from local.kubernetes.control_plane import NODE_ANNOTATION
 
-__all__ = ["LAYERS", "NodeMark", "capacity_of", "group_labels", "group_taints", "node_name", "nodes", "reserved"]
+__all__ = [
+    "LAYERS",
+    "READY",
+    "NodeMark",
+    "capacity_of",
+    "group_labels",
+    "group_taints",
+    "node_name",
+    "nodes",
+    "provider_id",
+    "reserved",
+]
 
 Document = Mapping[str, Any]
 
@@ -28,8 +39,8 @@ LAYERS = tuple(f"topology.k8s.aws/network-node-layer-{number}" for number in (1,
 _INSTANCES = (64, 16, 4)
 _SINCE = "2026-01-01T00:00:00Z"
 _HEALTH = "sagemaker.amazonaws.com/node-health-status"
-_READY = ("Running", "DeepHealthCheckInProgress")
-_SHOWN = (*_READY, "SystemUpdating", "Failure")
+READY = ("Running", "DeepHealthCheckInProgress")
+_SHOWN = (*READY, "SystemUpdating", "Failure")
 # Fractions of one CPU that the kubelet reserves: of the first, second, third and fourth, and every further one; then
 # GiB of memory: share of so many GiB. Source: SageMaker HyperPod CLI, quota_allocation_util.py.
 _CPU = (0.30, 0.15, 0.10, 0.10)
@@ -62,6 +73,12 @@ def nodes(snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, N
 def node_name(instance_id: str) -> str:
     """Return the name under which HyperPod registers an instance."""
     return f"hyperpod-{instance_id}"
+
+
+def provider_id(details: Document) -> str:
+    """Return what a node says of the instance that it is."""
+    zone = details["Placement"]["AvailabilityZoneId"]
+    return f"aws:///{zone}/sagemaker/cluster/{node_name(details['InstanceId'])}"
 
 
 def group_labels(cluster: Document, group: Document, instance_type: str, zone: str) -> dict[str, str]:
@@ -99,7 +116,7 @@ def _node(cluster: Document, details: Document, mark: NodeMark) -> Manifest:
     taints = [*group_taints(details), *mark.taints]
     if not schedulable:
         taints.append({"key": _HEALTH, "value": "Unschedulable", "effect": "NoSchedule"})
-    if status not in _READY:
+    if status not in READY:
         taints += [{"key": "node.kubernetes.io/not-ready", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
     zone, name = details["Placement"], node_name(details["InstanceId"])
     labels = {
@@ -112,14 +129,13 @@ def _node(cluster: Document, details: Document, mark: NodeMark) -> Manifest:
     }
     if status == "DeepHealthCheckInProgress":
         labels["sagemaker.amazonaws.com/deep-health-check-status"] = "InProgress"
-    provider = f"aws:///{zone['AvailabilityZoneId']}/sagemaker/cluster/{name}"
     return Manifest(
         KINDS["Node"],
         name,
-        {"spec": {"taints": taints, "providerID": provider}},
+        {"spec": {"taints": taints, "providerID": provider_id(details)}},
         annotations=NODE_ANNOTATION,
         labels=labels,
-        status=_status(details, name, ready=status in _READY),
+        status=_status(details, name, ready=status in READY),
     )
 
 

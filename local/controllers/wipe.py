@@ -34,7 +34,7 @@ _FOLDERS = (
 )
 _KEPT_PREFIXES = ("kube-", "kueue-", "system:", "system-")
 _KEPT = ("default",)
-# A Kueue of people's own; the local cloud's has no Deployment.
+# In Kueue's own namespace, which stays.
 _FOREIGN = "/apis/apps/v1/namespaces/kueue-system/deployments"
 
 

@@ -37,14 +37,10 @@ def controller_manager(executable: Path, *, kubeconfig: Path, port: int, authori
         needs=("kube-apiserver",),
         command=(
             str(executable),
-            f"--kubeconfig={kubeconfig}",
-            *_serving(port, server),
-            "--leader-elect=false",
+            *_alike(kubeconfig, port, server),
             f"--controllers=*,{','.join(f'-{name}' for name in _LEFT_OUT)}",
             f"--root-ca-file={authority.certificate}",
             f"--service-account-private-key-file={server.key}",
-            "--kube-api-qps=200",
-            "--kube-api-burst=400",
         ),
         # A small heap: one cluster with few objects.
         environment={"GOGC": "50"},
@@ -57,14 +53,7 @@ def scheduler(executable: Path, *, kubeconfig: Path, port: int, authority: Pair,
     return Service(
         name="kube-scheduler",
         needs=("kube-apiserver",),
-        command=(
-            str(executable),
-            f"--kubeconfig={kubeconfig}",
-            *_serving(port, server),
-            "--leader-elect=false",
-            "--kube-api-qps=200",
-            "--kube-api-burst=400",
-        ),
+        command=(str(executable), *_alike(kubeconfig, port, server)),
         healthy=lambda: http_status(port, "/readyz", authority=authority.certificate) == http.client.OK,
     )
 
@@ -89,8 +78,13 @@ def kwok(executable: Path, *, kubeconfig: Path, port: int) -> Service:
     )
 
 
-def _serving(port: int, server: Pair) -> tuple[str, ...]:
+def _alike(kubeconfig: Path, port: int, server: Pair) -> tuple[str, ...]:
+    """Return the arguments that controller manager and scheduler share."""
     return (
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
         f"--tls-cert-file={server.certificate}",

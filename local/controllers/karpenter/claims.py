@@ -16,29 +16,43 @@ from typing import Any
 
 from local.aws.errors import ServiceError
 from local.aws.snapshot import Snapshot, View
-from local.controllers.karpenter.conditions import POOL_LABEL, POOLS, TYPE_LABEL, set_conditions
+from local.controllers.karpenter.conditions import (
+    CAPACITY_LABEL,
+    CLASSES,
+    POOL_LABEL,
+    POOLS,
+    TYPE_LABEL,
+    ZONE_LABEL,
+    set_conditions,
+)
 from local.controllers.karpenter.disruption import Claimed, surplus
 from local.controllers.karpenter.scheduling import (
     Launch,
     Offering,
     Room,
     amounts_of,
+    is_daemons,
     launches,
     matches_all,
     requests,
     waits_for_node,
 )
-from local.controllers.nodes import NodeMark, capacity_of, group_labels, group_taints, node_name
+from local.controllers.nodes import (
+    READY,
+    NodeMark,
+    capacity_of,
+    group_labels,
+    group_taints,
+    node_name,
+    provider_id,
+)
 from local.kubernetes.api import Api
 
 __all__ = ["CLAIMS", "Provisioner", "marks"]
 
 _log = logging.getLogger(__name__)
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
-_CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
-_CAPACITY_LABEL = "karpenter.sh/capacity-type"
-_ZONE_LABEL = "topology.kubernetes.io/zone"
-_LOGICAL, _CLUSTER = "hpkit.local/node-logical-id", "hpkit.local/cluster"
+_LOGICAL, _EMPTY = "hpkit.local/node-logical-id", "hpkit.local/empty"
 _FINALIZER = "karpenter.sh/termination"
 # What AWS refused is not asked for again for so long; Karpenter waits three minutes.
 _REFUSED_SECONDS = 180.0
@@ -103,25 +117,24 @@ class Provisioner:
             api.delete(path)
             return True
         capacity, allocatable = capacity_of(details)
-        running = status in ("Running", "DeepHealthCheckInProgress")
+        running = status in READY
         name = node_name(details["InstanceId"])
         empty = running and not any(_counts(pod, name) for pod in pods)
         before = claim.get("status") or {}
-        was_empty = _annotation(claim, "hpkit.local/empty") == "true"
+        was_empty = _annotation(claim, _EMPTY) == "true"
         since = before.get("lastPodEventTime")
         if since is None or was_empty != empty:
             since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            api.merge(path, {"metadata": {"annotations": {"hpkit.local/empty": str(empty).lower()}}})
+            api.merge(path, {"metadata": {"annotations": {_EMPTY: str(empty).lower()}}})
         conditions = {
             "Launched": (True, "Launched", ""),
             "Registered": (running, "Registered" if running else "NodeNotFound", ""),
             "Initialized": (running, "Initialized" if running else "NodeNotReady", ""),
             "Ready": (running, "Ready" if running else "NodeNotReady", ""),
         }
-        zone = details["Placement"]["AvailabilityZoneId"]
         more = {
             "nodeName": name,
-            "providerID": f"aws:///{zone}/sagemaker/cluster/{name}",
+            "providerID": provider_id(details),
             "capacity": capacity,
             "allocatable": allocatable,
             "lastPodEventTime": since,
@@ -157,7 +170,7 @@ class Provisioner:
         waiting = [pod for pod in pods if waits_for_node(pod)]
         if not waiting or not pools:
             return False
-        classes = {each["metadata"]["name"]: each for each in api.items(_CLASSES)}
+        classes = {each["metadata"]["name"]: each for each in api.items(CLASSES)}
         now = time.monotonic()
         offerings = [
             each
@@ -207,9 +220,9 @@ class Provisioner:
                 "labels": {
                     **(pool["spec"]["template"].get("metadata") or {}).get("labels", {}),
                     POOL_LABEL: offering.pool,
-                    **{key: offering.labels[key] for key in (_CAPACITY_LABEL, TYPE_LABEL, _ZONE_LABEL)},
+                    **{key: offering.labels[key] for key in (CAPACITY_LABEL, TYPE_LABEL, ZONE_LABEL)},
                 },
-                "annotations": {_LOGICAL: answer["Successful"][0]["NodeLogicalId"], _CLUSTER: offering.cluster},
+                "annotations": {_LOGICAL: answer["Successful"][0]["NodeLogicalId"]},
                 "finalizers": [_FINALIZER],
                 "ownerReferences": [
                     {
@@ -268,7 +281,7 @@ def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapsh
                 **group_labels(cluster, group, kind, zone),
                 **template,
                 POOL_LABEL: name,
-                _CAPACITY_LABEL: "spot" if "Spot" in found["capacities"] else "on-demand",
+                CAPACITY_LABEL: "spot" if "Spot" in found["capacities"] else "on-demand",
             }
             if not matches_all(spec.get("requirements") or [], labels):
                 continue
@@ -291,7 +304,7 @@ def _room(claim: Document, cluster: Document, details: Document, pods: Iterable[
     free = amounts_of(capacity_of(details)[1])
     name = node_name(details["InstanceId"])
     for pod in pods:
-        if pod["spec"].get("nodeName") == name and pod["status"].get("phase") not in _ENDED:
+        if _is_on(pod, name):
             for resource, amount in requests(pod).items():
                 free[resource] = free.get(resource, Decimal()) - amount
     zone = details["Placement"]["AvailabilityZone"]
@@ -304,7 +317,7 @@ def _claimed(claim: Document) -> Claimed:
     since = status.get("lastPodEventTime")
     return Claimed(
         name=claim["metadata"]["name"],
-        empty=_annotation(claim, "hpkit.local/empty") == "true",
+        empty=_annotation(claim, _EMPTY) == "true",
         since=datetime.fromisoformat(since) if since else datetime.now(UTC),
         going="deletionTimestamp" in claim["metadata"],
     )
@@ -312,12 +325,11 @@ def _claimed(claim: Document) -> Claimed:
 
 def _counts(pod: Document, node: str) -> bool:
     """Say whether a pod keeps its node: it runs there, and is no daemon's."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    return (
-        pod["spec"].get("nodeName") == node
-        and pod["status"].get("phase") not in _ENDED
-        and not any(owner["kind"] == "DaemonSet" for owner in owners)
-    )
+    return _is_on(pod, node) and not is_daemons(pod)
+
+
+def _is_on(pod: Document, node: str) -> bool:
+    return pod["spec"].get("nodeName") == node and pod["status"].get("phase") not in _ENDED
 
 
 def _annotation(claim: Document, name: str) -> str:

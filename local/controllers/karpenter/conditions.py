@@ -20,15 +20,26 @@ from local.kubernetes.api import Api
 from local.kubernetes.crds import crds_in
 from local.toolchain import tool_path
 
-__all__ = ["POOLS", "POOL_LABEL", "TYPE_LABEL", "kinds", "set_conditions", "update_status"]
+__all__ = [
+    "CAPACITY_LABEL",
+    "CLASSES",
+    "POOLS",
+    "POOL_LABEL",
+    "TYPE_LABEL",
+    "ZONE_LABEL",
+    "kinds",
+    "set_conditions",
+    "update_status",
+]
 
-_CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
+CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
 POOL_LABEL = "karpenter.sh/nodepool"
-_GROUP = _CLASSES.split("/")[2]
+_GROUP = CLASSES.split("/")[2]
 TYPE_LABEL, _ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
+ZONE_LABEL, CAPACITY_LABEL = "topology.kubernetes.io/zone", "karpenter.sh/capacity-type"
 # The capacity type may be given and is ignored: it comes with the group.
-_KEYS = (TYPE_LABEL, "topology.kubernetes.io/zone", _ARCH, "karpenter.sh/capacity-type")
+_KEYS = (TYPE_LABEL, ZONE_LABEL, _ARCH, CAPACITY_LABEL)
 Document = Mapping[str, Any]
 _OWN = Path(__file__).parent / "manifests"
 
@@ -64,11 +75,11 @@ def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> N
         group["InstanceGroupName"]: (cluster, group) for cluster in clusters for group in cluster["InstanceGroups"]
     }
     ready: dict[str, bool] = {}
-    for each in api.items(_CLASSES):
+    for each in api.items(CLASSES):
         name = each["metadata"]["name"]
         conditions, status = _class_status(each, groups, snapshot)
         ready[name] = all(fine for fine, _, _ in conditions.values())
-        set_conditions(api, f"{_CLASSES}/{name}", each, _with_ready(conditions), status)
+        set_conditions(api, f"{CLASSES}/{name}", each, _with_ready(conditions), status)
     nodes = Counter(claim["metadata"].get("labels", {}).get(POOL_LABEL) for claim in claims)
     for each in api.items(POOLS):
         name = each["metadata"]["name"]

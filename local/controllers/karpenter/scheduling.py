@@ -13,7 +13,17 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-__all__ = ["Launch", "Offering", "Room", "amounts_of", "launches", "matches_all", "requests", "waits_for_node"]
+__all__ = [
+    "Launch",
+    "Offering",
+    "Room",
+    "amounts_of",
+    "is_daemons",
+    "launches",
+    "matches_all",
+    "requests",
+    "waits_for_node",
+]
 
 Document = Mapping[str, Any]
 Amounts = Mapping[str, Decimal]
@@ -64,14 +74,18 @@ class Launch:
 
 def waits_for_node(pod: Document) -> bool:
     """Say whether the scheduler found no node for a pod: daemons' pods do not count, nor those that are held back."""
-    owners = pod["metadata"].get("ownerReferences") or []
     conditions = (pod.get("status") or {}).get("conditions") or []
     return (
         "nodeName" not in pod["spec"]
         and "deletionTimestamp" not in pod["metadata"]
-        and not any(owner["kind"] == "DaemonSet" for owner in owners)
+        and not is_daemons(pod)
         and any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
     )
+
+
+def is_daemons(pod: Document) -> bool:
+    """Say whether a pod is one of a DaemonSet, which every node has."""
+    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or [])
 
 
 def requests(pod: Document) -> dict[str, Decimal]:

@@ -5,6 +5,7 @@ import pytest
 from hpkit.errors import ToolError
 from local.kubernetes.api import Api
 from local.toolchain import TOOL_NAMES, TOOLS, get_all
+from tests.program.cloud import Repository
 from tests.running import running as started
 
 
@@ -20,6 +21,16 @@ def tools():
 def running(tools, tmp_path_factory):
     with started("one", tmp_path_factory.mktemp("cloud")) as instance:
         yield instance
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """A repository whose stacks go up with the real engine."""
+    try:
+        get_all(list(TOOLS), say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    return Repository(tmp_path_factory.mktemp("repository"))
 
 
 @pytest.fixture(scope="module")

@@ -12,27 +12,15 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from hpkit.errors import ToolError
 from local.supervisor import control
 from local.supervisor.instance import Instance
-from local.toolchain import TOOLS, get_all
 from tests.cli.test_validate import HPKIT
-from tests.program.cloud import Repository
 from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 MARK = "HPKIT_TEST_MARK"
 SECONDS = 300
-
-
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory):
-    try:
-        get_all(list(TOOLS), say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
-    return Repository(tmp_path_factory.mktemp("repository"))
 
 
 @pytest.fixture
