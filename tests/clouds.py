@@ -10,8 +10,11 @@ import signal
 import time
 from contextlib import ExitStack
 
+import pytest
+
 from hpkit.errors import ToolError
 from local.supervisor.instance import Instance
+from tests.local.chaos.harness import MARK
 from tests.program.cloud import ROOT, Live, Program, Repository
 from tests.running import AT_ONCE, eventually, running
 
@@ -76,7 +79,12 @@ class Clouds:
         return self._seconds
 
     def _start(self) -> None:
-        self._instance = self._stack.enter_context(running("shared", self._make_folder("cloud"), *AT_ONCE, engine=True))
+        with pytest.MonkeyPatch.context() as patch:
+            # It outlives the test that asked for it first, whose mark is for what ends with that test.
+            patch.delenv(MARK, raising=False)
+            self._instance = self._stack.enter_context(
+                running("shared", self._make_folder("cloud"), *AT_ONCE, engine=True)
+            )
         self._nothing = self._holds()
 
     def _is_as_it_was(self) -> bool:
