@@ -18,6 +18,11 @@ NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
 # the time of the tests that need no cloud.
 gc.set_threshold(100_000, 20, 50)
 
+# Half of what an API server does in a test is to collect garbage so that it stays small, as it should beside people's
+# work. For the minutes that a test's cloud lives, it and Pulumi may be large.
+os.environ.setdefault("GOGC", "off")
+os.environ.setdefault("GOMEMLIMIT", "800MiB")
+
 # How fast examples come says how busy the machine is, and nothing of the code.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")

@@ -17,6 +17,8 @@ _LONGEST_PAUSE_SECONDS = 10.0
 _STEADY_SECONDS = 30.0
 _START_SECONDS = 60.0
 _END_SECONDS = 8.0
+# How a Go program trades memory for time: who sets these means them, whatever a service says of itself.
+_TUNING = ("GOGC", "GOMEMLIMIT")
 
 
 @dataclass
@@ -80,7 +82,8 @@ class Supervisor:
         except OSError as error:
             self._later(child, str(error))
             return
-        environment = {**os.environ, **service.environment}
+        tuned = {name: os.environ[name] for name in _TUNING if name in os.environ}
+        environment = {**os.environ, **service.environment, **tuned}
         log = self._instance.log(service.name)
         child.process = spawn(service.command, log=log, environment=environment, folder=service.folder, bound=True)
         child.identity = identify(child.process.pid)

@@ -7,6 +7,7 @@ import yaml
 
 from tests.adopt.shapes import Maker, by_hand, console, terraform
 from tests.program.cloud import ROOT, Program
+from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
@@ -114,6 +115,7 @@ def test_a_platform_that_karpenter_fills_is_adopted_and_keeps_its_nodes(instance
     made_and_forgotten(instance, repository, "autoscale-dev")
     added = [{"InstanceGroupName": "burst-a", "IncrementTargetCountBy": 2}]
     live.client("sagemaker").batch_add_cluster_nodes(ClusterName="autoscale", NodesToAdd=added)
+    eventually(lambda: live.settled()["nodes"] == 5, "what is added joins the cluster")
     before = live.settled()
     assert {group["InstanceGroupName"]: group["CurrentCount"] for group in live.cluster()["InstanceGroups"]} == {
         "base": 2,
