@@ -1,4 +1,4 @@
-"""An instance of the local cloud for all tests of the controllers, driven by boto3; Kubernetes is only looked at."""
+"""The worker's cloud for the tests of the controllers, driven by boto3; Kubernetes is only looked at."""
 
 import boto3
 import pytest
@@ -6,7 +6,7 @@ from botocore.config import Config
 
 from local.kubernetes.api import Api
 from tests.local.aws.conftest import GOVERNANCE, Cloud
-from tests.running import AT_ONCE, eventually, running
+from tests.running import eventually
 
 __all__ = ["GOVERNANCE"]
 
@@ -82,9 +82,8 @@ class Environment(Cloud):
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory):
-    with running("controllers", tmp_path_factory.mktemp("cloud"), *AT_ONCE) as instance:
-        yield instance
+def instance(clouds):
+    return clouds.empty()
 
 
 @pytest.fixture(scope="module")

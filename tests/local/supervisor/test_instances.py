@@ -12,7 +12,7 @@ import pytest
 
 from hpkit.errors import ToolError
 from local.aws.testing import client
-from local.kubernetes.api import Api
+from local.kubernetes.api import Api, RefusedError
 from local.processes.process import Identity
 from local.supervisor import control
 from local.supervisor.instance import Instance
@@ -35,6 +35,15 @@ def test_a_killed_part_comes_back_on_its_port(running, part):
     eventually(lambda: running.state().ready, "all parts are healthy again")
     assert running.state().parts[part].pid != before.pid
     assert running.ports() == ports, "clients keep their addresses"
+
+
+def test_kueues_own_webhook_refuses_a_borrow_limit_without_a_cohort(api):
+    resources = [{"name": "cpu", "nominalQuota": 1, "borrowingLimit": 1}]
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "ml.c5.2xlarge", "resources": resources}]}]
+    spec = {"namespaceSelector": {}, "resourceGroups": groups}
+    document = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "invalid"}}
+    with pytest.raises(RefusedError, match="must be nil when cohort"):
+        api.apply("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/invalid", {**document, "spec": spec})
 
 
 def test_stop_leaves_no_process_port_or_record_even_after_the_supervisor_was_killed(tools, tmp_path, running):

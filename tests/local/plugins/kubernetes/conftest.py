@@ -10,15 +10,14 @@ from local.kubernetes.api import Api
 from local.supervisor import control
 from tests.local.controllers.conftest import REGION, Aws, Environment
 from tests.local.plugins.kubernetes.harness import in_process
-from tests.running import AT_ONCE, eventually, running
+from tests.running import eventually
 
 REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory):
-    with running("plugin", tmp_path_factory.mktemp("cloud"), *AT_ONCE) as instance:
-        yield instance
+def instance(clouds):
+    return clouds.empty()
 
 
 @pytest.fixture(scope="module")
