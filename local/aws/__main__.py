@@ -1,99 +1,14 @@
-"""`python -m local.aws`: run the endpoint until SIGTERM."""
+"""Entry of the endpoint: `python -m local.aws`."""
 
-from __future__ import annotations
-
-import argparse
-import importlib
-import json
-import logging
-import os
-import signal
+import gc
 import sys
-import threading
-from pathlib import Path
-
-from local.aws.backend import Backend, EndpointSettings
-from local.aws.controllers import Controllers, NoControllers
-from local.aws.errors import EndpointError
-from local.aws.faults import FAULTS
-from local.aws.record import CallRecorder
-from local.aws.server import Endpoint
-
-__all__ = ["main"]
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Start, print one JSON line with the endpoint, serve until SIGTERM or SIGINT."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(name)s: %(message)s")
-    try:
-        arguments = _arguments(argv)
-        record = CallRecorder(arguments.record) if arguments.record else None
-        endpoint = Endpoint(Backend(_settings(arguments)), port=arguments.port, record=record)
-    except (EndpointError, OSError) as error:
-        print(f"local.aws: {error}", file=sys.stderr)
-        return 2
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    endpoint.start()
-    print(json.dumps({"endpoint": endpoint.url, "pid": os.getpid()}), flush=True)
-    endpoint.warm()
-    stop.wait()
-    endpoint.stop()
-    return 0
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    known = "; ".join(f"{name}: {meaning}" for name, meaning in FAULTS.items())
-    parser = argparse.ArgumentParser(prog="python -m local.aws", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
-    parser.add_argument("--state-file", type=Path, help="where state survives a restart; without it none does")
-    parser.add_argument(
-        "--latency-factor",
-        type=float,
-        default=1.0,
-        help="0 = every change is immediate, 1 = as long as on AWS",
-    )
-    parser.add_argument("--fault", action="append", default=[], metavar="NAME=VALUE[@PATTERN]", help=known)
-    parser.add_argument("--region", default="us-west-2", help="region of requests that name none")
-    parser.add_argument("--seed", type=int, help="makes ids and faults repeatable")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="append to it what is called, and on what")
-    parser.add_argument(
-        "--controllers",
-        "--effects",
-        metavar="MODULE:FACTORY",
-        help="what acts in the cluster after changes, see local/aws/controllers.py; default: nothing",
-    )
-    return parser.parse_args(argv)
-
-
-def _settings(arguments: argparse.Namespace) -> EndpointSettings:
-    faults: dict[str, object] = {}
-    for text in arguments.fault:
-        name, separator, value = text.partition("=")
-        if not separator:
-            raise EndpointError(f"--fault {text}: write NAME=VALUE, for example throttle=0.2")
-        faults[name] = value
-    return EndpointSettings(
-        state_file=arguments.state_file,
-        latency_factor=arguments.latency_factor,
-        faults=faults,
-        region=arguments.region,
-        seed=arguments.seed,
-        controllers=_controllers(arguments.controllers),
-    )
-
-
-def _controllers(reference: str | None) -> Controllers:
-    if reference is None:
-        return NoControllers()
-    module, _, factory = reference.partition(":")
-    try:
-        made: Controllers = getattr(importlib.import_module(module), factory)()
-    except (ImportError, AttributeError) as error:
-        raise EndpointError(f"--controllers {reference}: {error}") from None
-    return made
-
+from importlib import import_module
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Every start of a local cloud waits for this: looking for garbage among modules while they load takes half of the
+    # time, and what is loaded stays.
+    gc.disable()
+    command = import_module("local.aws.command")
+    gc.freeze()
+    gc.enable()
+    sys.exit(command.main())

@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 _FIELD_MANAGER = "sagemaker.amazonaws.com"
 _IDLE_SECONDS = 1.5
 _BUSY_SECONDS = 0.1
+# What takes long is looked at less often.
+_LONGEST_BUSY_SECONDS = 0.5
 _ASK_SECONDS = 0.05
 _END_SECONDS = 3.0
 _FORGET_SECONDS = 10.0
@@ -60,8 +62,11 @@ class Reconciler:
         self._applied: dict[str, tuple[str, object]] = {}
         self._provisioner = Provisioner(view)
         self._empty = False
-        # What a pass that found nothing to do has seen: of the endpoint, and how far the API server was.
+        # What a pass that found nothing to do has seen: of the endpoint, and how far the API server was. It is settled
+        # when two have seen it, since what the first was told may have been a moment old.
+        self._quiet: tuple[Snapshot, str] | None = None
         self._settled: tuple[Snapshot, str] | None = None
+        self._busy_seconds = _BUSY_SECONDS
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
@@ -91,6 +96,7 @@ class Reconciler:
             return
         if key not in self._pending or self._pending[key] != document:
             self._pending[key] = document
+            self._busy_seconds = _BUSY_SECONDS
             self._wake.set()
         self._asked[key] = time.monotonic()
         raise RequeueAfter(_ASK_SECONDS)
@@ -144,9 +150,14 @@ class Reconciler:
         self._empty = not snapshot.eks and not left
         self._settle(pending, refused, late, left=left)
         busy = late or left or coming or starting or self._pending
-        # What this pass wrote is looked at once more; nodes of Karpenter's are taken away by the clock.
-        self._settled = None if busy or claims else seen
-        return _BUSY_SECONDS if busy else _IDLE_SECONDS
+        # Nodes of Karpenter's are taken away by the clock.
+        quiet = None if busy or claims else seen
+        self._settled, self._quiet = quiet if quiet == self._quiet else None, quiet
+        if not busy:
+            self._busy_seconds = _BUSY_SECONDS
+            return _IDLE_SECONDS
+        self._busy_seconds = min(self._busy_seconds * 1.2, _LONGEST_BUSY_SECONDS)
+        return self._busy_seconds
 
     def _forget(self) -> None:
         """Drop pending changes that nobody asks about any more: what they were for is gone."""
@@ -210,7 +221,7 @@ class Reconciler:
 
 def _present(api: Api, kind: ApiResource) -> dict[str, dict[str, Any]]:
     """Return the metadata of all objects of a kind, by path."""
-    found = [each["metadata"] for each in api.items(kind.folder(), bare=True)]
+    found = [each["metadata"] for each in api.items(kind.folder(), bare=True, cached=True)]
     return {kind.path(each.get("namespace", ""), each["name"]): each for each in found}
 
 

@@ -68,9 +68,16 @@ class Api:
         """Return what a path holds; RefusedError if the server does not give it."""
         return self._answer("GET", path)
 
-    def items(self, folder: str, *, labels: str = "", fields: str = "", bare: bool = False) -> list[dict[str, Any]]:
-        """Return the objects of a kind, `bare` only their metadata; none if the server does not have the kind."""
+    def items(
+        self, folder: str, *, labels: str = "", fields: str = "", bare: bool = False, cached: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return the objects of a kind, `bare` only their metadata; none if the server does not have the kind.
+
+        `cached` takes what the API server remembers, which may be behind by moments and costs it next to nothing.
+        """
         query = {**({"labelSelector": labels} if labels else {}), **({"fieldSelector": fields} if fields else {})}
+        if cached:
+            query["resourceVersion"] = "0"
         try:
             # No objects may come as null.
             answer = self._answer("GET", folder, query=query, accept=METADATA_LIST if bare else JSON)

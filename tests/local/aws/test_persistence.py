@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from local.aws import moto_state
-from local.aws.__main__ import main
 from local.aws.clock import ManualClock
+from local.aws.command import main
 from local.aws.errors import EndpointError
 from local.aws.moto_state import MotoState
 from local.aws.state import StateFile

@@ -6,8 +6,8 @@ from functools import partial
 import boto3
 import pytest
 
-from local.aws.__main__ import main
 from local.aws.backend import Backend, EndpointSettings
+from local.aws.command import main
 from local.aws.errors import EndpointError
 from local.aws.record import CallRecorder, read_record
 from local.aws.server import Endpoint
