@@ -9,7 +9,7 @@ from tests.adopt.shapes import Maker, by_hand, console, terraform
 from tests.program.cloud import ROOT, Program
 from tests.running import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 STACK = "acme-prod"
 INSTANCES = 4
@@ -81,8 +81,8 @@ def lives_on(shell, repository, live, before, *, a_team_more):
     ("shape", "imported"),
     [
         (console, 16),
-        pytest.param(terraform, 17, marks=pytest.mark.nightly),
-        pytest.param(by_hand, 15, marks=pytest.mark.nightly),
+        (terraform, 17),
+        (by_hand, 15),
     ],
 )
 def test_a_platform_that_others_made_is_adopted_lived_in_and_handed_back(shape, imported, shell, repository, live):
@@ -102,7 +102,6 @@ def made_and_forgotten(instance, repository, stack):
     made.read("stack", "rm", "--yes", "--force", "--preserve-config")
 
 
-@pytest.mark.nightly
 def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instance, shell, repository, live):
     made_and_forgotten(instance, repository, "handson-dev")
     before = live.settled()

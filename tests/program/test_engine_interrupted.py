@@ -1,5 +1,7 @@
 """`up` is interrupted at random moments, and run again it ends where an undisturbed one does.
 
+And what the cloud goes through meanwhile, it gets over.
+
 Does not: kill Pulumi by SIGKILL. What AWS made at that moment and no state knows, the next `up` cannot take over.
 """
 
@@ -9,6 +11,10 @@ import signal
 import subprocess
 
 import pytest
+
+from local.supervisor import control
+from tests.local.chaos.harness import run_of
+from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
@@ -46,3 +52,21 @@ def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(handson,
     handson.up()
     assert live.settled() == settled, "and nothing is there twice"
     assert handson.preview() == {}
+
+
+def test_an_up_gets_over_the_death_of_the_supervisor(handson, instance, live, reference, tmp_path):
+    settled, _, nothing = reference
+    if handson.resources():
+        handson.destroy()
+    assert live.everything() == nothing
+    before = instance.state()
+    with run_of(handson, instance, tmp_path) as run:
+        run.reaches("eks.CreateCluster")
+        os.kill(before.supervisor.pid, signal.SIGKILL)
+        eventually(lambda: not [each for each in before.processes() if each.alive()], "its parts die with it")
+        assert run.going_on, run.said
+        after = control.start(instance, say=print)
+        assert after.supervisor != before.supervisor
+        assert run.ends(), run.said
+    handson.up()
+    assert live.settled() == settled

@@ -10,7 +10,7 @@ from tests.local.chaos.harness import marked, run_of
 from tests.program.cloud import Live, Program
 from tests.running import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,6 @@ def assert_next_up_is_right(program, live, reference):
     eventually(lambda: live.everything() == empty, lambda: (empty, live.everything()))
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("part", "moments"),
     [

@@ -81,10 +81,11 @@ def governed(environment, cluster):
     policy = environment.policy(cluster, SchedulerConfig={"PriorityClasses": classes, "FairShare": "Enabled"})
     assert environment.policy_settled(policy)["Status"] == "Created"
     yield cluster, policy
+    # At once: each takes its namespace with it, which Kubernetes takes seconds for.
     for each in environment.quotas():
-        environment.delete_quota(each["ComputeQuotaId"])
+        environment.sm.delete_compute_quota(ComputeQuotaId=each["ComputeQuotaId"])
     environment.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
-    eventually(lambda: not environment.policies(), "the policy is gone")
+    eventually(lambda: not environment.quotas() and not environment.policies(), "quotas and policy are gone")
 
 
 def make(environment, cluster, team, count, *, weight=1, **more):

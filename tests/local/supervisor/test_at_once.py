@@ -122,6 +122,7 @@ def test_a_reset_by_force_ends_an_up_and_deletes_everything(instance, repository
     assert not instance.folder.with_name("handson-dev.lock").exists()
 
 
+@pytest.mark.nightly
 def test_a_killed_up_holds_nobody_up_and_its_engine_ends_before_the_next_begins(instance, repository, mark):
     with up(repository) as first:
         at_work(instance, first)

@@ -92,7 +92,7 @@ def test_starts_and_stops_leave_no_process_port_or_file_behind(surroundings):
     assert files(Path(repository)) - {".local"} == {"Pulumi.yaml"}
 
 
-@pytest.mark.parametrize("when", ["it is up", "it is starting"])
+@pytest.mark.parametrize("when", [pytest.param("it is up", marks=pytest.mark.nightly), "it is starting"])
 def test_stop_after_kill_9_of_the_supervisor_leaves_no_process_behind(surroundings, when):
     repository, environment = surroundings
     instance = Instance.named("cycles", root=repository)

@@ -12,7 +12,7 @@ from local.supervisor import control
 from local.supervisor.instance import Instance
 from tests.cli.test_validate import HPKIT
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 PLAIN, PROTECTED = "startup-dev", "topology-prod"
 

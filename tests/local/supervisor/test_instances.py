@@ -125,6 +125,7 @@ def test_ports_stay_where_nobody_took_them(tmp_path):
     eventually(lambda: instance.ports() == instance.claim_ports(), "two claims give the same")
 
 
+@pytest.mark.nightly
 def test_a_port_that_another_program_takes_before_its_part_listens_is_replaced_by_another(tools, tmp_path):
     instance = Instance.named("raced", root=tmp_path)
     said, others = [], []
@@ -187,6 +188,7 @@ def test_what_the_environment_sets_is_what_can_be_taken_back(running):
     assert tuple(control.environment(running, tools=())) == control.VARIABLES
 
 
+@pytest.mark.nightly
 def test_starting_and_stopping_from_one_process_leaves_no_zombie_and_no_warning(tools, tmp_path):
     code = """
 import sys
