@@ -39,8 +39,11 @@ check: lint types
 tools: install
 	$(BIN)/hpkit doctor --fix || echo "the tests that need what is missing will be skipped"
 
+# One worker more than there are cores: much of the time they wait.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
 unit: install tools
-	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --durations 20
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
 
 # Written pages and policy files are as their sources say.
 pages: install

@@ -14,7 +14,7 @@ from tests.local.chaos.harness import SECONDS, calls, marked
 from tests.program.cloud import Live
 from tests.running import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
