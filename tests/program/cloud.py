@@ -1,5 +1,6 @@
 """The program under the real engine: a repository to edit, a running instance, and what is live on it."""
 
+import contextlib
 import copy
 import json
 import re
@@ -166,9 +167,11 @@ class Live:
         return self.client("sagemaker")
 
     def quotas(self):
-        """Return the description of each quota by its team."""
-        found = self.sm.list_compute_quotas(MaxResults=100)["ComputeQuotaSummaries"]
-        all_of_them = [self.sm.describe_compute_quota(ComputeQuotaId=each["ComputeQuotaId"]) for each in found]
+        """Return the description of each quota by its team, without those that have just gone."""
+        all_of_them = []
+        for each in self.sm.list_compute_quotas(MaxResults=100)["ComputeQuotaSummaries"]:
+            with contextlib.suppress(self.sm.exceptions.ResourceNotFound):
+                all_of_them.append(self.sm.describe_compute_quota(ComputeQuotaId=each["ComputeQuotaId"]))
         return {each["Name"]: each for each in all_of_them}
 
     def policies(self):
