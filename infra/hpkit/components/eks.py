@@ -26,8 +26,8 @@ class Eks(Component):
     """The EKS cluster.
 
     name and arn; kubeconfig: what kubectl and the Kubernetes provider use, with a token of the AWS CLI;
-    kubernetes: the provider of everything inside the cluster. kept: ids of what is made and must not be lost, by name
-    in `allowReplace`.
+    kubernetes: the provider of everything inside the cluster, once `connect` was called. kept: ids of what is made and
+    must not be lost, by name in `allowReplace`.
     """
 
     name: pulumi.Output[str]
@@ -61,13 +61,13 @@ class Eks(Component):
         self.kubeconfig = pulumi.Output.all(
             name=self.name, endpoint=endpoint, authority=authority, region=plan.spec.region
         ).apply(_kubeconfig)
-        self.kubernetes = k8s.Provider(
-            "kubernetes",
-            kubeconfig=self.kubeconfig,
-            enable_server_side_apply=True,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
         self.register_outputs({"name": self.name, "arn": self.arn})
+
+    def connect(self, after: Sequence[pulumi.Resource]) -> None:
+        """Begin what everything inside the cluster is made and deleted by; after: what that needs to get there."""
+        self.kubernetes = k8s.Provider(
+            "kubernetes", kubeconfig=self.kubeconfig, enable_server_side_apply=True, opts=self.child(after=after)
+        )
 
     def _build(self, network: Network, identity: Identity, guard: Sequence[pulumi.Resource]) -> aws.eks.Cluster:
         plan, eks = self._plan, self._plan.spec.eks

@@ -54,7 +54,11 @@ def build(plan: Plan) -> dict[str, Any]:
     eks = Eks(
         "eks", plan, context, network=network, identity=identity, guard=[guard_version(plan, opts=opts)], opts=opts
     )
-    before = Addons("addons", plan, context, eks=eks, needing_nodes=False, after=[], opts=opts)
+    access = Access("access", plan, context, network=network, eks=eks, opts=opts)
+    # EKS takes longer than all of the network: waiting for that here costs an `up` nothing.
+    reached = [*network.connectivity, *access.administrators]
+    eks.connect(after=reached)
+    before = Addons("addons", plan, context, eks=eks, needing_nodes=False, after=reached, opts=opts)
     ready = list(before.installed.values())
     dependencies = Dependencies("dependencies", plan, eks=eks, after=ready, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
@@ -67,20 +71,20 @@ def build(plan: Plan) -> dict[str, Any]:
         storage=storage,
         identity=identity,
         eks=eks,
-        after=[guard, *ready, *([dependencies.release] if dependencies.release else [])],
+        after=[guard, *reached, *ready, *([dependencies.release] if dependencies.release else [])],
         opts=opts,
     )
     addons, observed = _node_addons(plan, context, eks, storage, after=[platform.cluster], opts=opts)
     parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
     parts += [] if observed is None else [observed]
-    parts += _on_the_cluster(plan, context, eks, platform, addons, opts=opts)
+    parts += [*_on_the_cluster(plan, eks, platform, addons, access, opts=opts), access]
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
     guard_cluster(plan, live, after=parts, opts=opts)
     return _outputs(plan, eks, platform)
 
 
 def _on_the_cluster(
-    plan: Plan, context: DeployContext, eks: Eks, platform: HyperPod, addons: Addons, *, opts: pulumi.ResourceOptions
+    plan: Plan, eks: Eks, platform: HyperPod, addons: Addons, access: Access, *, opts: pulumi.ResourceOptions
 ) -> Sequence[pulumi.Resource]:
     """Return what is used of the cluster: autoscaling, governance and each team's access."""
     parts: list[pulumi.Resource] = []
@@ -107,7 +111,8 @@ def _on_the_cluster(
                 Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, opts=opts),
             )
         quotas = dict(governance.quotas)
-    return [*parts, Access("access", plan, context, eks=eks, quotas=quotas, opts=opts)]
+    access.grant(quotas)
+    return parts
 
 
 def _start_providers(plan: Plan, provider: aws.Provider) -> tuple[DeployContext, Provider]:

@@ -151,7 +151,7 @@ class Storage(Component):
             per_unit_storage_throughput=wanted.per_unit_storage_throughput,
             kms_key_id=self._key_arn,
             tags={"Name": self._plan.stack},
-            opts=self.child(after=network.egress, protect=kept(self._plan, "fileSystem")),
+            opts=self.child(after=network.connectivity, protect=kept(self._plan, "fileSystem")),
         )
 
 

@@ -113,11 +113,13 @@ class Recording:
 
     @cached_property
     def graph(self) -> networkx.DiGraph:
-        """Edges from what is made earlier to what waits for it."""
+        """Edges from what is made earlier to what waits for it, as for its provider; deletion goes the other way."""
         graph = networkx.DiGraph()
         for each in self.resources.values():
             graph.add_node(each.urn)
             graph.add_edges_from((before, each.urn) for before in each.after)
+            if each.provider in self.resources:
+                graph.add_edge(each.provider, each.urn)
         return graph
 
     def waits(self, later: RecordedResource, earlier: RecordedResource) -> bool:
