@@ -1,4 +1,4 @@
-"""Who may do what: access entries for administrators and data scientists, and each team's rights in its namespace."""
+"""Who may do what: access entries of administrators, viewers and teams, and each team's rights in its namespace."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from hpkit.plan.names import GROUP_PREFIX
 __all__ = ["Access"]
 
 _ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
+# Kueue's ConfigMap for a preview; all objects, and the Secrets that hold Helm's releases, for one with --refresh.
+_VIEW_POLICY = "AmazonEKSAdminViewPolicy"
 _ROLE = "hpkit-data-scientist"
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -49,6 +51,8 @@ class Access(Component):
             for principal in plan.spec.eks.administrators
             for each in self._entry(principal, groups.get(principal, ()), policy=_ADMIN_POLICY)
         ]
+        for principal in plan.spec.eks.viewers:
+            self._entry(principal, (), policy=_VIEW_POLICY)
         for principal in sorted(groups.keys() - set(plan.spec.eks.administrators)):
             self._entry(principal, groups[principal])
 
@@ -59,7 +63,8 @@ class Access(Component):
             self._cluster_role(teams)
         for team in teams:
             self._team(team, quotas[team.name])
-        self.register_outputs({"principals": sorted({*groups_of(self._plan), *self._plan.spec.eks.administrators})})
+        eks = self._plan.spec.eks
+        self.register_outputs({"principals": sorted({*groups_of(self._plan), *eks.administrators, *eks.viewers})})
 
     def _entry(self, principal: str, groups: Sequence[str], *, policy: str | None = None) -> list[pulumi.Resource]:
         """Return the entry of a principal, and the policy that it has in the whole cluster."""
