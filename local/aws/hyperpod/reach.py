@@ -14,6 +14,8 @@ from local.aws.backend import Context, Record
 
 __all__ = ["is_cut_off", "reach_of"]
 
+# Without these no node of a closed network works; others are missed by what calls them.
+_NEEDED = {"ec2", "ecr.api", "ecr.dkr", "eks", "sts"}
 _WAYS = ("gateway", "instance", "nat_gateway", "transit_gateway", "interface", "vpc_pcx", "carrier_gateway")
 
 
@@ -28,11 +30,7 @@ def reach_of(ctx: Context, subnet_id: str, group_ids: Collection[str]) -> Record
         "outbound": bool(egress),
         "beyond": any(_leads_out(rule, group_ids) for rule in egress),
         "routed": any(_is_way(ec2, route) for route in _routes(ec2, vpc, subnet_id)),
-        "endpoints": sorted(
-            each.service_name
-            for each in ec2.vpc_end_points.values()
-            if (each.vpc_id, each.vpc_endpoint_type, each.state) == (vpc, "Interface", "available")
-        ),
+        "endpoints": sorted(_NEEDED & _services(ec2, vpc)),
     }
 
 
@@ -44,6 +42,12 @@ def is_cut_off(before: Record, now: Record) -> bool:
         return False
     # Endpoints may take the place of a route out, none of them that of another.
     return not now["endpoints"] or not set(before["endpoints"]) <= set(now["endpoints"])
+
+
+def _services(ec2: Any, vpc: str | None) -> set[str]:
+    """Return the services that have an interface endpoint in a VPC, as the end of its name says them."""
+    found = [each for each in ec2.vpc_end_points.values() if each.vpc_id == vpc and each.state == "available"]
+    return {each.service_name.split(".", 3)[-1] for each in found if each.vpc_endpoint_type == "Interface"}
 
 
 def _leads_out(rule: Any, group_ids: Collection[str]) -> bool:
