@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -12,7 +13,9 @@ from local.aws.errors import ServiceError
 
 __all__ = [
     "Subnet",
+    "may",
     "object_exists",
+    "object_key_arn",
     "require_bucket",
     "require_role",
     "require_security_group",
@@ -97,3 +100,40 @@ def object_exists(ctx: Context, uri: str, name: str) -> bool:
     bucket = ctx.backend.moto.backend("s3", ctx.region).buckets.get(parsed.netloc)
     prefix = parsed.path.strip("/")
     return bucket is not None and bucket.keys.get(f"{prefix}/{name}" if prefix else name) is not None
+
+
+def object_key_arn(ctx: Context, uri: str, name: str) -> str:
+    """Return the key of the account that an object under an S3 URI is encrypted with, empty for S3's own keys."""
+    parsed = urlparse(uri)
+    bucket = ctx.backend.moto.backend("s3", ctx.region).buckets.get(parsed.netloc)
+    prefix = parsed.path.strip("/")
+    found = None if bucket is None else bucket.keys.get(f"{prefix}/{name}" if prefix else name)
+    key = "" if found is None or found.encryption != "aws:kms" else str(found.kms_key_id or "")
+    return key if ":key/" in key else ""
+
+
+def may(ctx: Context, role_arn: str, action: str, resource: str) -> bool:
+    """Say whether a statement of a role's policies allows an action on a resource; conditions are taken as met."""
+    roles = ctx.backend.moto.backend("iam", ctx.region).roles.values()
+    role = next((each for each in roles if each.arn == role_arn), None)
+    if role is None:
+        return False
+    documents = [*role.policies.values(), *(policy.document for policy in role.managed_policies.values())]
+    return any(
+        statement.get("Effect") == "Allow"
+        and _matches(statement.get("Action", []), action.lower(), lower=True)
+        and _matches(statement.get("Resource", []), resource)
+        for document in documents
+        for statement in _statements(document)
+    )
+
+
+def _statements(policy: str) -> list[Any]:
+    document = json.loads(unquote(policy) if policy.startswith("%7B") else policy)
+    found = document.get("Statement", [])
+    return found if isinstance(found, list) else [found]
+
+
+def _matches(patterns: str | list[str], value: str, *, lower: bool = False) -> bool:
+    every = [patterns] if isinstance(patterns, str) else patterns
+    return any(fnmatchcase(value, each.lower() if lower else each) for each in every)

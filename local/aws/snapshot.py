@@ -17,7 +17,7 @@ class Snapshot:
     """What exists, in all regions: by name (EKS clusters, add-ons, clusters), ARN or id.
 
     `nodes` are NodeDetails by cluster; `entries` have their `policies`; `subnets` have `zone` and `zoneId`. A quota
-    or policy that is Updating appears as it was before.
+    or policy that is Updating appears as it was before. `cut_off`: ids of instances whose network lost what they need.
     """
 
     eks: Documents
@@ -28,6 +28,7 @@ class Snapshot:
     quotas: Documents
     policies: Documents
     subnets: Documents
+    cut_off: set[str]
 
 
 @dataclass(frozen=True)

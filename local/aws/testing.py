@@ -14,6 +14,8 @@ from local.aws.backend import Backend, EndpointSettings
 from local.aws.clock import Clock, WallClock
 from local.aws.controllers import Controllers, NoControllers
 from local.aws.server import Endpoint
+from local.aws.snapshot import Snapshot
+from local.aws.view import BackendView
 
 __all__ = ["RunningEndpoint", "client", "running_endpoint"]
 
@@ -45,6 +47,10 @@ class RunningEndpoint:
     def warm(self) -> None:
         """Load what is first asked for, as the process does when it begins."""
         self._endpoint.warm()
+
+    def snapshot(self) -> Snapshot:
+        """Return what controllers read of this endpoint."""
+        return BackendView(self._endpoint.backend).snapshot()
 
     def stats(self) -> dict[str, Any]:
         """Return what `GET /_hpkit/stats` answers."""

@@ -16,6 +16,7 @@ from local.aws.errors import ServiceError
 from local.aws.hyperpod.nodes import node_details
 from local.aws.hyperpod.policy import policy_document
 from local.aws.hyperpod.quota import quota_document
+from local.aws.hyperpod.reach import is_cut_off, reach_of
 from local.aws.hyperpod.records import describe
 from local.aws.references import require_subnet
 from local.aws.snapshot import Caller, Snapshot
@@ -44,7 +45,7 @@ class BackendView:
 
     def snapshot(self) -> Snapshot:
         """Return what exists."""
-        found = Snapshot({}, {}, {}, {}, [], {}, {}, {})
+        found = Snapshot({}, {}, {}, {}, [], {}, {}, {}, set())
         with self.held():
             for region in self._backend.regions:
                 _add(found, self._backend.context(region))
@@ -78,6 +79,7 @@ def _add(found: Snapshot, ctx: Context) -> None:
             found.clusters[name] = describe(cluster)
             found.nodes[name] = [node_details(cluster, node) for node in cluster["nodes"].values()]
             _add_subnets(found, ctx, cluster)
+            found.cut_off.update(_cut_off(ctx, cluster))
     there = {key: each for key, each in ctx.table("eks").items() if each["status"] not in ("CREATING", "FAILED")}
     found.eks.update({name: cluster_document(eks) for name, eks in there.items()})
     addons = {key: each for key, each in ctx.table("addons").items() if each["status"] not in _UNMADE}
@@ -109,3 +111,16 @@ def _add_subnets(found: Snapshot, ctx: Context, cluster: Record) -> None:
         except ServiceError:
             continue
         found.subnets[subnet_id] = {"zone": subnet.zone, "zoneId": subnet.zone_id}
+
+
+def _cut_off(ctx: Context, cluster: Record) -> Iterator[str]:
+    """Yield the instances that lost what they need of their network; those of older records are not judged."""
+    reaches: dict[tuple[str, ...], Record] = {}
+    for node in cluster["nodes"].values():
+        if "reach" not in node:
+            continue
+        place = (node["subnet"], *node["security_groups"])
+        if place not in reaches:
+            reaches[place] = reach_of(ctx, node["subnet"], node["security_groups"])
+        if is_cut_off(node["reach"], reaches[place]):
+            yield node["id"]

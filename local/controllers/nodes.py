@@ -1,7 +1,8 @@
 """Node objects for the nodes of HyperPod clusters.
 
 kwok is their kubelet. They are Ready while HyperPod shows them Running; while they are rebooted or shut down they are
-not, and are tainted as the node lifecycle controller would taint them.
+not, and whether they are is Unknown once their network is cut. They are tainted as the node lifecycle controller would
+taint them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from hpkit.catalog import InstanceType, find_instance_type
 from local.aws.snapshot import Snapshot
 from local.controllers.objects import KINDS, Manifest, Manifests
-from local.kubernetes.control_plane import NODE_ANNOTATION
+from local.kubernetes.control_plane import NODE_ANNOTATION, UNREACHABLE
 
 __all__ = [
     "LAYERS",
@@ -40,6 +41,7 @@ _INSTANCES = (64, 16, 4)
 _SINCE = "2026-01-01T00:00:00Z"
 _HEALTH = "sagemaker.amazonaws.com/node-health-status"
 READY = ("Running", "DeepHealthCheckInProgress")
+_EFFECTS = ("NoSchedule", "NoExecute")
 _SHOWN = (*READY, "SystemUpdating", "Failure")
 # Fractions of one CPU that the kubelet reserves: of the first, second, third and fourth, and every further one; then
 # GiB of memory: share of so many GiB. Source: SageMaker HyperPod CLI, quota_allocation_util.py.
@@ -62,7 +64,12 @@ def nodes(snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, N
     `registered` are the names there now; `marks` what NodeClaims add, by logical id.
     """
     items = [
-        _node(snapshot.clusters[name], details, marks.get(details["NodeLogicalId"], NodeMark()))
+        _node(
+            snapshot.clusters[name],
+            details,
+            marks.get(details["NodeLogicalId"], NodeMark()),
+            cut_off=details["InstanceId"] in snapshot.cut_off,
+        )
         for name, found in snapshot.nodes.items()
         for details in found
         if details["InstanceStatus"]["Status"] in _SHOWN or node_name(details["InstanceId"]) in registered
@@ -110,14 +117,16 @@ def capacity_of(details: Document) -> tuple[dict[str, str], dict[str, str]]:
     return _amounts(find_instance_type(details["InstanceType"]), details.get("ThreadsPerCore"))
 
 
-def _node(cluster: Document, details: Document, mark: NodeMark) -> Manifest:
+def _node(cluster: Document, details: Document, mark: NodeMark, *, cut_off: bool) -> Manifest:
     status = details["InstanceStatus"]["Status"]
     schedulable = status == "Running"
     taints = [*group_taints(details), *mark.taints]
     if not schedulable:
         taints.append({"key": _HEALTH, "value": "Unschedulable", "effect": "NoSchedule"})
-    if status not in READY:
-        taints += [{"key": "node.kubernetes.io/not-ready", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    if cut_off:
+        taints += [{"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in _EFFECTS]
+    elif status not in READY:
+        taints += [{"key": "node.kubernetes.io/not-ready", "effect": effect} for effect in _EFFECTS]
     zone, name = details["Placement"], node_name(details["InstanceId"])
     labels = {
         "kubernetes.io/hostname": name,
@@ -135,7 +144,7 @@ def _node(cluster: Document, details: Document, mark: NodeMark) -> Manifest:
         {"spec": {"taints": taints, "providerID": provider_id(details)}},
         annotations=NODE_ANNOTATION,
         labels=labels,
-        status=_status(details, name, ready=status in READY),
+        status=_status(details, name, ready=status in READY, cut_off=cut_off),
     )
 
 
@@ -146,8 +155,13 @@ def _network_nodes(zone: str, address: str) -> dict[str, str]:
     return {label: f"nn-{hashlib.sha256(path.encode()).hexdigest()[:17]}" for label, path in above.items()}
 
 
-def _status(details: Document, name: str, *, ready: bool) -> dict[str, Any]:
+def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict[str, Any]:
     capacity, allocatable = capacity_of(details)
+    said = ("True", "KubeletReady") if ready else ("False", "HyperPodNodeFailure")
+    message = details["InstanceStatus"].get("Message", "") or "HyperPod says so"
+    if cut_off:
+        # What the node lifecycle controller says of a node that it does not hear of.
+        said, message = ("Unknown", UNREACHABLE), "Kubelet stopped posting node status."
     return {
         "capacity": capacity,
         "allocatable": allocatable,
@@ -158,9 +172,9 @@ def _status(details: Document, name: str, *, ready: bool) -> dict[str, Any]:
         "conditions": [
             {
                 "type": "Ready",
-                "status": "True" if ready else "False",
-                "reason": "KubeletReady" if ready else "HyperPodNodeFailure",
-                "message": details["InstanceStatus"].get("Message", "") or "HyperPod says so",
+                "status": said[0],
+                "reason": said[1],
+                "message": message,
                 "lastHeartbeatTime": _SINCE,
                 "lastTransitionTime": _SINCE,
             }

@@ -15,14 +15,13 @@ from local.controllers.objects import KINDS, Manifest, Manifests
 from local.controllers.queues import TOPOLOGY, queues
 from local.kubernetes.control_plane import READY_ANNOTATION
 from local.kubernetes.kueue import INTEGRATIONS, MANAGED_NAMESPACES
-from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP
+from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS
 
-__all__ = ["ADDON", "POD_LABELS", "governance", "is_fair"]
+__all__ = ["ADDON", "governance", "is_fair"]
 
 ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 _ADMISSION = "hyperpod-task-governance-admission-policy"
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-POD_LABELS = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
 
 
 def governance(snapshot: Snapshot) -> Manifests:

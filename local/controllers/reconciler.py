@@ -21,12 +21,11 @@ from local.controllers.foreign import foreign_kueue
 from local.controllers.karpenter import CLAIMS, Provisioner, marks, update_status
 from local.controllers.objects import KINDS, MANAGED, Manifest
 from local.controllers.pending import with_pending
-from local.controllers.policy import POD_LABELS
 from local.controllers.wipe import wipe
 from local.kubernetes.api import Api, RefusedError
 from local.kubernetes.client import ApiResource
 from local.kubernetes.control_plane import READY_ANNOTATION
-from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
+from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS, digest, running
 
 __all__ = ["Reconciler"]
 

@@ -12,12 +12,14 @@ from local.kubernetes.pki import Pair
 from local.processes.health import http_status
 from local.processes.service import Service
 
-__all__ = ["NODE_ANNOTATION", "READY_ANNOTATION", "controller_manager", "kwok", "scheduler"]
+__all__ = ["NODE_ANNOTATION", "READY_ANNOTATION", "UNREACHABLE", "controller_manager", "kwok", "scheduler"]
 
 # Nodes with this annotation are kwok's.
 NODE_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 # "false" on a pod: it runs, and is not ready until this is "true".
 READY_ANNOTATION = "hpkit.local/ready"
+# Reason of the condition Ready of a node whose network is cut.
+UNREACHABLE = "NodeStatusUnknown"
 _STAGES = Path(__file__).with_name("stages.yaml")
 _LEFT_OUT = (
     "cloud-node-lifecycle-controller",

@@ -23,14 +23,17 @@ from typing import Any
 import yaml
 
 from local.kubernetes.api import Api, RefusedError
+from local.kubernetes.control_plane import UNREACHABLE
 from local.kubernetes.operators import Operators
 from local.processes.files import write_private
 from local.processes.health import http_status
 from local.processes.process import Identity, end, identify, spawn
 
-__all__ = ["CONFIG_KEY", "CONFIG_MAP", "digest", "main", "merged", "running"]
+__all__ = ["CONFIG_KEY", "CONFIG_MAP", "POD_LABELS", "digest", "main", "merged", "running"]
 
 _FOLDER = "/api/v1/namespaces/kueue-system/configmaps"
+_PODS = "/api/v1/namespaces/kueue-system/pods"
+POD_LABELS = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
 CONFIG_MAP = f"{_FOLDER}/kueue-manager-config"
 CONFIG_KEY = "controller_manager_config.yaml"
 # With which text Kueue runs is noted beside its settings, not on them: whoever reads those sees no change by itself.
@@ -111,6 +114,21 @@ def _data(api: Api, path: str) -> Mapping[str, str]:
     return found
 
 
+def _is_cut_off(api: Api) -> bool:
+    """Say whether there are pods of Kueue on nodes, and none of these nodes can be reached."""
+    labels = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
+    homes = {each["spec"].get("nodeName") for each in api.items(_PODS, labels=labels)} - {None}
+    if not homes:
+        return False
+    nodes = {each["metadata"]["name"]: each for each in api.items("/api/v1/nodes")}
+    return all(_is_unreachable(nodes[name]) for name in homes & nodes.keys()) and bool(homes & nodes.keys())
+
+
+def _is_unreachable(node: Mapping[str, Any]) -> bool:
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each.get("reason") == UNREACHABLE for each in conditions)
+
+
 def digest(text: str) -> str:
     """Return what is noted of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -133,6 +151,9 @@ class _Runner:
 
     def poll(self) -> bool:
         """Start Kueue or start it again, as its settings ask; say whether it runs with them, as noted."""
+        if _is_cut_off(self._api):
+            self._stand_still()
+            return True
         text = _data(self._api, CONFIG_MAP).get(CONFIG_KEY)
         config = merged(self._base, text)
         noted = running(self._api)
@@ -162,6 +183,14 @@ class _Runner:
         self._child = spawn(command, log=self._arguments.log, environment=os.environ, folder=None, bound=True)
         self._identity = identify(self._child.pid)
         self._config = config
+
+    def _stand_still(self) -> None:
+        """End Kueue until a node that it is on can be reached: its finalizers stay, and its webhooks do not answer."""
+        if self._child is not None:
+            print("kueue_run: no node of Kueue's pods can be reached, so nothing of it works", file=sys.stderr)
+            self._note("")
+            self.end()
+            self._config = {}
 
     def _note(self, found: str) -> None:
         """Note with which text Kueue runs."""

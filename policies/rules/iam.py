@@ -30,7 +30,8 @@ _SERVICES: Final[Mapping[str, bool]] = {
     "grafana.amazonaws.com": True,
     "hyperpod.sagemaker.amazonaws.com": False,
     "pods.eks.amazonaws.com": True,
-    "sagemaker.amazonaws.com": True,
+    # HyperPod, which assumes execution roles, documents no source.
+    "sagemaker.amazonaws.com": False,
     "vpc-flow-logs.amazonaws.com": True,
 }
 _SOURCES: Final = {"aws:sourceaccount", "aws:sourcearn"}

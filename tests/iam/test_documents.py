@@ -84,6 +84,19 @@ def test_the_execution_role_may_all_that_the_service_does_with_it():
     assert actions(RIGHTS["nodes"]) >= NODES_NEED
 
 
+def test_the_execution_role_decrypts_with_the_key_of_its_scripts_alone():
+    bucket, key = "arn:aws:s3:::sagemaker-scripts", "arn:aws:kms:us-west-2:123456789012:key/" + "1" * 36
+    more = {"eks_arn": EKS, "subnet_ids": [], "security_group_ids": []}
+
+    def decrypting(**given):
+        rights = iam.instance_role_policy(ACCOUNT, **more, **given)
+        return [each["Resource"] for each in rights["Statement"] if "kms:Decrypt" in each["Action"]]
+
+    assert decrypting(bucket_arn=bucket, key_arn=key) == [[key]]
+    assert decrypting(bucket_arn=bucket, key_arn=None) == []
+    assert decrypting(bucket_arn=None, key_arn=key) == [], "nobody runs a script"
+
+
 def test_karpenter_may_add_and_delete_nodes_and_no_more():
     assert {action for action in actions(RIGHTS["karpenter"]) if action.startswith("sagemaker:")} == {
         "sagemaker:BatchAddClusterNodes",
@@ -92,7 +105,7 @@ def test_karpenter_may_add_and_delete_nodes_and_no_more():
 
 
 def test_services_are_trusted_for_this_account_alone():
-    trust = iam.service_trust(ACCOUNT, "sagemaker.amazonaws.com")["Statement"][0]
+    trust = iam.service_trust(ACCOUNT, "eks.amazonaws.com")["Statement"][0]
     assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": "123456789012"}}
     pods = iam.pod_trust(ACCOUNT, EKS)["Statement"][0]
     assert pods["Condition"]["ArnEquals"] == {"aws:SourceArn": EKS}

@@ -1,6 +1,9 @@
 """What people change by hand is found by a preview that refreshes, and fixed by an `up` that does."""
 
+import json
+
 import pytest
+import yaml
 
 from tests.program.cloud import RBAC
 from tests.running import eventually
@@ -77,8 +80,9 @@ BY_HAND = {
     tag_the_vpc: {"Vpc:vpc": "update"},
     untag_eks: {"EksCluster:cluster": "update"},
     grow_a_group: {"Cluster:cluster": "update"},
-    close_the_nodes_off: {"SecurityGroupEgressRule:nodes-to-anywhere": "create"},
     raise_a_weight: {"ClusterSchedulerConfig:policy": "update"},
+    # The last: what Kueue has to do waits from now on, until `up` has made the rule again.
+    close_the_nodes_off: {"SecurityGroupEgressRule:nodes-to-anywhere": "create"},
 }
 
 
@@ -96,3 +100,55 @@ def test_drift_is_found_one_by_one_and_mended_at_once(up, live):
     (network,) = live.client("ec2").describe_vpcs(VpcIds=[vpc(live)])["Vpcs"]
     assert {"Key": "cost-center", "Value": "ml"} in network["Tags"]
     assert up.preview("--refresh") == {}
+
+
+VIEWER = "handson-viewer"
+# Who works is what these are told; it is no change of anything else.
+PROVIDERS = {"aws:aws", "hyperpod:hyperpod", "kubernetes:kubernetes"}
+
+
+@pytest.fixture
+def viewer(up, repository, live):
+    """Make a role of the account, and return its ARN and what lets the stack work as that role."""
+    iam = live.client("iam")
+    trust = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    arn = iam.create_role(RoleName=VIEWER, AssumeRolePolicyDocument=document)["Role"]["Arn"]
+    file = repository.folder / "stacks" / "Pulumi.handson-dev.yaml"
+    before = file.read_text(encoding="utf-8")
+
+    def work_as_it():
+        settings = yaml.safe_load(before)
+        settings["config"]["aws:assumeRoles"] = [{"roleArn": arn}]
+        file.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    def work_as_before():
+        file.write_text(before, encoding="utf-8")
+
+    yield arn, work_as_it, work_as_before
+    work_as_before()
+    iam.delete_role(RoleName=VIEWER)
+
+
+def test_a_viewer_looks_for_drift_and_changes_nothing(edit, viewer, up, live):
+    arn, work_as_it, work_as_before = viewer
+    work_as_it()
+    unknown = up.run("preview", check=False)
+    assert unknown.returncode != 0, "a role without an access entry cannot read Kueue's settings"
+    work_as_before()
+
+    edit(lambda _, dev: dev["eks"].update(viewers=[arn]))
+    up.up()
+    seen = live.settled()
+    work_as_it()
+    assert up.preview("--refresh").keys() <= PROVIDERS
+    refused = up.up(check=False)
+    assert refused.returncode != 0
+    assert f"{VIEWER}/" in refused.stdout + refused.stderr
+    assert "is among eks.viewers of handson-dev" in refused.stdout + refused.stderr
+    assert live.settled() == seen
+    # What it may not try on the API server is shown as the program says it.
+    edit(
+        lambda _, dev: (dev["eks"].update(viewers=[arn]), dev["governance"].update(topologyAwareScheduling="Disabled"))
+    )
+    assert up.preview()["ConfigMapPatch:kueue-config"] == "update"

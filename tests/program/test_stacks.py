@@ -77,14 +77,22 @@ def test_what_needs_nodes_waits_for_them(program):
     assert [name for name in late if not program.waits(addons[name], cluster)] == []
 
 
-def test_quotas_and_policy_wait_for_the_addon_and_for_nothing_of_each_other(program):
+def test_quotas_and_policy_wait_for_the_addon_and_quotas_for_nothing_of_each_other(program):
     addon = program.named("eks/addon:Addon")["amazon-sagemaker-hyperpod-taskgovernance"]
     policy = program.one("hyperpod:index:ClusterSchedulerConfig")
     quotas = program.all("hyperpod:index:ComputeQuota")
     assert quotas
     assert all(program.waits(each, addon) for each in [policy, *quotas])
-    others = [(a.name, b.name) for a in quotas for b in [policy, *quotas] if a is not b and program.waits(a, b)]
+    others = [(a.name, b.name) for a in quotas for b in quotas if a is not b and program.waits(a, b)]
     assert others == []
+
+
+def test_quotas_wait_until_kueue_is_available_again_after_its_restart(program):
+    restart = program.one("v1:DeploymentPatch")
+    assert program.waits(restart, program.one("v1:ConfigMapPatch"))
+    # Pulumi waits for the rollout of what it patches unless it is told not to.
+    assert "pulumi.com/skipAwait" not in restart.inputs["metadata"]["annotations"]
+    assert [each.name for each in program.all("hyperpod:index:ComputeQuota") if not program.waits(each, restart)] == []
 
 
 def test_a_teams_rights_wait_for_its_quota_which_makes_the_namespace(program):
@@ -244,3 +252,28 @@ def test_outputs_say_who_has_what_and_how_to_get_in():
         "borrowable": {"ml.g5.12xlarge": 1},
     }
     assert outputs["kubeconfigCommand"] == "aws eks update-kubeconfig --region us-west-2 --name handson-dev"
+
+
+def test_hyperpod_may_assume_execution_roles_whatever_source_it_states():
+    program = recorded("handson-dev")
+    (trust,) = json.loads(program.one("iam/role:Role", "nodes").inputs["assumeRolePolicy"])["Statement"]
+    assert trust["Principal"] == {"Service": "sagemaker.amazonaws.com"}
+    assert "Condition" not in trust
+
+
+def test_nodes_can_read_a_script_that_is_encrypted_with_a_key_of_the_account():
+    key = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    data["environments"]["dev"]["storage"] = {"kmsKeyArn": key}
+    program = recorded_from(data)
+    (rule,) = program.one(":BucketServerSideEncryptionConfiguration").inputs["rules"]
+    assert rule["applyServerSideEncryptionByDefault"]["kmsMasterKeyId"] == key
+    rights = json.loads(program.one("iam/rolePolicy:RolePolicy", "nodes").inputs["policy"])["Statement"]
+    assert [each["Resource"] for each in rights if "kms:Decrypt" in each["Action"]] == [[key]]
+
+
+def test_metrics_are_written_to_an_endpoint_without_a_slash_at_its_end():
+    program = recorded("enterprise-prod")
+    assert program.one("amp/workspace:Workspace").made["prometheusEndpoint"].endswith("/"), "as AMP says it"
+    addon = program.one("eks/addon:Addon", "amazon-sagemaker-hyperpod-observability")
+    assert not json.loads(addon.inputs["configurationValues"])["ampWorkspace"]["prometheusEndpoint"].endswith("/")

@@ -194,3 +194,13 @@ def test_a_group_cannot_follow_when_the_subnet_of_its_zone_is_another():
     moved = {**named, "subnets": {**two["subnets"], "us-west-2a": "subnet-0123456789abcdef9"}}
     found = risks(of({"network": {"existing": named}}), of({"network": {"existing": moved}}))
     assert set(found) == {"refused"}
+
+
+def test_a_new_viewer_reads_secrets_and_asks_for_attention():
+    role = "arn:aws:iam::123456789012:role/preview"
+    head = of()
+    head["environments"]["dev"]["eks"]["viewers"] = [role]
+    found = risks(of(), head)["viewers"]
+    assert found.verdict == "attention"
+    assert found.message.endswith(f"its Secrets too: {role}")
+    assert "viewers" not in risks(head, head)

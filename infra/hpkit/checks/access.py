@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
+from hpkit.plan.principals import principal_of
 
 __all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
+_EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
 
 
 def _roles(context: Context) -> Iterator[Issue]:
@@ -31,6 +33,22 @@ def _roles(context: Context) -> Iterator[Issue]:
                 )
 
 
+def _viewers(context: Context) -> Iterator[Issue]:
+    administrators = {principal_of(each) for each in context.spec.eks.administrators}
+    teams = {principal_of(member): team.name for team in context.organization.teams for member in team.members}
+    for position, viewer in enumerate(context.spec.eks.viewers):
+        who = principal_of(viewer)
+        others = [f"a data scientist of {teams[who]}"] if who in teams else []
+        others += ["an administrator"] if who in administrators else []
+        if others:
+            yield Issue(
+                ("environments", context.environment, "eks", "viewers", position),
+                f"{viewer} is a viewer of {context.environment} and {listing(others)}",
+                "Use two roles: a role has one access entry in a cluster, and a viewer reads what no team may.",
+            )
+
+
 RULES = (
     Rule("ACC001", "warning", "A data scientist's role is in one team, and administers nothing.", _GUIDE, _roles),
+    Rule("ACC002", "error", "A viewer is neither an administrator nor a data scientist.", _EKS_GUIDE, _viewers),
 )  # fmt: skip

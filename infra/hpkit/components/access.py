@@ -1,4 +1,4 @@
-"""Who may do what: access entries for administrators and data scientists, and each team's rights in its namespace."""
+"""Who may do what: access entries of administrators, viewers and teams, and each team's rights in its namespace."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pulumi_kubernetes as k8s
 
 from hpkit.components.base import Component, DeployContext
 from hpkit.components.eks import Eks
+from hpkit.components.network import Network
 from hpkit.components.rbac import PolicyRule, cluster_rules, groups_of, team_rules
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
@@ -17,15 +18,20 @@ from hpkit.plan.names import GROUP_PREFIX
 __all__ = ["Access"]
 
 _ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
+# Kueue's ConfigMap for a preview; all objects, and the Secrets that hold Helm's releases, for one with --refresh.
+_VIEW_POLICY = "AmazonEKSAdminViewPolicy"
 _ROLE = "hpkit-data-scientist"
 _RBAC = "rbac.authorization.k8s.io"
 
 
 class Access(Component):
-    """Access of one environment.
+    """Access of one environment: who gets in at once, and by `grant` what each team may do.
 
-    A team's role binding waits for its quota, since the service makes the namespace with it.
+    administrators: what lets them in, to be there before anything inside the cluster is, and to go after it, so that a
+    destroy does not lock out who runs it.
     """
+
+    administrators: Sequence[pulumi.Resource]
 
     def __init__(
         self,
@@ -33,44 +39,54 @@ class Access(Component):
         plan: Plan,
         context: DeployContext,
         *,
+        network: Network,
         eks: Eks,
-        quotas: Mapping[str, pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        self._eks, self._context = eks, context
+        self._plan, self._eks, self._context, self._network = plan, eks, context, network
         groups = groups_of(plan)
-        for principal in plan.spec.eks.administrators:
-            self._administrator(principal, groups.get(principal, ()))
+        self.administrators = [
+            each
+            for principal in plan.spec.eks.administrators
+            for each in self._entry(principal, groups.get(principal, ()), policy=_ADMIN_POLICY)
+        ]
+        for principal in plan.spec.eks.viewers:
+            self._entry(principal, (), policy=_VIEW_POLICY)
         for principal in sorted(groups.keys() - set(plan.spec.eks.administrators)):
             self._entry(principal, groups[principal])
-        teams = [team for team in plan.teams if team.members]
+
+    def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:
+        """Let each team work in its namespace; quotas: by team; the namespace comes with one."""
+        teams = [team for team in self._plan.teams if team.members]
         if teams:
             self._cluster_role(teams)
         for team in teams:
             self._team(team, quotas[team.name])
-        self.register_outputs({"principals": sorted({*groups, *plan.spec.eks.administrators})})
+        eks = self._plan.spec.eks
+        self.register_outputs({"principals": sorted({*groups_of(self._plan), *eks.administrators, *eks.viewers})})
 
-    def _entry(self, principal: str, groups: Sequence[str]) -> aws.eks.AccessEntry:
-        return aws.eks.AccessEntry(
+    def _entry(self, principal: str, groups: Sequence[str], *, policy: str | None = None) -> list[pulumi.Resource]:
+        """Return the entry of a principal, and the policy that it has in the whole cluster."""
+        entry = aws.eks.AccessEntry(
             _short(principal),
             cluster_name=self._eks.name,
             principal_arn=principal,
             kubernetes_groups=list(groups),
             type="STANDARD",
-            opts=self.child(),
+            opts=self.child(after=self._network.connectivity),
         )
-
-    def _administrator(self, principal: str, groups: Sequence[str]) -> None:
-        entry = self._entry(principal, groups)
-        aws.eks.AccessPolicyAssociation(
+        if policy is None:
+            return [entry]
+        association = aws.eks.AccessPolicyAssociation(
             _short(principal),
             cluster_name=self._eks.name,
             principal_arn=principal,
-            policy_arn=f"arn:{self._context.account.partition}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}",
+            policy_arn=f"arn:{self._context.account.partition}:eks::aws:cluster-access-policy/{policy}",
             access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
             opts=self.child(after=[entry]),
         )
+        return [entry, association]
 
     def _cluster_role(self, teams: Sequence[TeamPlan]) -> None:
         inside = self.child(provider=self._eks.kubernetes)

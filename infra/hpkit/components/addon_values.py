@@ -22,9 +22,12 @@ def hyperpod_values(
     grafana_name: str | None,
     grafana_arn: str | None,
 ) -> dict[str, Any]:
-    """Return the configuration of the HyperPod observability add-on (SageMaker developer guide)."""
+    """Return the configuration of the HyperPod observability add-on (SageMaker developer guide).
+
+    endpoint: as AMP says it, with a slash at its end; the add-on puts `/api/v1/remote_write` behind what it is told.
+    """
     values: dict[str, Any] = {
-        "ampWorkspace": {"prometheusEndpoint": endpoint, "arn": workspace_arn},
+        "ampWorkspace": {"prometheusEndpoint": endpoint.rstrip("/"), "arn": workspace_arn},
         "metricsProvider": metrics.model_dump(by_alias=True, exclude_none=True),
     }
     if grafana_arn is not None:

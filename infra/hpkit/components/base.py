@@ -8,6 +8,7 @@ from typing import Any
 
 import pulumi
 
+from hpkit.components.credentials import Credentials
 from hpkit.iam.account import AwsAccount
 
 __all__ = ["Component", "DeployContext", "document"]
@@ -31,10 +32,16 @@ class Component(pulumi.ComponentResource):
 
 
 class DeployContext:
-    """Where the platform is built: partition, region and account, with what the AWS provider says of them."""
+    """Where the platform is built, with what the AWS provider says of it.
 
-    def __init__(self, account: AwsAccount, *, zones: Sequence[str]) -> None:
+    account: partition, region and account; caller: ARN of who runs this, of a role's session mostly; credentials: how
+    that one is come by.
+    """
+
+    def __init__(self, account: AwsAccount, *, caller: str, credentials: Credentials, zones: Sequence[str]) -> None:
         self.account = account
+        self.caller = caller
+        self.credentials = credentials
         self.zones = tuple(zones)
 
     @property

@@ -10,10 +10,12 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from hpkit.components.base import Component, DeployContext
+from hpkit.components.credentials import Credentials
 from hpkit.components.identity import Identity
 from hpkit.components.network import Network
 from hpkit.iam.documents import key_policy
 from hpkit.plan.model import Plan
+from hpkit.plan.principals import is_administrator
 from hpkit.plan.protected import kept
 
 __all__ = ["Eks"]
@@ -26,8 +28,8 @@ class Eks(Component):
     """The EKS cluster.
 
     name and arn; kubeconfig: what kubectl and the Kubernetes provider use, with a token of the AWS CLI;
-    kubernetes: the provider of everything inside the cluster. kept: ids of what is made and must not be lost, by name
-    in `allowReplace`.
+    kubernetes: the provider of everything inside the cluster, once `connect` was called. kept: ids of what is made and
+    must not be lost, by name in `allowReplace`.
     """
 
     name: pulumi.Output[str]
@@ -60,14 +62,14 @@ class Eks(Component):
             authority = made.certificate_authority.apply(lambda each: each.data or "")
         self.kubeconfig = pulumi.Output.all(
             name=self.name, endpoint=endpoint, authority=authority, region=plan.spec.region
-        ).apply(_kubeconfig)
-        self.kubernetes = k8s.Provider(
-            "kubernetes",
-            kubeconfig=self.kubeconfig,
-            enable_server_side_apply=True,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        ).apply(lambda known: _kubeconfig(known, context.credentials))
         self.register_outputs({"name": self.name, "arn": self.arn})
+
+    def connect(self, after: Sequence[pulumi.Resource]) -> None:
+        """Begin what everything inside the cluster is made and deleted by; after: what that needs to get there."""
+        self.kubernetes = k8s.Provider(
+            "kubernetes", kubeconfig=self.kubeconfig, enable_server_side_apply=True, opts=self.child(after=after)
+        )
 
     def _build(self, network: Network, identity: Identity, guard: Sequence[pulumi.Resource]) -> aws.eks.Cluster:
         plan, eks = self._plan, self._plan.spec.eks
@@ -93,9 +95,11 @@ class Eks(Component):
             name=plan.stack,
             version=eks.version,
             role_arn=identity.control_plane_role_arn or "",
-            # The creator must be able to apply what comes next; everybody else has an access entry of their own.
             access_config=aws.eks.ClusterAccessConfigArgs(
-                authentication_mode="API", bootstrap_cluster_creator_admin_permissions=True
+                authentication_mode="API",
+                # The creator must be able to apply what comes next: by EKS's own entry, or by that of an administrator,
+                # which EKS would refuse a second time (409 ResourceInUseException).
+                bootstrap_cluster_creator_admin_permissions=not is_administrator(plan, self._context.caller),
             ),
             bootstrap_self_managed_addons=False,
             enabled_cluster_log_types=list(_LOG_TYPES),
@@ -111,15 +115,20 @@ class Eks(Component):
                 endpoint_public_access=eks.endpoint.public,
                 public_access_cidrs=list(eks.endpoint.public_cidrs) if eks.endpoint.public else None,
             ),
-            opts=self.child(after=[logs, *identity.for_control_plane, *guard], protect=kept(plan, "eks")),
+            opts=pulumi.ResourceOptions.merge(
+                self.child(after=[logs, *identity.for_control_plane, *guard], protect=kept(plan, "eks")),
+                # Said when the cluster is made, and never again: whoever deploys later is another one.
+                pulumi.ResourceOptions(ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"]),
+            ),
         )
         self.kept = {"eks": cluster.id, "key": key.id}
         return cluster
 
 
-def _kubeconfig(known: dict[str, str]) -> str:
+def _kubeconfig(known: dict[str, str], credentials: Credentials) -> str:
     name = known["name"]
-    token = ["--region", known["region"], "eks", "get-token", "--cluster-name", name, "--output", "json"]
+    asked = ["--cluster-name", name, "--output", "json", *credentials.token_options()]
+    token = ["--region", known["region"], "eks", "get-token", *asked]
     return json.dumps(
         {
             "apiVersion": "v1",

@@ -25,10 +25,9 @@ __all__ = ["Governance"]
 
 
 class Governance(Component):
-    """Policy and quotas; quotas by team, for what must wait until a team's namespace is there."""
+    """The policy, and by `reserve` the quotas: by team, for what must wait until a team's namespace is there."""
 
     policy: ClusterSchedulerConfig
-    quotas: Mapping[str, ComputeQuota]
 
     def __init__(
         self,
@@ -41,30 +40,37 @@ class Governance(Component):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        tags = tags_of(plan)
+        self._plan, self._cluster, self._after = plan, cluster, after
         self.policy = ClusterSchedulerConfig(
             "policy",
             name=plan.policy_name,
             description=policy.description,
             cluster_arn=cluster.cluster_arn,
             scheduler_config=_scheduler_config(policy),
-            tags=tags,
+            tags=tags_of(plan),
             opts=self.child(after=after),
         )
-        self.quotas = {
+
+    def reserve(self, *, after: Sequence[pulumi.Resource] = ()) -> Mapping[str, ComputeQuota]:
+        """Return the quotas by team; after: what must have ended first.
+
+        While Kueue restarts, its webhook answers nobody, and a quota that is made then fails (CreateFailed).
+        """
+        quotas = {
             team.name: ComputeQuota(
                 team.name,
                 name=team.quota_name,
                 description=team.description,
-                cluster_arn=cluster.cluster_arn,
+                cluster_arn=self._cluster.cluster_arn,
                 compute_quota_target={"teamName": team.name, "fairShareWeight": team.fair_share_weight},
                 compute_quota_config=_quota_config(team),
-                tags=tags,
-                opts=self.child(after=after),
+                tags=tags_of(self._plan),
+                opts=self.child(after=[*self._after, *after]),
             )
-            for team in plan.teams
+            for team in self._plan.teams
         }
-        self.register_outputs({"teams": sorted(self.quotas)})
+        self.register_outputs({"teams": sorted(quotas)})
+        return quotas
 
 
 def _scheduler_config(policy: ClusterPolicy) -> SchedulerConfig:

@@ -97,7 +97,7 @@ class HyperPod(Component):
             tiered_storage_config=tiered_storage(spec.tiered_storage) if spec.tiered_storage else None,
             tags=tags_of(plan),
             opts=self.child(
-                after=[*storage.ready, *identity.for_nodes, *network.egress, *after],
+                after=[*storage.ready, *identity.for_nodes, *network.connectivity, *after],
                 # The plugin refuses to replace it anyway; protected, one that never came to be could not be either.
                 protect=plan.spec.protect or None,
             ),

@@ -64,7 +64,10 @@ class Identity(Component):
         self.register_outputs({"nodeRoleArn": self.node_role_arn, "karpenterRoleArn": self.karpenter_role_arn})
 
     def _node_role(self, network: Network, storage: Storage) -> aws.iam.Role:
-        role = self._role("nodes", "sagemaker.amazonaws.com", "Execution role of the HyperPod instance groups")
+        # HyperPod is not on SageMaker's list of services that send a source account: with a condition on it, a role
+        # could never be assumed where it is absent.
+        trust = service_trust(self._account, "sagemaker.amazonaws.com", from_account=False)
+        role = self._role("nodes", trust, "Execution role of the HyperPod instance groups")
         attached = self._attach(role, "nodes", "AmazonSageMakerClusterInstanceRolePolicy")
         existing = self._plan.spec.eks.existing
         eks_name = existing.name if existing else self._plan.stack
@@ -79,6 +82,7 @@ class Identity(Component):
             document(
                 build,
                 bucket_arn=storage.bucket_arn,
+                key_arn=storage.key_arn,
                 # The control plane's subnets are those of the cluster itself.
                 subnet_ids=[*network.control_plane_subnet_ids, *network.node_subnet_ids.values()],
                 security_group_ids=list(network.security_group_ids),

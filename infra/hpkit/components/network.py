@@ -21,7 +21,8 @@ class Network(Component):
     """The network of one environment, made or found.
 
     vpc_id; control_plane_subnet_ids in two zones; node_subnet_ids by zone; security_group_ids of nodes.
-    egress: what nodes need to reach AWS, to be there before they are and to go after them.
+    connectivity: what nodes, control plane and AWS reach each other by (rules, routes, gateways, endpoints), to be
+    there before anything in the cluster is, and to go after all of it.
     kept: id of the VPC, if it is made, by its name in `allowReplace`.
     """
 
@@ -29,7 +30,7 @@ class Network(Component):
     control_plane_subnet_ids: Sequence[pulumi.Output[str]]
     node_subnet_ids: Mapping[str, pulumi.Output[str]]
     security_group_ids: Sequence[pulumi.Output[str]]
-    egress: Sequence[pulumi.Resource]
+    connectivity: Sequence[pulumi.Resource]
     kept: Mapping[str, pulumi.Output[str]]
 
     def __init__(
@@ -52,7 +53,7 @@ class Network(Component):
             }
             self.control_plane_subnet_ids = [pulumi.Output.from_input(each) for each in control_plane_subnets(existing)]
             self.security_group_ids = [pulumi.Output.from_input(each) for each in existing.security_group_ids]
-            self.egress, self.kept = [], {}
+            self.connectivity, self.kept = [], {}
         else:
             self._build(plan.spec.network.vpc_cidr or "", guard)
         self.register_outputs({"vpcId": self.vpc_id, "nodeSubnetIds": self.node_subnet_ids})
@@ -73,13 +74,16 @@ class Network(Component):
             self._control_plane_subnet(vpc_cidr, zone) for zone in self._context.control_plane_zones
         ]
         tables, subnets = {}, {}
+        associations: list[pulumi.Resource] = []
         for zone in self._plan.network.zones:
-            subnets[zone.availability_zone], tables[zone.availability_zone] = self._node_subnet(zone)
+            name = zone.availability_zone
+            subnets[name], tables[name], association = self._node_subnet(zone)
+            associations.append(association)
         self.node_subnet_ids = {zone: subnet.id for zone, subnet in subnets.items()}
-        nodes = self._nodes_group()
+        nodes, rules = self._nodes_group()
         self.security_group_ids = [nodes.id]
         routes = self._routes(vpc_cidr, tables)
-        self.egress = [*routes, *self._endpoints(tables, nodes)]
+        self.connectivity = [*associations, *rules, *routes, *self._endpoints(tables, nodes)]
 
     def _control_plane_subnet(self, vpc_cidr: str, zone: str) -> pulumi.Output[str]:
         return aws.ec2.Subnet(
@@ -91,7 +95,7 @@ class Network(Component):
             opts=self.child(),
         ).id
 
-    def _node_subnet(self, zone: ZonePlan) -> tuple[aws.ec2.Subnet, aws.ec2.RouteTable]:
+    def _node_subnet(self, zone: ZonePlan) -> tuple[aws.ec2.Subnet, aws.ec2.RouteTable, aws.ec2.RouteTableAssociation]:
         name = f"nodes-{zone.availability_zone}"
         tags = {"Name": f"{self._plan.stack}-{name}"}
         cidr = zone.node_cidr or ""
@@ -109,10 +113,12 @@ class Network(Component):
             opts=self.child(after=added),
         )
         table = aws.ec2.RouteTable(name, vpc_id=self.vpc_id, tags=tags, opts=self.child())
-        aws.ec2.RouteTableAssociation(name, subnet_id=subnet.id, route_table_id=table.id, opts=self.child())
-        return subnet, table
+        association = aws.ec2.RouteTableAssociation(
+            name, subnet_id=subnet.id, route_table_id=table.id, opts=self.child()
+        )
+        return subnet, table, association
 
-    def _nodes_group(self) -> aws.ec2.SecurityGroup:
+    def _nodes_group(self) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
         nodes = aws.ec2.SecurityGroup(
             "nodes",
             name=f"{self._plan.stack}-nodes",
@@ -122,28 +128,30 @@ class Network(Component):
             opts=self.child(),
         )
         # EFA needs all traffic to and from the group itself, in rules of their own.
-        aws.vpc.SecurityGroupIngressRule(
-            "nodes-from-nodes",
-            security_group_id=nodes.id,
-            referenced_security_group_id=nodes.id,
-            ip_protocol="-1",
-            opts=self.child(),
-        )
-        aws.vpc.SecurityGroupEgressRule(
-            "nodes-to-nodes",
-            security_group_id=nodes.id,
-            referenced_security_group_id=nodes.id,
-            ip_protocol="-1",
-            opts=self.child(),
-        )
-        aws.vpc.SecurityGroupEgressRule(
-            "nodes-to-anywhere",
-            security_group_id=nodes.id,
-            cidr_ipv4=_ANYWHERE,
-            ip_protocol="-1",
-            opts=self.child(),
-        )
-        return nodes
+        rules: list[pulumi.Resource] = [
+            aws.vpc.SecurityGroupIngressRule(
+                "nodes-from-nodes",
+                security_group_id=nodes.id,
+                referenced_security_group_id=nodes.id,
+                ip_protocol="-1",
+                opts=self.child(),
+            ),
+            aws.vpc.SecurityGroupEgressRule(
+                "nodes-to-nodes",
+                security_group_id=nodes.id,
+                referenced_security_group_id=nodes.id,
+                ip_protocol="-1",
+                opts=self.child(),
+            ),
+            aws.vpc.SecurityGroupEgressRule(
+                "nodes-to-anywhere",
+                security_group_id=nodes.id,
+                cidr_ipv4=_ANYWHERE,
+                ip_protocol="-1",
+                opts=self.child(),
+            ),
+        ]
+        return nodes, rules
 
     def _routes(self, vpc_cidr: str, tables: Mapping[str, aws.ec2.RouteTable]) -> list[pulumi.Resource]:
         if not self._plan.network.nat_gateways:
@@ -222,11 +230,11 @@ class Network(Component):
             )
         private = [service for service in services if service != "s3"]
         if private:
-            group = self._endpoint_group(nodes)
-            made += [self._interface_endpoint(service, group) for service in private]
+            group, rule = self._endpoint_group(nodes)
+            made += [rule, *(self._interface_endpoint(service, group) for service in private)]
         return made
 
-    def _endpoint_group(self, nodes: aws.ec2.SecurityGroup) -> aws.ec2.SecurityGroup:
+    def _endpoint_group(self, nodes: aws.ec2.SecurityGroup) -> tuple[aws.ec2.SecurityGroup, pulumi.Resource]:
         group = aws.ec2.SecurityGroup(
             "endpoints",
             name=f"{self._plan.stack}-endpoints",
@@ -235,7 +243,7 @@ class Network(Component):
             tags={"Name": f"{self._plan.stack}-endpoints"},
             opts=self.child(),
         )
-        aws.vpc.SecurityGroupIngressRule(
+        rule = aws.vpc.SecurityGroupIngressRule(
             "endpoints-from-nodes",
             security_group_id=group.id,
             referenced_security_group_id=nodes.id,
@@ -244,7 +252,7 @@ class Network(Component):
             to_port=443,
             opts=self.child(),
         )
-        return group
+        return group, rule
 
     def _interface_endpoint(self, service: str, group: aws.ec2.SecurityGroup) -> aws.ec2.VpcEndpoint:
         return aws.ec2.VpcEndpoint(

@@ -15,6 +15,7 @@ from hpkit.components.access import Access
 from hpkit.components.addons import Addons
 from hpkit.components.autoscaling import Autoscaling
 from hpkit.components.base import DeployContext, document
+from hpkit.components.credentials import Credentials, configured
 from hpkit.components.eks import Eks
 from hpkit.components.governance import Governance
 from hpkit.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
@@ -29,6 +30,7 @@ from hpkit.components.untagged import untagged
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.documents import lustre_policy
 from hpkit.plan.model import Plan
+from hpkit.plan.principals import is_administrator, is_viewer, teams_of
 from hpkit.plan.protected import contents_of, kept
 from hpkit.sdk import Provider
 
@@ -42,8 +44,16 @@ _FSX_CSI = "aws-fsx-csi-driver"
 def build(plan: Plan) -> dict[str, Any]:
     """Register everything that the plan says, and return the stack's outputs."""
     tags = aws.ProviderDefaultTagsArgs(tags=dict(plan.tags)) if plan.spec.manage_tags else None
-    provider = aws.Provider("aws", region=plan.spec.region, default_tags=tags)
-    context, hyperpod_provider = _start_providers(plan, provider)
+    credentials = configured()
+    provider = aws.Provider(
+        "aws",
+        region=plan.spec.region,
+        default_tags=tags,
+        profile=credentials.profile,
+        assume_roles=[_assumed(role) for role in credentials.roles] or None,
+    )
+    context, hyperpod_provider = _start_providers(plan, provider, credentials)
+    _check_caller(plan, context.caller)
     # What is done to the resources of a component is taken from its options: every component gets these.
     opts = pulumi.ResourceOptions(
         providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
@@ -54,7 +64,11 @@ def build(plan: Plan) -> dict[str, Any]:
     eks = Eks(
         "eks", plan, context, network=network, identity=identity, guard=[guard_version(plan, opts=opts)], opts=opts
     )
-    before = Addons("addons", plan, context, eks=eks, needing_nodes=False, after=[], opts=opts)
+    access = Access("access", plan, context, network=network, eks=eks, opts=opts)
+    # EKS takes longer than all of the network: waiting for that here costs an `up` nothing.
+    reached = [*network.connectivity, *access.administrators]
+    eks.connect(after=reached)
+    before = Addons("addons", plan, context, eks=eks, needing_nodes=False, after=reached, opts=opts)
     ready = list(before.installed.values())
     dependencies = Dependencies("dependencies", plan, eks=eks, after=ready, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
@@ -67,20 +81,20 @@ def build(plan: Plan) -> dict[str, Any]:
         storage=storage,
         identity=identity,
         eks=eks,
-        after=[guard, *ready, *([dependencies.release] if dependencies.release else [])],
+        after=[guard, *reached, *ready, *([dependencies.release] if dependencies.release else [])],
         opts=opts,
     )
     addons, observed = _node_addons(plan, context, eks, storage, after=[platform.cluster], opts=opts)
     parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
     parts += [] if observed is None else [observed]
-    parts += _on_the_cluster(plan, context, eks, platform, addons, opts=opts)
+    parts += [*_on_the_cluster(plan, eks, platform, addons, access, opts=opts), access]
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
     guard_cluster(plan, live, after=parts, opts=opts)
     return _outputs(plan, eks, platform)
 
 
 def _on_the_cluster(
-    plan: Plan, context: DeployContext, eks: Eks, platform: HyperPod, addons: Addons, *, opts: pulumi.ResourceOptions
+    plan: Plan, eks: Eks, platform: HyperPod, addons: Addons, access: Access, *, opts: pulumi.ResourceOptions
 ) -> Sequence[pulumi.Resource]:
     """Return what is used of the cluster: autoscaling, governance and each team's access."""
     parts: list[pulumi.Resource] = []
@@ -91,6 +105,7 @@ def _on_the_cluster(
             Autoscaling("autoscaling", plan, plan.spec.autoscaling, eks=eks, after=after, groups=groups, opts=opts)
         )
     quotas = {}
+    restarted: list[pulumi.Resource] = []
     if plan.policy is not None:
         kueue = addons.task_governance
         governance = Governance(
@@ -103,14 +118,21 @@ def _on_the_cluster(
         )
         parts.append(governance)
         if kueue is not None and plan.manages_topology:
-            parts.append(
-                Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, opts=opts),
-            )
-        quotas = dict(governance.quotas)
-    return [*parts, Access("access", plan, context, eks=eks, quotas=quotas, opts=opts)]
+            scheduling = Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, opts=opts)
+            parts.append(scheduling)
+            restarted = [scheduling.restarted]
+        quotas = dict(governance.reserve(after=restarted))
+    access.grant(quotas)
+    return parts
 
 
-def _start_providers(plan: Plan, provider: aws.Provider) -> tuple[DeployContext, Provider]:
+def _assumed(role: Mapping[str, Any]) -> aws.ProviderAssumeRoleArgs:
+    return aws.ProviderAssumeRoleArgs(
+        role_arn=role["roleArn"], session_name=role.get("sessionName"), duration=role.get("duration")
+    )
+
+
+def _start_providers(plan: Plan, provider: aws.Provider, credentials: Credentials) -> tuple[DeployContext, Provider]:
     """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say.
 
     The engine starts one plugin after the other, and this program is idle while it waits for the first of them: that is
@@ -127,16 +149,38 @@ def _start_providers(plan: Plan, provider: aws.Provider) -> tuple[DeployContext,
     hyperpod = Provider(
         "hyperpod",
         region=plan.spec.region,
+        profile=credentials.profile,
+        assume_role_arn=credentials.role_arn,
         allow_replace=None if kept(plan, "cluster") else "true",
         contents="; ".join(contents_of(plan).values()),
     )
     with _answered():
+        caller = aws.get_caller_identity(opts=asked)
         account = AwsAccount(
-            partition=aws.get_partition(opts=asked).partition,
-            region=plan.spec.region,
-            id=aws.get_caller_identity(opts=asked).account_id,
+            partition=aws.get_partition(opts=asked).partition, region=plan.spec.region, id=caller.account_id
         )
-    return DeployContext(account, zones=zones), hyperpod
+    return DeployContext(account, caller=caller.arn, credentials=credentials, zones=zones), hyperpod
+
+
+def _check_caller(plan: Plan, caller: str) -> None:
+    """Refuse an `up` by who could not finish it; raises pulumi.RunError.
+
+    A role has one access entry in an EKS cluster, and that of a viewer or a team member lets it make nothing.
+    """
+    if pulumi.runtime.is_dry_run() or is_administrator(plan, caller):
+        return
+    teams = teams_of(plan, caller)
+    if is_viewer(plan, caller):
+        raise pulumi.RunError(
+            f"{caller} is among eks.viewers of {plan.stack}: it may preview and change nothing. Nothing was made. "
+            "Deploy with another role, or name this one in eks.administrators instead."
+        )
+    if teams and plan.spec.eks.existing is None:
+        raise pulumi.RunError(
+            f"{caller} is a data scientist of {', '.join(teams)} and no administrator of {plan.stack}: it could make "
+            "nothing inside the EKS cluster. Nothing was made. Deploy with another role, or name this one in "
+            "eks.administrators as well."
+        )
 
 
 @contextmanager

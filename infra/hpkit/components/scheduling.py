@@ -29,7 +29,12 @@ _FORCE = {"pulumi.com/patchForce": "true"}
 
 
 class Scheduling(Component):
-    """The feature gate, and a restart of Kueue whenever its configuration became another."""
+    """The feature gate, and a restart of Kueue whenever its configuration became another.
+
+    restarted: done when Kueue is available again, which Pulumi waits for with a Deployment and its patch alike.
+    """
+
+    restarted: pulumi.Resource
 
     def __init__(
         self,
@@ -59,7 +64,7 @@ class Scheduling(Component):
             opts=inside,
         )
         digest = text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest()[:16])
-        k8s.apps.v1.DeploymentPatch(
+        self.restarted = k8s.apps.v1.DeploymentPatch(
             "kueue",
             metadata={"name": _DEPLOYMENT, "namespace": _NAMESPACE, "annotations": _FORCE},
             spec={"template": {"metadata": {"annotations": {"hpkit/kueue-config": digest}}}},

@@ -73,7 +73,8 @@ class Storage(Component):
         self.ready = (self._script(bucket.id, closed), *closed)
 
     @property
-    def _key_arn(self) -> str | None:
+    def key_arn(self) -> str | None:
+        """The key of the bucket and the file system; None where S3 and FSx have keys of their own."""
         return self._plan.spec.storage.kms_key_arn if self._plan.spec.storage else None
 
     def _harden_bucket(self, bucket: aws.s3.Bucket) -> list[pulumi.Resource]:
@@ -95,8 +96,8 @@ class Storage(Component):
             bucket=bucket.id,
             rules=[
                 aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
-                    apply_server_side_encryption_by_default=_by_default(self._key_arn),
-                    bucket_key_enabled=self._key_arn is not None,
+                    apply_server_side_encryption_by_default=_by_default(self.key_arn),
+                    bucket_key_enabled=self.key_arn is not None,
                 )
             ],
             opts=self.child(),
@@ -149,9 +150,9 @@ class Storage(Component):
             data_compression_type="LZ4",
             storage_capacity=wanted.storage_capacity_gib,
             per_unit_storage_throughput=wanted.per_unit_storage_throughput,
-            kms_key_id=self._key_arn,
+            kms_key_id=self.key_arn,
             tags={"Name": self._plan.stack},
-            opts=self.child(after=network.egress, protect=kept(self._plan, "fileSystem")),
+            opts=self.child(after=network.connectivity, protect=kept(self._plan, "fileSystem")),
         )
 
 

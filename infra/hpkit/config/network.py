@@ -74,6 +74,11 @@ class Eks(Model):
     administrators: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(), description="IAM roles with cluster administration."
     )
+    viewers: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
+        default=(),
+        description="IAM roles that read all of the cluster, Secrets too (AmazonEKSAdminViewPolicy), and change "
+        "nothing: what previews and drift checks run as.",
+    )
     log_retention_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192] = (
         Field(default=90, description="How long control-plane logs are kept.")
     )

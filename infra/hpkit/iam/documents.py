@@ -37,12 +37,13 @@ def instance_role_policy(
     *,
     eks_arn: str,
     bucket_arn: str | None,
+    key_arn: str | None = None,
     subnet_ids: Sequence[str],
     security_group_ids: Sequence[str],
 ) -> Document:
     """Return what an instance group's execution role needs on EKS, beside the policy that AWS manages for it.
 
-    bucket_arn: where lifecycle scripts lie, None without any.
+    bucket_arn: where lifecycle scripts lie, None without any; key_arn: what they are encrypted with, None for S3's own.
     """
     return _document(
         "instance-role",
@@ -52,6 +53,7 @@ def instance_role_policy(
         security_groups=[account.arn("ec2", f"security-group/{group}") for group in security_group_ids],
         bucket=bucket_arn or (),
         scripts=f"{bucket_arn}/*" if bucket_arn else (),
+        key=key_arn if bucket_arn and key_arn else (),
     )
 
 

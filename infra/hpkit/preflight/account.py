@@ -6,6 +6,7 @@ from typing import Final
 from hpkit.catalog import find_region, regions
 from hpkit.plan.existing import given_roles
 from hpkit.plan.model import Plan
+from hpkit.plan.principals import is_administrator, is_viewer, teams_of
 from hpkit.preflight.calls import CALLER, SERVICE_ROLE, role, role_arns
 from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
 
@@ -45,26 +46,21 @@ def check_roles(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
 
 def _access_of_caller(plan: Plan, arn: str) -> CheckResult:
     """Check whether the caller is an administrator or a team member of the environment."""
-    what, caller = "place of the identity", _role_of(arn)
-    if caller in {_role_of(each) for each in plan.spec.eks.administrators}:
+    what = "place of the identity"
+    if is_administrator(plan, arn):
         return ok(_AREA, what, found="administrator", needed="administrator")
-    teams = [team.name for team in plan.teams if caller in {_role_of(each) for each in team.members}]
+    teams = teams_of(plan, arn)
     found = f"member of {', '.join(teams)}" if teams else "neither administrator nor member"
+    if is_viewer(plan, arn):
+        return ok(_AREA, what, found="viewer", needed="viewer, to preview; any other to deploy")
+    if plan.spec.eks.existing is None and teams:
+        fix = "Deploy with a role that is in no team, or name this one in eks.administrators as well"
+        return missing(_AREA, what, found=found, needed="administrator, or in no team", fix=fix)
     if plan.spec.eks.existing is None:
         return ok(_AREA, what, found=found, needed="any: who creates the EKS cluster administers it")
     why = "Whether the existing EKS cluster lets it administer Kubernetes cannot be read from the file"
     fix = "Deploy with a role that eks.administrators names, or add the role of this identity to it"
     return unknown(_AREA, what, why=why, fix=fix, found=found, needed="administrator")
-
-
-def _role_of(arn: str) -> tuple[str, str]:
-    """Return account and name of the role of an ARN, be it the role's or that of a session, which lacks its path.
-
-    For a user, whom no file names, it is the whole resource part of the ARN.
-    """
-    account, resource = arn.split(":", 5)[4:]
-    parts = resource.split("/")
-    return account, parts[1] if parts[0] == "assumed-role" else parts[-1] if parts[0] == "role" else resource
 
 
 def _check_region(plan: Plan) -> Iterator[CheckResult]:
@@ -114,4 +110,6 @@ def _role(plan: Plan, responses: Responses, arn: str, *, account: str | None) ->
 def _purpose(plan: Plan, arn: str) -> str:
     teams = [f"member of {team.name}" for team in plan.teams if arn in team.members]
     services = [purpose for purpose in (given_roles(plan).get(arn),) if purpose]
-    return ", ".join((["administrator"] if arn in plan.spec.eks.administrators else []) + teams + services)
+    readers = ["viewer"] if arn in plan.spec.eks.viewers else []
+    administers = ["administrator"] if arn in plan.spec.eks.administrators else []
+    return ", ".join(administers + readers + teams + services)

@@ -129,9 +129,10 @@ def role(name: str) -> ApiCall:
 
 
 def role_arns(plan: Plan) -> tuple[str, ...]:
-    """Return every role that the file names: of administrators, of team members, of services."""
-    named = {*plan.spec.eks.administrators, *(member for team in plan.teams for member in team.members)}
-    return tuple(sorted({*named, *given_roles(plan)}))
+    """Return every role that the file names: of administrators, viewers, team members and services."""
+    eks = plan.spec.eks
+    members = {member for team in plan.teams for member in team.members}
+    return tuple(sorted({*eks.administrators, *eks.viewers, *members, *given_roles(plan)}))
 
 
 def first_calls(recording: Recording) -> tuple[ApiCall, ...]:

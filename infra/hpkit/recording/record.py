@@ -30,20 +30,23 @@ class Answers:
     """What AWS would say of where the platform is built.
 
     account: its twelve digits; partition: `aws`, `aws-cn`, …; zones: names of the region's zones, absent: four;
-    eks: an EKS cluster that is there already, as DescribeCluster describes it.
+    eks: an EKS cluster that is there already, as DescribeCluster describes it; caller: ARN of who asks, absent: a role
+    that no file names.
     """
 
     account: str = "123456789012"
     partition: str = "aws"
     zones: Sequence[str] = ()
     eks: Mapping[str, Any] = field(default_factory=dict)
+    caller: str = ""
 
     def to(self, token: str, *, region: str) -> dict[str, Any]:
         """Return the answer to an invoke; raises KeyError for one that the program does not make."""
         zones = list(self.zones) or [f"{region}{letter}" for letter in "abcd"]
         arn = f"arn:{self.partition}:eks:{region}:{self.account}:cluster/found"
+        nobody = f"arn:{self.partition}:sts::{self.account}:assumed-role/-/-"
         answers: dict[str, dict[str, Any]] = {
-            "getCallerIdentity": {"accountId": self.account},
+            "getCallerIdentity": {"accountId": self.account, "arn": self.caller or nobody},
             "getPartition": {"partition": self.partition},
             "getAvailabilityZones": {"names": zones},
             "getCluster": {
@@ -113,11 +116,13 @@ class Recording:
 
     @cached_property
     def graph(self) -> networkx.DiGraph:
-        """Edges from what is made earlier to what waits for it."""
+        """Edges from what is made earlier to what waits for it, as for its provider; deletion goes the other way."""
         graph = networkx.DiGraph()
         for each in self.resources.values():
             graph.add_node(each.urn)
             graph.add_edges_from((before, each.urn) for before in each.after)
+            if each.provider in self.resources:
+                graph.add_edge(each.provider, each.urn)
         return graph
 
     def waits(self, later: RecordedResource, earlier: RecordedResource) -> bool:
@@ -189,7 +194,7 @@ class _Engine(mocks.Mocks):
             "endpoint": "https://made.example",
             "certificateAuthority": {"data": "Q0E="},
             "clusterArn": f"arn:{self._answers.partition}:sagemaker:{place}:cluster/abcdefghijkl",
-            "prometheusEndpoint": "https://aps.example",
+            "prometheusEndpoint": "https://aps.example/",
         }
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:

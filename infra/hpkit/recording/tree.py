@@ -171,6 +171,7 @@ def _entry(inputs: Mapping[str, Any], plan: Plan) -> str:
     principal = inputs["principalArn"]
     teams = [team.name for team in plan.teams if principal in team.members]
     parts = ["administrator"] if principal in plan.spec.eks.administrators else []
+    parts += ["viewer"] if principal in plan.spec.eks.viewers else []
     return "; ".join([*parts, *([f"data scientist of {', '.join(teams)}"] if teams else [])])
 
 

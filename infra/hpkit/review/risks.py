@@ -108,6 +108,10 @@ def _access(before: Plan, after: Plan) -> Iterator[Risk]:
         yield Risk(
             "administrators", "attention", "eks", f"{plural(len(gained), 'new administrator')}: {listing(gained)}"
         )
+    looking = [role for role in new.eks.viewers if role not in old.eks.viewers]
+    if looking:
+        what = f"{plural(len(looking), 'new viewer')} of the whole cluster, its Secrets too: {listing(looking)}"
+        yield Risk("viewers", "attention", "eks", what)
     opened = [cidr for cidr in new.eks.endpoint.public_cidrs if cidr not in old.eks.endpoint.public_cidrs]
     if new.eks.endpoint.public and (opened or not old.eks.endpoint.public):
         ranges = listing(opened or list(new.eks.endpoint.public_cidrs)) or "any address"

@@ -16,7 +16,7 @@ from local.aws.hyperpod.records import busy, describe, moment, require
 from local.aws.hyperpod.rules import check_autoscaling, check_groups, check_references, check_vpc, refuse
 from local.aws.hyperpod.scaling import launch_all, new_group, scale
 from local.aws.lifecycle import MACHINES, action
-from local.aws.references import object_exists
+from local.aws.references import may, object_exists, object_key_arn
 
 __all__ = ["SETTINGS"]
 
@@ -135,14 +135,21 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
 
 
 def _missing_script(ctx: Context, cluster: Record) -> str:
-    """Scripts are fetched when nodes start: without them no node comes up."""
+    """Scripts are fetched when nodes start, as their execution role: without them no node comes up."""
     for group in cluster["groups"].values():
         config = group["spec"].get("LifeCycleConfig", {})
         script = config.get("OnCreate") or config.get("OnInitComplete")
-        if script and group["spec"]["InstanceCount"] and not object_exists(ctx, config["SourceS3Uri"], script):
+        if not script or not group["spec"]["InstanceCount"]:
+            continue
+        where = f"Instance group '{group['spec']['InstanceGroupName']}': lifecycle script {script}"
+        if not object_exists(ctx, config["SourceS3Uri"], script):
+            return f"{where} not found under {config['SourceS3Uri']}"
+        key, role = object_key_arn(ctx, config["SourceS3Uri"], script), group["spec"]["ExecutionRole"]
+        # S3 answers GetObject so: to read what is encrypted with a key takes the right to decrypt with it.
+        if key and not may(ctx, role, "kms:Decrypt", key):
             return (
-                f"Instance group '{group['spec']['InstanceGroupName']}': lifecycle script {script} not found "
-                f"under {config['SourceS3Uri']}"
+                f"{where} cannot be read: AccessDenied: {role} is not authorized to perform: kms:Decrypt on "
+                f"resource: {key} because no identity-based policy allows the kms:Decrypt action"
             )
     return ""
 

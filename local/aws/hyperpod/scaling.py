@@ -8,6 +8,7 @@ from local.aws.backend import Context, Record
 from local.aws.eks.addons import nodes_arrived
 from local.aws.hyperpod.events import finish_scaling, record_event, start_scaling
 from local.aws.hyperpod.nodes import node_details
+from local.aws.hyperpod.reach import reach_of
 from local.aws.hyperpod.records import GONE, current_count, describe, nodes_of
 from local.aws.lifecycle import MACHINES, action
 from local.aws.references import require_subnet
@@ -170,6 +171,9 @@ def _new_node(ctx: Context, cluster: Record, group: Record, *, taken: set[str]) 
         "zone": subnet.zone,
         "zone_id": subnet.zone_id,
         "release": group["release"],
+        "subnet": subnet.id,
+        "security_groups": list(config.get("SecurityGroupIds", [])),
+        "reach": reach_of(ctx, subnet.id, config.get("SecurityGroupIds", [])),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -95,11 +95,19 @@ class Provisioner:
         pods = api.items("/api/v1/pods")
         busy = False
         for claim in claims:
-            busy = self._follow(api, claim, instances, pods) or busy
+            busy = self._follow(api, claim, instances, pods, cut_off=snapshot.cut_off) or busy
         self._end_surplus(api, pools, claims, instances)
         return self._launch(api, snapshot, pools, claims, pods, instances) or busy
 
-    def _follow(self, api: Api, claim: Document, instances: _Instances, pods: Iterable[Document]) -> bool:
+    def _follow(
+        self,
+        api: Api,
+        claim: Document,
+        instances: _Instances,
+        pods: Iterable[Document],
+        *,
+        cut_off: Collection[str],
+    ) -> bool:
         """Write what has become of a claim's node, or end it; say whether it is on its way."""
         metadata = claim["metadata"]
         logical = _annotation(claim, _LOGICAL)
@@ -109,7 +117,8 @@ class Provisioner:
         if "deletionTimestamp" in metadata:
             if not details:
                 api.merge(path, {"metadata": {"finalizers": None}})
-            elif status != "ShuttingDown":
+            elif status != "ShuttingDown" and details["InstanceId"] not in cut_off:
+                # A node that nobody reaches cannot be drained: its kubelet ends no pod.
                 self._call(cluster, "BatchDeleteClusterNodes", NodeLogicalIds=[logical])
             return True
         if not details:

@@ -64,6 +64,9 @@ class Cluster:
             # Namespace not there yet; or the object to be replaced still there; or a webhook that has side effects.
             if (new and error.code in _REFUSED_FOR_NOW) or "does not support dry run" in error.message:
                 return None
+            # Who may only look: the real plugin shows what the program says then (provider.go, Create and Update).
+            if error.code == HTTPStatus.FORBIDDEN:
+                return None
             raise _readable(error, inputs) from None
 
     def preview_patch(self, task: Task, inputs: Props, manager: str) -> Props | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -218,6 +219,37 @@ def test_security_groups_must_be_in_the_vpc_of_the_subnets(cloud: Any, refused: 
     request = cloud.request(VpcConfig={"SecurityGroupIds": [group], "Subnets": cloud.subnets})
     message = refused("ValidationException", cloud.sm.create_cluster, **request)
     assert message == f"The security group '{group}' is in VPC {other}, the subnets are in VPC {cloud.vpc}"
+
+
+KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "status"),
+    [
+        ("kms:Decrypt", KEY, "InService"),
+        ("kms:*", "arn:aws:kms:us-west-2:*:key/*", "InService"),
+        ("kms:Decrypt", KEY.replace("1111-", "9999-"), "Failed"),
+        ("kms:Encrypt", KEY, "Failed"),
+        ("s3:GetObject", "*", "Failed"),
+    ],
+)
+def test_a_script_that_the_execution_role_cannot_decrypt_fails_the_creation(
+    cloud: Any, action: str, resource: str, status: str
+) -> None:
+    bucket = {"Bucket": "sagemaker-locked", "CreateBucketConfiguration": {"LocationConstraint": "us-west-2"}}
+    cloud.s3.create_bucket(**bucket)
+    default = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}}
+    cloud.s3.put_bucket_encryption(Bucket="sagemaker-locked", ServerSideEncryptionConfiguration={"Rules": [default]})
+    cloud.s3.put_object(Bucket="sagemaker-locked", Key="on_create.sh")
+    statement = {"Effect": "Allow", "Action": [action], "Resource": [resource]}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    cloud.iam.put_role_policy(RoleName="node", PolicyName="own", PolicyDocument=policy)
+    config = {"SourceS3Uri": "s3://sagemaker-locked", "OnCreate": "on_create.sh"}
+    cloud.make_cluster(InstanceGroups=[cloud.group(LifeCycleConfig=config)])
+    cluster = cloud.describe()
+    assert cluster["ClusterStatus"] == status
+    assert status == "InService" or f"kms:Decrypt on resource: {KEY}" in cluster["FailureMessage"]
 
 
 def test_a_missing_lifecycle_script_fails_the_creation(cloud: Any) -> None:

@@ -1,0 +1,82 @@
+"""As whom the platform is built: one identity for the aws provider, the hyperpod plugin and the tokens of EKS.
+
+Explicit providers take nothing of a stack's `aws:` configuration by themselves, and `aws eks get-token` knows nothing
+of Pulumi: what is set there is handed to all three, or refused. Does not: read the environment, which all three read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pulumi
+
+__all__ = ["Credentials", "configured"]
+
+# Of a role to assume, what `aws eks get-token` can say too, and what makes nobody else of it.
+_KNOWN: Final = frozenset({"roleArn", "sessionName", "duration"})
+# What could reach the aws provider alone.
+_ONE_ONLY: Final = (
+    "accessKey",
+    "secretKey",
+    "token",
+    "assumeRoleWithWebIdentity",
+    "sharedConfigFiles",
+    "sharedCredentialsFiles",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A profile of the shared configuration, and a role to assume from there: what the aws provider is told of it."""
+
+    profile: str | None = None
+    roles: Sequence[Mapping[str, Any]] = field(default=())
+
+    @property
+    def role_arn(self) -> str | None:
+        """The role to assume, if there is one."""
+        return str(self.roles[0]["roleArn"]) if self.roles else None
+
+    def token_options(self) -> list[str]:
+        """Return the options of `aws eks get-token` that make it ask as the same identity (AWS CLI reference)."""
+        profile = ["--profile", self.profile] if self.profile else []
+        return [*profile, *(["--role-arn", self.role_arn] if self.role_arn else [])]
+
+
+def configured() -> Credentials:
+    """Return what the stack's `aws:profile` and `aws:assumeRoles` say; raises pulumi.RunError for what cannot be so."""
+    aws = pulumi.Config("aws")
+    found = [f"aws:{name}" for name in _ONE_ONLY if aws.get(name)]
+    if found:
+        raise _refused(
+            f"{', '.join(found)} would reach the aws provider alone",
+            "Put the credentials into a profile and set aws:profile, or into the environment (AWS_ACCESS_KEY_ID, …)",
+        )
+    try:
+        roles = aws.get_object("assumeRoles") or []
+    except pulumi.ConfigTypeError:
+        roles = None
+    if not isinstance(roles, list) or not all(isinstance(each, dict) and each.get("roleArn") for each in roles):
+        example = "pulumi config set --path 'aws:assumeRoles[0].roleArn' arn:aws:iam::123456789012:role/deploy"
+        raise _refused("aws:assumeRoles is not a list of roles with a roleArn", f"Set it so: {example}")
+    if len(roles) > 1:
+        arns = ", ".join(str(each["roleArn"]) for each in roles)
+        raise _refused(
+            f"aws:assumeRoles names {len(roles)} roles ({arns}), and a token of EKS is asked for by one",
+            "Name the last one, and put the way to it into a profile (role_arn, source_profile)",
+        )
+    further = sorted({name for each in roles for name in each} - _KNOWN)
+    if further:
+        raise _refused(
+            f"aws:assumeRoles[0] has {', '.join(further)}, which `aws eks get-token` cannot say",
+            "Put the role into a profile with it (role_arn, external_id, …) and set aws:profile",
+        )
+    return Credentials(aws.get("profile"), tuple(roles))
+
+
+def _refused(what: str, fix: str) -> pulumi.RunError:
+    return pulumi.RunError(
+        f"{what}: aws provider, hyperpod plugin and kubeconfig would not be one identity. Nothing was made. {fix}."
+    )

@@ -1,0 +1,82 @@
+"""Who runs the program: gets in once, and is refused before anything is made where it could not finish."""
+
+import pulumi
+import pytest
+
+from hpkit.plan.derive import derive
+from hpkit.recording import Answers, record
+from tests import builders
+
+ACCOUNT = "123456789012"
+ADMIN, VIEWER, SCIENTIST = (f"arn:aws:iam::{ACCOUNT}:role/path/to/{name}" for name in ("Admin", "Viewer", "scientist"))
+BOOTSTRAP = "bootstrapClusterCreatorAdminPermissions"
+
+
+def session(role, *, account=ACCOUNT):
+    """Return what GetCallerIdentity says to a session of a role: its name, without its path."""
+    return f"arn:aws:sts::{account}:assumed-role/{role.rpartition('/')[2]}/somebody"
+
+
+def program(caller, **eks):
+    reserved = {"allocations": {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}}
+    data = builders.organization(
+        teams=[builders.team("nlp", members=[SCIENTIST])], environment={"governance": reserved}
+    )
+    data["environments"]["dev"]["eks"] |= {"administrators": [ADMIN], "viewers": [VIEWER], **eks}
+    return record(derive(builders.typed(data), "dev"), Answers(caller=caller))
+
+
+def entries(found):
+    return {each.inputs["principalArn"] for each in found.all("eks/accessEntry:AccessEntry")}
+
+
+def made_by_eks(found):
+    """Say whether EKS makes an access entry for who creates the cluster."""
+    return found.one("eks/cluster:Cluster").inputs["accessConfig"][BOOTSTRAP]
+
+
+def test_an_administrator_who_creates_the_cluster_has_one_entry():
+    found = program(session(ADMIN))
+    assert ADMIN in entries(found)
+    assert not made_by_eks(found), "EKS answers a second entry of a role with 409 ResourceInUseException"
+
+
+@pytest.mark.parametrize(
+    "caller", [session("role/deploy"), session(ADMIN, account="210987654321"), f"arn:aws:iam::{ACCOUNT}:root"]
+)
+def test_anybody_else_is_let_in_by_eks(caller):
+    found = program(caller)
+    assert made_by_eks(found)
+    assert entries(found) == {ADMIN, VIEWER, SCIENTIST}
+
+
+def test_who_created_the_cluster_is_settled_when_it_is_made():
+    cluster = program(session(ADMIN)).one("eks/cluster:Cluster")
+    assert cluster.ignore_changes == (f"accessConfig.{BOOTSTRAP}",)
+
+
+def test_everybody_has_the_same_entries_whoever_deploys():
+    assert entries(program(session(ADMIN))) == entries(program(session("role/deploy")))
+
+
+def test_a_viewer_reads_all_and_no_more():
+    found = program(session(ADMIN))
+    policies = {
+        each.inputs["principalArn"]: each.inputs["policyArn"].rpartition("/")[2]
+        for each in found.all("eks/accessPolicyAssociation:AccessPolicyAssociation")
+    }
+    assert policies == {ADMIN: "AmazonEKSClusterAdminPolicy", VIEWER: "AmazonEKSAdminViewPolicy"}
+
+
+@pytest.mark.parametrize(
+    ("caller", "words"), [(VIEWER, "among eks.viewers of acme-dev"), (SCIENTIST, "a data scientist of nlp")]
+)
+def test_who_could_not_finish_an_up_may_not_begin_it(caller, words, monkeypatch):
+    with pytest.raises(pulumi.RunError, match=words):
+        program(session(caller))
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    assert entries(program(session(caller))), "a preview changes nothing"
+
+
+def test_a_data_scientist_who_administers_may_deploy():
+    assert not made_by_eks(program(session(SCIENTIST), administrators=[ADMIN, SCIENTIST]))

@@ -1,0 +1,88 @@
+"""A destroy takes things in an order that works: what reaches and lets in goes after all that is reached."""
+
+import pytest
+import yaml
+
+from hpkit.recording.record import RecordedResource
+from tests.program.recorder import STACKS, recorded, recorded_from
+from tests.program.test_stacks import NAMES
+
+# By what nodes, controllers, control plane and AWS reach each other.
+CONNECTIVITY = (
+    "ec2/natGateway:NatGateway",
+    "ec2/internetGateway:InternetGateway",
+    "ec2/route:Route",
+    "ec2/routeTableAssociation:RouteTableAssociation",
+    "ec2/vpcEndpoint:VpcEndpoint",
+    "vpc/securityGroupEgressRule:SecurityGroupEgressRule",
+    "vpc/securityGroupIngressRule:SecurityGroupIngressRule",
+)
+# What AWS, or a controller in the cluster, takes down over the network.
+IN_THE_CLUSTER = (
+    "eks/accessEntry:AccessEntry",
+    "eks/accessPolicyAssociation:AccessPolicyAssociation",
+    "eks/addon:Addon",
+    "hyperpod:index:AutoscaledGroup",
+    "hyperpod:index:Cluster",
+    "hyperpod:index:ClusterSchedulerConfig",
+    "hyperpod:index:ComputeQuota",
+)
+
+
+def in_the_cluster(program) -> list[RecordedResource]:
+    """Everything inside the EKS cluster, and HyperPod's own on it."""
+    inside = [each for each in program.resources.values() if each.type.startswith("kubernetes:")]
+    return inside + [each for kind in IN_THE_CLUSTER for each in program.all(kind)]
+
+
+def cut(program, later) -> list[tuple[str, str]]:
+    """Return what of the network may go while these are still there, with what it is missed by."""
+    return [
+        (f"{each.type}:{each.name}", missed.name)
+        for kind in CONNECTIVITY
+        for each in program.all(kind)
+        for missed in later
+        if not program.waits(missed, each)
+    ]
+
+
+@pytest.mark.parametrize("stack", NAMES)
+def test_the_network_outlives_everything_in_the_cluster(stack):
+    program = recorded(stack)
+    assert program.all("ec2/routeTableAssociation:RouteTableAssociation")
+    assert {each.type for each in in_the_cluster(program)} >= {"hyperpod:index:ComputeQuota", "aws:eks/addon:Addon"}
+    assert cut(program, in_the_cluster(program)) == []
+
+
+def test_so_it_does_with_charts_warm_pools_and_people():
+    data = yaml.safe_load((STACKS / "autoscale.yaml").read_text(encoding="utf-8"))
+    dev = data["environments"]["dev"]
+    dev["cluster"]["dependencies"] = {"chart": "oci://example.com/chart", "version": "1.0.0"}
+    dev["autoscaling"]["keda"] = {}
+    dev["autoscaling"]["nodePools"][0]["warmPool"] = {"replicas": 1, "requests": {"cpu": "1"}}
+    dev["eks"]["administrators"] = ["arn:aws:iam::123456789012:role/admin"]
+    data["teams"][0]["members"] = ["arn:aws:iam::123456789012:role/scientists"]
+    program = recorded_from(data)
+    kinds = {each.type.rpartition(":")[2] for each in in_the_cluster(program)}
+    assert kinds >= {"Release", "NodePool", "HyperpodNodeClass", "Deployment", "RoleBinding", "AccessPolicyAssociation"}
+    assert cut(program, in_the_cluster(program)) == []
+
+
+@pytest.mark.parametrize("stack", NAMES)
+def test_the_control_plane_waits_for_no_gateway(stack):
+    program = recorded(stack)
+    slow = [*program.all("ec2/natGateway:NatGateway"), *program.all("ec2/vpcEndpoint:VpcEndpoint")]
+    eks = program.one("eks/cluster:Cluster")
+    assert [each.name for each in slow if program.waits(eks, each)] == []
+
+
+def test_administrators_are_let_in_before_all_else_and_shut_out_last():
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    data["environments"]["dev"]["eks"]["administrators"] = ["arn:aws:iam::123456789012:role/admin"]
+    program = recorded_from(data)
+    (entry,) = (each for each in program.all("eks/accessEntry:AccessEntry") if each.name.endswith("role/admin"))
+    association = program.one("eks/accessPolicyAssociation:AccessPolicyAssociation")
+    assert program.waits(association, entry)
+    others = [each for each in in_the_cluster(program) if not each.type.startswith("aws:eks/access")]
+    assert others
+    assert [each.name for each in others if not program.waits(each, association)] == []

@@ -1,0 +1,85 @@
+"""One identity: what a stack's `aws:` configuration says reaches provider, plugin and tokens, or is refused."""
+
+import json
+
+import pulumi
+import pytest
+
+from hpkit.components import build
+from hpkit.components.credentials import Credentials, configured
+from hpkit.plan.derive import derive
+from hpkit.recording import record
+from tests import builders
+
+ROLE = "arn:aws:iam::123456789012:role/ci/deploy"
+
+
+@pytest.fixture
+def config():
+    """Set values of the stack's configuration, and take them back."""
+    before = dict(pulumi.runtime.config.CONFIG.get())
+
+    def put(**values):
+        for name, value in values.items():
+            pulumi.runtime.set_config(f"aws:{name}", value if isinstance(value, str) else json.dumps(value))
+
+    yield put
+    pulumi.runtime.set_all_config(before)
+
+
+def asked_for(program):
+    """Return what the kubeconfig of the program runs for a token, the cluster's part left out."""
+    kubeconfig = json.loads(program.one("pulumi:providers:kubernetes").inputs["kubeconfig"])
+    arguments = kubeconfig["users"][0]["user"]["exec"]["args"]
+    assert arguments[:6] == ["--region", "us-west-2", "eks", "get-token", "--cluster-name", "acme-dev"]
+    return arguments[8:]
+
+
+def program():
+    return record(derive(builders.typed(builders.organization()), "dev"))
+
+
+def test_without_configuration_all_three_use_the_environment(config):
+    found = program()
+    assert asked_for(found) == []
+    for provider in ("pulumi:providers:aws", "pulumi:providers:hyperpod"):
+        assert not {"profile", "assumeRoles", "assumeRoleArn"} & found.one(provider).inputs.keys()
+
+
+def test_profile_and_role_reach_all_three(config):
+    config(profile="work", assumeRoles=[{"roleArn": ROLE, "sessionName": "ci"}])
+    found = program()
+    assert asked_for(found) == ["--profile", "work", "--role-arn", ROLE]
+    plugin = found.one("pulumi:providers:hyperpod").inputs
+    assert (plugin["profile"], plugin["assumeRoleArn"]) == ("work", ROLE)
+    aws = found.one("pulumi:providers:aws").inputs
+    assert aws["profile"] == "work"
+    assert json.loads(aws["assumeRoles"]) == [{"roleArn": ROLE, "sessionName": "ci"}]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"accessKey": "AKIA"}, "aws:accessKey would reach the aws provider alone"),
+        ({"assumeRoleWithWebIdentity": {"roleArn": ROLE}}, "aws:assumeRoleWithWebIdentity would reach"),
+        ({"assumeRoles": [{"roleArn": ROLE}, {"roleArn": f"{ROLE}2"}]}, "names 2 roles"),
+        ({"assumeRoles": [{"roleArn": ROLE, "externalId": "x"}]}, "has externalId"),
+        ({"assumeRoles": [{"sessionName": "ci"}]}, "is not a list of roles with a roleArn"),
+        ({"assumeRoles": "{"}, "is not a list of roles with a roleArn"),
+        ({"assumeRoles": {"roleArn": ROLE}}, "is not a list of roles with a roleArn"),
+    ],
+)
+def test_what_cannot_be_one_identity_is_refused_before_anything_is_made(config, values, words):
+    config(**values)
+    with pytest.raises(pulumi.RunError, match=f"{words}.*Nothing was made"):
+        configured()
+
+
+def test_the_program_asks_before_it_registers_anything(config):
+    config(accessKey="AKIA")
+    with pytest.raises(pulumi.RunError, match="aws:accessKey"):
+        build(derive(builders.typed(builders.organization()), "dev"))
+
+
+def test_nothing_set_is_nobody_in_particular(config):
+    assert configured() == Credentials()
