@@ -49,8 +49,11 @@ class Loaded:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Every finding of the file by today's date; for one stack, without those of other environments."""
-        today = datetime.datetime.now(tz=datetime.UTC).date()
+        """Every finding of the file by today's date."""
+        return self.findings_on(datetime.datetime.now(tz=datetime.UTC).date())
+
+    def findings_on(self, today: datetime.date) -> tuple[Finding, ...]:
+        """Return every finding of the file on a day; for one stack, without those of other environments."""
         parsed = self.parsed
         if parsed.organization is not None:
             charts = chart_problems(project_root(), parsed.organization)

@@ -12,7 +12,7 @@ NETWORK = {
         "securityGroupIds": ["sg-0a1b2c3d4e5f60718"],
     }
 }
-EKS = {"version": "1.33", "existing": {"name": "found"}}
+EKS = {"version": "1.35", "existing": {"name": "found"}}
 
 
 def test_an_existing_network_is_used_as_it_is():
