@@ -193,7 +193,7 @@ def test_nothing_but_its_name_its_team_and_its_cluster_replaces_a_quota():
     [
         ({"instanceType": "ml.g5.24xlarge"}, "ml.g5.12xlarge → ml.g5.24xlarge"),
         ({"capacityType": "Spot"}, "OnDemand → Spot"),
-        ({"threadsPerCore": 1}, "unset → 1"),
+        ({"threadsPerCore": 1}, "2 → 1"),
         ({"availabilityZone": "us-west-2b"}, "us-west-2a → us-west-2b"),
     ],
 )

@@ -166,6 +166,7 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
     assert found["gpu"]["autoPatchConfig"]["deploymentConfig"] == {
         "rollingUpdatePolicy": {"maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1}}
     }
+    assert (found["gpu"]["threadsPerCore"], found["any"]["threadsPerCore"]) == (1, 2)
     assert found["any"]["instanceRequirements"] == {"instanceTypes": ["ml.m5.4xlarge", "ml.c5.4xlarge"]}
     assert found["any"]["capacityRequirements"] == {"spot": {}}
     assert found["any"]["overrideVpcConfig"]["subnets"] == ["nodes-us-west-2a-id", "nodes-us-west-2b-id"]
