@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.builders import organization
 from tests.program.recorder import recorded_from
 
@@ -131,6 +133,12 @@ def test_a_closed_network_has_endpoints_and_no_way_to_the_internet():
     } <= services
     assert program.all("ec2/internetGateway:InternetGateway") == []
     assert program.all("ec2/natGateway:NatGateway") == []
+
+
+@pytest.mark.parametrize("asked", ["STANDARD", "EXTENDED"])
+def test_the_upgrade_policy_is_what_the_file_asks_for(asked):
+    program = recorded_from(organization(environment={"eks": {"version": "1.35", "supportType": asked}}))
+    assert program.one("aws:eks/cluster:Cluster").inputs["upgradePolicy"] == {"supportType": asked}
 
 
 def test_a_group_of_every_kind_says_what_the_api_takes():
