@@ -1,6 +1,5 @@
 """`hpkit catalog`: the facts that an account can be asked for."""
 
-import datetime
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from hpkit.cli.aws_session import aws_session
 from hpkit.cli.inputs import require_clone
 from hpkit.errors import ToolError
 from hpkit.generate.eks import FILE, differences, refreshed, supported
-from hpkit.project import project_root
+from hpkit.project import project_root, today
 
 __all__ = ["command"]
 
@@ -35,8 +34,7 @@ def refresh(region: str, profile: str | None, only_check: bool) -> None:
     versions, offered = _ask(region, profile)
     path = project_root() / FILE
     old = path.read_text(encoding="utf-8")
-    today = datetime.datetime.now(tz=datetime.UTC).date()
-    new = refreshed(old, versions=versions, offered=offered, region=region, today=today)
+    new = refreshed(old, versions=versions, offered=offered, region=region, today=today())
     if new == old:
         click.echo(f"{FILE} has what EKS says in {region}")
         return
