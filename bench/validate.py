@@ -28,7 +28,7 @@ def organization(teams: int) -> str:
         "        vpcId: vpc-0a1b2c3d4e5f60718",
         "        subnets: {us-west-2a: subnet-0a1b2c3d4e5f60718}",
         "        securityGroupIds: [sg-0a1b2c3d4e5f60718]",
-        '    eks: {version: "1.33"}',
+        '    eks: {version: "1.35"}',
         "    cluster:",
         "      name: bench",
         "      instanceGroups:",

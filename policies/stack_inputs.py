@@ -98,10 +98,24 @@ def owned_groups(cluster: Resource, resources: Sequence[Resource]) -> set[str]:
     return {*owners_of(resources), *(() if stated is UNKNOWN else stated)}
 
 
-def known_types(names: Sequence[str]) -> dict[str, InstanceType]:
-    """Return the catalog's entry of the types that it knows."""
+def known_types(cluster: Resource, names: Sequence[str]) -> dict[str, InstanceType]:
+    """Return the types that the catalog knows, with the vCPUs that the cluster's groups leave them.
+
+    Two groups of a type that differ in threads per core count as the smaller.
+    """
+    threads: dict[str, list[int]] = {}
+    for group in groups_of(cluster) or []:
+        stated = group.get("threadsPerCore")
+        if stated is None or stated is UNKNOWN:
+            continue
+        for name in types_of(group) or ():
+            threads.setdefault(name, []).append(int(stated))
     found = {name: find_instance_type(name) for name in names}
-    return {name: instance for name, instance in found.items() if instance is not None}
+    return {
+        name: instance.with_threads(min(threads[name]) if name in threads else None)
+        for name, instance in found.items()
+        if instance is not None
+    }
 
 
 def capacity_of(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
@@ -120,7 +134,7 @@ def capacity_of(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
         if count is UNKNOWN and name not in owned:
             unknown.update(types)
         groups.append(GroupCapacity(name, types, 0 if count is UNKNOWN else int(count), name in owned))
-    instances = known_types([name for group in groups for name in group.instance_types])
+    instances = known_types(cluster, [name for group in groups for name in group.instance_types])
     pools = _pools(groups, resources)
     return Capacity(type_capacities(groups, pools, instances), frozenset(unknown))
 

@@ -1,5 +1,6 @@
 """What every test starts from."""
 
+import datetime
 import gc
 import os
 import signal
@@ -42,6 +43,12 @@ def pytest_collection_finish() -> None:
     """What is loaded by now stays: no search for garbage needs to look at it again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are judged as on one day: the versions that they name are supported on it, whenever a test runs."""
+    monkeypatch.setattr("hpkit.project.today", lambda: datetime.date(2026, 11, 22))
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ __all__ = [
     "project_root",
     "select",
     "split_stack",
+    "today",
 ]
 
 
@@ -49,13 +50,16 @@ class Loaded:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Every finding of the file by today's date; for one stack, without those of other environments."""
-        today = datetime.datetime.now(tz=datetime.UTC).date()
+        """Every finding of the file by today's date."""
+        return self.findings_on(today())
+
+    def findings_on(self, day: datetime.date) -> tuple[Finding, ...]:
+        """Return every finding of the file on a day; for one stack, without those of other environments."""
         parsed = self.parsed
         if parsed.organization is not None:
             charts = chart_problems(project_root(), parsed.organization)
             parsed = replace(parsed, problems=(*parsed.problems, *charts))
-        found = check(self.document, parsed, self.plans, file=self.file, today=today)
+        found = check(self.document, parsed, self.plans, file=self.file, today=day)
         own = f"environments.{self.environment}"
         return tuple(
             finding
@@ -64,6 +68,11 @@ class Loaded:
             or not finding.path.startswith("environments.")
             or f"{finding.path}.".startswith(f"{own}.")
         )
+
+
+def today() -> datetime.date:
+    """Return the day by which files are judged, in UTC."""
+    return datetime.datetime.now(tz=datetime.UTC).date()
 
 
 def project_root() -> Path:

@@ -34,6 +34,7 @@ _MODULES = (
     "local.aws.eks.access",
     "local.aws.eks.addons",
     "local.aws.eks.clusters",
+    "local.aws.eks.versions",
     "local.aws.eks.podidentity",
     "local.aws.eks.tags",
     "local.aws.eks.updates",

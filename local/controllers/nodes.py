@@ -186,8 +186,8 @@ def _amounts(kind: InstanceType | None, threads: int | None) -> tuple[dict[str, 
     """Return capacity and allocatable; what the catalogue does not know is left out."""
     if kind is None or kind.vcpu is None or kind.memory_gib is None:
         return {}, {}
-    # With one thread a core, the operating system sees half of the vCPUs.
-    vcpu = kind.vcpu // 2 if threads == 1 else kind.vcpu
+    # What the operating system sees with so many threads of each core.
+    vcpu = kind.with_threads(threads).vcpu or kind.vcpu
     counted = {"pods": str(kind.max_pods)} if kind.max_pods else {}
     if kind.accelerators and kind.accelerator_resource:
         counted[kind.accelerator_resource] = str(kind.accelerators)

@@ -10,7 +10,7 @@ from hpkit.checks.capacity import excess
 from hpkit.checks.rule import listing
 from hpkit.plan.capacity import QuotaResource, TypeCapacity, usage
 from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
-from policies.stack_inputs import CLUSTER, QUOTA, capacity_of, quota_of, quotas_by_cluster
+from policies.stack_inputs import CLUSTER, QUOTA, capacity_of, known_types, quota_of, quotas_by_cluster
 
 __all__ = ["POLICIES"]
 
@@ -65,7 +65,7 @@ def _compare(
     known: TypeCapacity,
     elastic: set[tuple[str, str]],
 ) -> Results:
-    instance = find_instance_type(name)
+    instance = known_types(cluster, [name]).get(name)
     guaranteed = [(team, quota_resource) for team, quota_resource in quota_resources if (team, name) not in elastic]
     message = excess(name, guaranteed, known.guaranteed, instance=instance, what="guaranteed")
     fix = f"Lower a quota, or raise instanceCount of {listing(list(known.groups))}"

@@ -85,7 +85,7 @@ def live(**more):
         "cluster": cluster(),
         "eks": {
             "name": "kube",
-            "version": "1.33",
+            "version": "1.35",
             "arn": f"arn:aws:eks:us-west-2:{ACCOUNT}:cluster/kube",
             "endpoint": "https://kube.example",
             "certificateAuthority": {"data": "Q0E="},

@@ -55,7 +55,7 @@ class Maker:
         self.eks.create_cluster(
             name=name,
             roleArn=role,
-            version="1.33",
+            version="1.35",
             resourcesVpcConfig={"subnetIds": subnets, "securityGroupIds": list(groups)},
             accessConfig={"authenticationMode": mode},
         )

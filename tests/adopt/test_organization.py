@@ -66,7 +66,7 @@ def test_network_and_kubernetes_are_named_as_they_are():
         "controlPlaneSubnets": list(SUBNETS.values()),
         "securityGroupIds": [SG],
     }
-    assert spec["eks"] == {"version": "1.33", "existing": {"name": "kube"}, "administrators": [ADMIN]}
+    assert spec["eks"] == {"version": "1.35", "existing": {"name": "kube"}, "administrators": [ADMIN]}
     assert spec["manageTags"] is False
     assert spec["governance"]["topologyAwareScheduling"] == "Unmanaged"
 

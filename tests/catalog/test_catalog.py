@@ -1,7 +1,11 @@
 """The catalog against botocore's service model, and against itself."""
 
 import datetime
+import gzip
+import json
+from pathlib import Path
 
+import moto
 import pytest
 from botocore.loaders import Loader
 
@@ -13,6 +17,7 @@ SHAPES = Loader().load_service_model("sagemaker", "service-2")["shapes"]
 TYPES = {each.name: each for each in instance_types()}
 FIGURES = {
     "vcpu": "vcpu",
+    "threads_per_core": "threadsPerCore",
     "memory_gib": "memoryGiB",
     "accelerators": "accelerators",
     "accelerator_kind": "kind",
@@ -80,6 +85,38 @@ def test_well_known_types_have_their_figures(name, vcpu, memory, accelerators, r
     each = TYPES[name]
     assert (each.vcpu, each.memory_gib, each.accelerators) == (vcpu, memory, accelerators)
     assert each.accelerator_resource == resource
+
+
+def test_threads_per_core_are_those_that_ec2_describes():
+    recorded = Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz"
+    described = json.loads(gzip.decompress(recorded.read_bytes()))
+    assert {name: each.threads_per_core for name, each in TYPES.items() if each.threads_per_core} == {
+        name: described[name.removeprefix("ml.")]["VCpuInfo"]["DefaultThreadsPerCore"]
+        for name in TYPES
+        if name.removeprefix("ml.") in described
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "threads", "vcpu"),
+    [
+        ("ml.g5.12xlarge", 1, 24),
+        ("ml.g5.12xlarge", 2, 48),
+        ("ml.g5.12xlarge", None, 48),
+        ("ml.m7g.4xlarge", 1, 16),
+        ("ml.m7g.4xlarge", 2, 16),
+        ("ml.p6e-gb200.36xlarge", 1, 144),
+    ],
+)
+def test_one_thread_of_two_halves_the_vcpus(name, threads, vcpu):
+    assert TYPES[name].with_threads(threads).vcpu == vcpu
+
+
+@pytest.mark.parametrize(
+    ("name", "pods"), [("ml.g6e.xlarge", 14), ("ml.c5.large", 9), ("ml.c8g.48xlarge", 49), ("ml.g7e.2xlarge", 49)]
+)
+def test_pods_are_those_of_the_guides_table(name, pods):
+    assert TYPES[name].max_pods == pods
 
 
 def test_a_p5_node_takes_the_addresses_that_the_guide_counts():

@@ -193,7 +193,7 @@ def test_nothing_but_its_name_its_team_and_its_cluster_replaces_a_quota():
     [
         ({"instanceType": "ml.g5.24xlarge"}, "ml.g5.12xlarge → ml.g5.24xlarge"),
         ({"capacityType": "Spot"}, "OnDemand → Spot"),
-        ({"threadsPerCore": 1}, "unset → 1"),
+        ({"threadsPerCore": 1}, "2 → 1"),
         ({"availabilityZone": "us-west-2b"}, "us-west-2a → us-west-2b"),
     ],
 )
@@ -214,7 +214,7 @@ def test_a_subnet_that_is_replaced_refuses_the_groups_in_it():
     assert codes(found) == {("refused", "gpu"): True, ("refused", "system"): True}
 
 
-@pytest.mark.parametrize(("version", "refused"), [("1.34", []), ("1.35", [True]), ("1.32", [True])])
+@pytest.mark.parametrize(("version", "refused"), [("1.36", []), ("1.37", [True]), ("1.34", [True])])
 def test_kubernetes_goes_up_one_version_at_a_time(version, refused):
     found = changed(lambda dev: dev["eks"].update(version=version))
     assert [each.refused for each in found.decisions] == refused

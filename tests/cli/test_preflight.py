@@ -76,7 +76,7 @@ def make_cluster(cloud, name, **more):
 
 
 def on_eks(cloud, name="kube", **network):
-    return {"network": existing(cloud, **network), "eks": {"version": "1.33", "existing": {"name": name}}}
+    return {"network": existing(cloud, **network), "eks": {"version": "1.35", "existing": {"name": name}}}
 
 
 def test_a_fresh_account_lacks_the_roles_that_the_file_names(account, monkeypatch):
@@ -161,7 +161,7 @@ def test_an_add_on_version_that_eks_does_not_offer(account, project):
 def test_a_role_with_a_path_must_be_written_with_it(account, project):
     trust = json.dumps({"Version": "2012-10-17", "Statement": []})
     account.client("iam").create_role(RoleName="Admin", Path="/platform/", AssumeRolePolicyDocument=trust)
-    rows = checked(project, eks={"version": "1.33", "administrators": [ADMIN]})
+    rows = checked(project, eks={"version": "1.35", "administrators": [ADMIN]})
     assert missing(rows) == {f"role {ADMIN}"}
     assert "role/platform/Admin" in rows[f"role {ADMIN}"]["fix"]
 
@@ -265,12 +265,12 @@ def test_an_existing_eks_cluster_that_fits(account, project):
 
 def test_an_existing_eks_cluster_that_does_not_fit(account, project):
     cloud = Cloud(account)
-    cloud.make_eks("old", accessConfig={"authenticationMode": "CONFIG_MAP"}, version="1.29")
+    cloud.make_eks("old", accessConfig={"authenticationMode": "CONFIG_MAP"}, version="1.36")
     other = cloud.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     rows = checked(project, **on_eks(cloud, "old", vpcId=other))
     expected = {
         "EKS cluster old, authentication mode": "CONFIG_MAP",
-        "EKS cluster old, version": "1.29",
+        "EKS cluster old, version": "1.36",
         "EKS cluster old, VPC": cloud.vpc,
     }
     assert expected.keys() <= missing(rows)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from hpkit import project as files_of_project
 from hpkit.checks import RULES
 from hpkit.generate.cases import cases
 from tests.builders import organization, team, text_of
@@ -201,7 +202,11 @@ def test_the_examples_fit_the_schema_that_editors_read():
 
 
 def test_the_cases_of_all_rules_are_read_in_one_run(tmp_path):
-    given = {str(tmp_path / f"{rule.id}.{case.name}.yaml"): case for rule in RULES for case in cases(rule.id)}
+    found = [case for rule in RULES for case in cases(rule.id)]
+    # All but those that are about another day than the one on which tests judge.
+    day = files_of_project.today()
+    given = {str(tmp_path / f"{case.rule}.{case.name}.yaml"): case for case in found if case.today == day}
+    assert len(given) > len(found) * 0.9
     for file, case in given.items():
         Path(file).write_text(case.text)
     said = json.loads(validate("--format", "json", *given, cwd=ROOT).stdout)

@@ -15,7 +15,7 @@ environments:
   dev:
     region: us-west-2  # Oregon
     eks:
-      version: "1.33"
+      version: "1.35"
 """
 FILE = """\
 fails:
@@ -47,7 +47,7 @@ def made(tmp_path, monkeypatch):
     ("lines", "old", "new"),
     [
         (["change:", "  teams[bob].fairShareWeight: 0"], "40}", "0}"),
-        (["change:", "  environments.dev.eks.version: 1.30"], '"1.33"', "1.30"),
+        (["change:", "  environments.dev.eks.version: 1.30"], '"1.35"', "1.30"),
         (["change:", "  environments.dev.region: 'x'"], "us-west-2  # Oregon", "'x'  # Oregon"),
         (["change:", "  teams[ada].sharing.borrowLimit: 5"], "Lend}", "Lend, borrowLimit: 5}"),
         (["change:", "  teams[ada].fairShareWeight: 5"], "Lend}\n", "Lend}\n    fairShareWeight: 5\n"),
@@ -63,14 +63,14 @@ def made(tmp_path, monkeypatch):
         ),
         (
             ["change:", "  environments.dev.eks:", "    existing:", "      name: x"],
-            'version: "1.33"',
+            'version: "1.35"',
             "existing:\n        name: x",
         ),
         (["change:", "  teams[ada].sharing:", "    strategy: Lend"], " {strategy: Lend}", "\n      strategy: Lend"),
         (["remove: ['teams[ada]']"], "  - name: ada\n    sharing: {strategy: Lend}\n", ""),
         (["remove: ['teams[bob].name']"], "name: bob, ", ""),
         (["remove: ['teams[bob].fairShareWeight']"], ", fairShareWeight: 40", ""),
-        (["remove: [environments.dev.eks]"], '    eks:\n      version: "1.33"\n', ""),
+        (["remove: [environments.dev.eks]"], '    eks:\n      version: "1.35"\n', ""),
         (["replace: {'eks:': 'esk:'}"], "eks:", "esk:"),
     ],
 )

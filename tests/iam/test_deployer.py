@@ -81,7 +81,7 @@ def given():
         ],
         environment={
             "network": NETWORK,
-            "eks": {"version": "1.33", "existing": {"name": "theirs"}},
+            "eks": {"version": "1.35", "existing": {"name": "theirs"}},
             "storage": {"existing": {"bucket": "live"}},
             "autoscaling": {
                 "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],

@@ -25,7 +25,7 @@ def plan_of(**environment):
     return derive(typed(organization(environment=environment)), "dev")
 
 
-EXISTING = plan_of(eks={"version": "1.33", "existing": {"name": "kube"}})
+EXISTING = plan_of(eks={"version": "1.35", "existing": {"name": "kube"}})
 
 
 def rows_of(plan, given):
@@ -40,19 +40,30 @@ def offered(**statuses):
 @pytest.mark.parametrize(
     ("given", "status"),
     [
-        (offered(v33="STANDARD_SUPPORT"), "ok"),
-        (offered(v33="EXTENDED_SUPPORT", v35="STANDARD_SUPPORT"), "unknown"),
-        (offered(v33="UNSUPPORTED", v34="STANDARD_SUPPORT"), "missing"),
+        (offered(v35="STANDARD_SUPPORT"), "ok"),
+        (offered(v34="STANDARD_SUPPORT", v35="EXTENDED_SUPPORT"), "missing"),
+        (offered(v34="STANDARD_SUPPORT", v35="UNSUPPORTED"), "missing"),
         (offered(v34="STANDARD_SUPPORT", v36="STANDARD_SUPPORT"), "missing"),
         ({KUBERNETES_VERSIONS.key: DENIED}, "unknown"),
     ],
 )
 def test_a_kubernetes_version_needs_support(given, status):
-    assert rows_of(plan_of(), given)["Kubernetes 1.33"].status == status
+    assert rows_of(plan_of(), given)["Kubernetes 1.35"].status == status
+
+
+def test_extended_support_is_enough_where_it_is_asked_for():
+    plan = plan_of(eks={"version": "1.35", "supportType": "EXTENDED"})
+    row = rows_of(plan, offered(v35="EXTENDED_SUPPORT", v36="STANDARD_SUPPORT"))["Kubernetes 1.35"]
+    assert (row.status, row.found) == ("ok", "extended support")
+
+
+def test_a_cluster_that_is_there_may_have_extended_support_already():
+    row = rows_of(EXISTING, offered(v35="EXTENDED_SUPPORT"))["Kubernetes 1.35"]
+    assert row.status == "ok"
 
 
 def test_the_remedy_names_versions_that_hyperpod_offers_too():
-    fix = rows_of(plan_of(), offered(v34="STANDARD_SUPPORT", v36="STANDARD_SUPPORT"))["Kubernetes 1.33"].fix
+    fix = rows_of(plan_of(), offered(v34="STANDARD_SUPPORT", v36="STANDARD_SUPPORT"))["Kubernetes 1.35"].fix
     assert fix.endswith(": 1.34"), "HyperPod has no 1.36"
 
 
@@ -60,12 +71,12 @@ def test_add_ons_that_eks_lists_for_a_version_prove_that_it_is_offered():
     plan = plan_of()
     listed = {"addons": [{"addonName": "vpc-cni", "addonVersions": [{"addonVersion": "v1"}]}]}
     given = {KUBERNETES_VERSIONS.key: DENIED, addon_versions(plan).key: listed}
-    assert rows_of(plan, given)["Kubernetes 1.33"].status == "ok"
+    assert rows_of(plan, given)["Kubernetes 1.35"].status == "ok"
 
 
 def test_an_add_on_without_a_pin_shows_the_default_that_eks_takes():
     plan = plan_of()
-    fits = [{"clusterVersion": "1.33", "defaultVersion": True}]
+    fits = [{"clusterVersion": "1.35", "defaultVersion": True}]
     versions = [{"addonVersion": "v2"}, {"addonVersion": "v1", "compatibilities": fits}]
     given = {addon_versions(plan).key: {"addons": [{"addonName": "vpc-cni", "addonVersions": versions}]}}
     assert rows_of(plan, given)["add-on vpc-cni"].found == "v1"
@@ -77,8 +88,8 @@ def test_an_add_on_without_a_pin_shows_the_default_that_eks_takes():
 )
 def test_an_existing_cluster_is_asked_for_what_an_add_on_needs(response, status):
     operator = {"amazon-sagemaker-hyperpod-training-operator": {}}
-    plan = plan_of(eks={"version": "1.33", "existing": {"name": "kube"}}, addons=operator)
-    found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.33"}}
+    plan = plan_of(eks={"version": "1.35", "existing": {"name": "kube"}}, addons=operator)
+    found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.35"}}
     given = {eks_cluster(plan).key: found, eks_addon(plan, "cert-manager").key: response}
     asked = {call.key for call in further_calls(plan, Responses({CLUSTERS.key: {"ClusterSummaries": []}, **given}))}
     assert eks_addon(plan, "cert-manager").key in asked
@@ -87,7 +98,7 @@ def test_an_existing_cluster_is_asked_for_what_an_add_on_needs(response, status)
 
 
 def kueue(addon, inside):
-    found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.33"}}
+    found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.35"}}
     given = {eks_cluster(EXISTING).key: found, eks_addon(EXISTING, GOVERNANCE).key: addon, KUBERNETES.key: inside}
     return rows_of(EXISTING, given)["Kueue on the EKS cluster"]
 
@@ -114,7 +125,7 @@ def test_a_cluster_that_cannot_be_looked_into_is_unknown():
 
 
 def test_a_cluster_that_states_no_authentication_mode_has_that_of_old():
-    given = {eks_cluster(EXISTING).key: {"cluster": {"status": "CREATING", "version": "1.33"}}}
+    given = {eks_cluster(EXISTING).key: {"cluster": {"status": "CREATING", "version": "1.35"}}}
     rows = rows_of(EXISTING, given)
     row = rows["EKS cluster kube, authentication mode"]
     assert (row.status, row.found) == ("missing", "CONFIG_MAP")

@@ -99,7 +99,7 @@ def test_the_largest_volume_counts():
     ("environment", "expected"),
     [
         ({}, 4 + 1 + 4),  # nodes, NAT gateway, control plane
-        ({"eks": {"version": "1.33", "existing": {"name": "kube"}}}, 4 + 1),
+        ({"eks": {"version": "1.35", "existing": {"name": "kube"}}}, 4 + 1),
     ],
 )
 def test_interfaces_are_those_of_nodes_gateway_and_control_plane(environment, expected):

@@ -23,7 +23,7 @@ EXISTING = {
             "securityGroupIds": ["sg-01234567"],
         }
     },
-    "eks": {"version": "1.33", "existing": {"name": "kube"}},
+    "eks": {"version": "1.35", "existing": {"name": "kube"}},
 }
 
 

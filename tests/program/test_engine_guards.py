@@ -95,7 +95,11 @@ CASES = {
         ["gpu in us-west-2a: nodeCidr 10.1.0.0/16", "give these groups new names"],
         [],
     ),
-    "Kubernetes": (lambda dev: dev["eks"].update(version="1.35"), ["write 1.34 first"], []),
+    "Kubernetes": (
+        lambda dev: dev["eks"].update(version="1.34", supportType="EXTENDED"),
+        ["from 1.35 to 1.34"],
+        [],
+    ),
 }
 
 

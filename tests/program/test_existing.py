@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.builders import organization
 from tests.program.recorder import recorded_from
 
@@ -12,7 +14,7 @@ NETWORK = {
         "securityGroupIds": ["sg-0a1b2c3d4e5f60718"],
     }
 }
-EKS = {"version": "1.33", "existing": {"name": "found"}}
+EKS = {"version": "1.35", "existing": {"name": "found"}}
 
 
 def test_an_existing_network_is_used_as_it_is():
@@ -133,6 +135,12 @@ def test_a_closed_network_has_endpoints_and_no_way_to_the_internet():
     assert program.all("ec2/natGateway:NatGateway") == []
 
 
+@pytest.mark.parametrize("asked", ["STANDARD", "EXTENDED"])
+def test_the_upgrade_policy_is_what_the_file_asks_for(asked):
+    program = recorded_from(organization(environment={"eks": {"version": "1.35", "supportType": asked}}))
+    assert program.one("aws:eks/cluster:Cluster").inputs["upgradePolicy"] == {"supportType": asked}
+
+
 def test_a_group_of_every_kind_says_what_the_api_takes():
     groups = [
         {
@@ -166,6 +174,7 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
     assert found["gpu"]["autoPatchConfig"]["deploymentConfig"] == {
         "rollingUpdatePolicy": {"maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1}}
     }
+    assert (found["gpu"]["threadsPerCore"], found["any"]["threadsPerCore"]) == (1, 2)
     assert found["any"]["instanceRequirements"] == {"instanceTypes": ["ml.m5.4xlarge", "ml.c5.4xlarge"]}
     assert found["any"]["capacityRequirements"] == {"spot": {}}
     assert found["any"]["overrideVpcConfig"]["subnets"] == ["nodes-us-west-2a-id", "nodes-us-west-2b-id"]

@@ -285,7 +285,7 @@ class World:
         self.eks_arn = self.eks.create_cluster(
             name="kube",
             roleArn=self.roles["eks"],
-            version="1.33",
+            version="1.35",
             resourcesVpcConfig={"subnetIds": self.subnets},
             accessConfig={"authenticationMode": "API"},
         )["cluster"]["arn"]

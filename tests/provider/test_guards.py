@@ -248,7 +248,7 @@ def test_a_part_that_is_named_leaves_at_once_and_an_allowance_that_nothing_needs
 def test_nothing_is_refused_without_ids():
     assert guard().diff(GUARDED, {**GUARDED, "identity": UNKNOWN}, {}).changes
     assert guard().diff_warnings(GUARDED, {**GUARDED, "identity": UNKNOWN, "allowReplace": ["vpc"]}, {}) == []
-    version = {"subject": "EKS", "version": "1.33"}
+    version = {"subject": "EKS", "version": "1.35"}
     assert guard().diff({**version, "identity": {"network": "vpcCidr 10.0.0.0/16"}, "allowReplace": False}, version, {})
     assert not guard().diff(GUARDED, {**GUARDED, "contents": {}, "allowReplace": ["eks"], "where": "x"}, {}).changes
 

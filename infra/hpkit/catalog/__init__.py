@@ -1,5 +1,15 @@
-"""Facts about the service, each with source and date: instance types, regions, versions, API limits."""
+"""Facts about the services, each with source and date: instance types, regions, versions, API limits."""
 
+from hpkit.catalog.eks import (
+    ClusterHour,
+    KubernetesVersion,
+    OfferedAddon,
+    addon_pin,
+    cluster_hour,
+    eks_versions,
+    find_kubernetes_version,
+    offered_addon,
+)
 from hpkit.catalog.instances import (
     ACCELERATOR_RESOURCES,
     InstanceType,
@@ -36,14 +46,21 @@ __all__ = [
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
+    "ClusterHour",
     "InstanceType",
+    "KubernetesVersion",
     "MigProfile",
+    "OfferedAddon",
     "Region",
     "ShapeLimits",
     "Source",
     "TypeFacts",
+    "addon_pin",
     "addons",
+    "cluster_hour",
+    "eks_versions",
     "find_instance_type",
+    "find_kubernetes_version",
     "find_nearest",
     "find_region",
     "frozen_of_groups",
@@ -52,6 +69,7 @@ __all__ = [
     "instance_types",
     "kubernetes_versions",
     "limit",
+    "offered_addon",
     "regions",
     "sticky_of_groups",
     "topology_gates",

@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -51,12 +51,14 @@ class InstanceType:
     """What is known of an instance type. None means unknown, and never zero.
 
     memory_gib is the instance's whole memory; addresses are IPv4 addresses that a node can take in its subnet;
+    vcpu counts every thread: threads_per_core of each core, 1 where the type has no multithreading;
     max_pods is the kubelet's limit on HyperPod, where one interface serves pods. sources names, for each figure, where
     it comes from.
     """
 
     name: str
     vcpu: int | None
+    threads_per_core: int | None
     memory_gib: int | None
     accelerators: int | None
     accelerator_kind: str | None
@@ -77,6 +79,17 @@ class InstanceType:
         """Return the compute slices of one MIG-capable accelerator."""
         return 7
 
+    def with_threads(self, threads_per_core: int | None) -> "InstanceType":
+        """Return the type as it is with so many threads of each core; as it stands for None, or where unknown.
+
+        One thread of a core that has two halves the vCPUs. Source: SageMaker API reference,
+        ClusterInstanceGroupSpecification.
+        """
+        if threads_per_core is None or self.threads_per_core is None or self.vcpu is None:
+            return self
+        vcpu = self.vcpu * min(threads_per_core, self.threads_per_core) // self.threads_per_core
+        return replace(self, vcpu=vcpu, threads_per_core=min(threads_per_core, self.threads_per_core))
+
 
 def read_data(name: str) -> Any:
     """Return a data file of the catalog."""
@@ -94,6 +107,7 @@ def _catalog() -> dict[str, InstanceType]:
         name: InstanceType(
             name=name,
             vcpu=row["vcpu"],
+            threads_per_core=row["threadsPerCore"],
             memory_gib=row["memoryGiB"],
             accelerators=row["accelerators"],
             accelerator_kind=row["kind"],

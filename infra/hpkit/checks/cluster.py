@@ -21,6 +21,7 @@ _RESERVED_ADDRESSES = 5
 # P5 on EKS: 50 for pods and 31 for EFA, the most that the guide documents for a node.
 _MOST_ADDRESSES = 81
 _MOST_GROUPS_IN_CONSOLE = 20
+_MULTITHREADED = 2
 # DaemonSet pods on every node: vpc-cni, kube-proxy, pod identity, health monitoring, device plugin, EFA plugin.
 _PODS_A_NODE = 6
 # CoreDNS 2, training and MPI operators 2, job restart and patching 2.
@@ -122,6 +123,36 @@ def _not_offered(path: Path, name: str, who: str) -> Issue:
     near = find_nearest(name)
     fix = f"Did you mean {listing(list(near))}?" if near else "hpkit instances lists what is offered."
     return Issue(path, f"{who} has the type `{name}`, which HyperPod does not offer", fix)
+
+
+def _threads(context: Context) -> Iterator[Issue]:
+    for group, path in _groups(context):
+        single = [name for name, threads in _threads_of(group).items() if threads == 1]
+        if group.threads_per_core == _MULTITHREADED and single:
+            yield Issue(
+                (*path, "threadsPerCore"),
+                f"{group.name} asks for 2 threads per core, and {listing(single)} has 1",
+                "Write 1, or leave it out.",
+            )
+
+
+def _threads_differ(context: Context) -> Iterator[Issue]:
+    for group, path in _groups(context):
+        threads = _threads_of(group)
+        if group.threads_per_core is None and len(set(threads.values())) > 1:
+            yield Issue(
+                (*path, "instanceTypes"),
+                f"the types of {group.name} differ in threads per core "
+                f"({listing([f'{name} {count}' for name, count in threads.items()])}), and no source says what the "
+                "service takes then, so that their vCPUs are not certain",
+                "Write threadsPerCore: 1, which all types take and which halves the vCPUs of those with 2; or give "
+                "them groups of their own.",
+            )
+
+
+def _threads_of(group: InstanceGroup) -> dict[str, int]:
+    known = {name: find_instance_type(name) for name in group.types}
+    return {name: found.threads_per_core for name, found in known.items() if found and found.threads_per_core}
 
 
 def _room_for_addons(context: Context) -> Iterator[Issue]:
@@ -307,4 +338,7 @@ RULES = (
          waivable=False),
     Rule("CLU013", "error", "overrideVpcConfig stands with network.existing, in the zone that the group names.", _API,
          _override),
+    Rule("CLU014", "error", "Every type of a group has the threads per core that the group asks for.", _API, _threads),
+    Rule("CLU015", "warning", "The types of a group have alike threads per core, or the group says how many.", _API,
+         _threads_differ),
 )  # fmt: skip

@@ -1,14 +1,20 @@
 """EKS: the control plane."""
 
+import datetime
 from collections.abc import Iterator
+from typing import Final
 
-from hpkit.catalog import kubernetes_versions
+from hpkit.catalog import KubernetesVersion, cluster_hour, eks_versions, find_kubernetes_version, kubernetes_versions
 from hpkit.checks.rule import Context, Issue, Rule, listing
 
 __all__ = ["RULES"]
 
 _EKS = "Amazon EKS user guide, cluster endpoint access"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
+_CALENDAR = "Amazon EKS user guide, Kubernetes versions"
+_POLICY = "Amazon EKS user guide, cluster upgrade policy; Amazon EKS pricing"
+# EKS announces the end of standard support at least that long before.
+_NOTICE_DAYS: Final = 60
 
 
 def _open_endpoint(context: Context) -> Iterator[Issue]:
@@ -41,12 +47,129 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
     if version not in offered:
         yield Issue(
             (*context.path, "eks", "version"),
-            f"HyperPod on EKS does not offer Kubernetes {version} (offered: {listing(list(offered), 20)})",
+            f"HyperPod on EKS does not offer Kubernetes {version} (offered: {listing(list(offered), 20)})"
+            f"{_known(version)}",
             f'Write "{offered[-1]}" or another of them.',
         )
+
+
+def _known(version: str) -> str:
+    """Say what is known of a version that is newer than all that HyperPod is known to offer."""
+    newest = kubernetes_versions()[-1]
+    if _order(version) <= _order(newest):
+        return ""
+    found = find_kubernetes_version(version)
+    if found is None:
+        return (
+            f"; the catalog knows EKS up to {eks_versions()[-1].version}, so when its support ends, and whether "
+            "HyperPod takes it by now, is not known"
+        )
+    return (
+        f"; EKS has it since {found.released}, in standard support until {found.end_of_standard_support}, "
+        "but no source says that HyperPod takes it"
+    )
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))
+
+
+def _left_standard_support(context: Context) -> Iterator[Issue]:
+    eks, today = context.spec.eks, context.today
+    found = find_kubernetes_version(eks.version)
+    if found is None or today is None or eks.existing is not None or eks.support_type == "EXTENDED":
+        return
+    if found.support(today) == "EXTENDED_SUPPORT":
+        yield Issue(
+            (*context.path, "eks", "version"),
+            f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}, and supportType is "
+            "STANDARD: EKS refuses a new cluster of it, and upgrades one that is there; extended support costs "
+            f"{_prices()} until {found.end_of_extended_support}",
+            f"Write a newer version{_supported(today)}, or `supportType: EXTENDED`, which a cluster that is there must "
+            "have had before that day.",
+        )
+
+
+def _existing_left_standard_support(context: Context) -> Iterator[Issue]:
+    # Whether such a cluster has extended support is its owner's to say, and not in this file.
+    eks, today = context.spec.eks, context.today
+    found = find_kubernetes_version(eks.version)
+    if found is None or today is None or eks.existing is None:
+        return
+    if found.support(today) == "EXTENDED_SUPPORT":
+        yield Issue(
+            (*context.path, "eks", "version"),
+            f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}: the cluster "
+            f"{eks.existing.name} costs {_prices()} until {found.end_of_extended_support}, or is upgraded by EKS",
+            f"Upgrade the cluster, then write its version{_supported(today)}.",
+        )
+
+
+def _prices() -> str:
+    hour = cluster_hour()
+    return f"${hour.extended} a cluster-hour instead of ${hour.standard}"
+
+
+def _supported(today: datetime.date) -> str:
+    left = [f'"{each.version}"' for each in _standard(today)]
+    return f" ({listing(left)})" if left else ""
+
+
+def _standard(today: datetime.date) -> list[KubernetesVersion]:
+    offered = kubernetes_versions()
+    return [each for each in eks_versions() if each.version in offered and each.support(today) == "STANDARD_SUPPORT"]
+
+
+def _left_extended_support(context: Context) -> Iterator[Issue]:
+    version, today = context.spec.eks.version, context.today
+    found = find_kubernetes_version(version)
+    if found is not None and today is not None and found.support(today) == "UNSUPPORTED":
+        yield Issue(
+            (*context.path, "eks", "version"),
+            f"the support of Kubernetes {version} ended on {found.end_of_extended_support}: EKS refuses a new cluster "
+            "of it, and upgrades one that is there",
+            f"Write a newer version{_supported(today)}, one minor version at a time for a cluster that is there.",
+        )
+
+
+def _leaves_support(context: Context) -> Iterator[Issue]:
+    eks, today = context.spec.eks, context.today
+    found = find_kubernetes_version(eks.version)
+    if found is None or today is None:
+        return
+    support = found.support(today)
+    if support == "UNSUPPORTED":
+        return
+    standard = support == "STANDARD_SUPPORT"
+    end = found.end_of_standard_support if standard else found.end_of_extended_support
+    days = (end - today).days
+    if days > _NOTICE_DAYS:
+        return
+    if standard and eks.support_type == "EXTENDED" and eks.existing is None:
+        then = f"a cluster of it costs {_prices()} from then on"
+    else:
+        then = "EKS upgrades a cluster of it from then on, and this file would ask for a downgrade"
+    newer = [each for each in _standard(today) if _order(each.version) > _order(eks.version)]
+    fix = f'Write "{newer[0].version}" before.' if newer else "Write a newer version before, once HyperPod offers one."
+    yield Issue(
+        (*context.path, "eks", "version"),
+        f"Kubernetes {eks.version} leaves {'standard' if standard else 'extended'} support on {end}, in {days} days; "
+        f"{then}",
+        fix,
+    )
 
 
 RULES = (
     Rule("EKS001", "error", "The public endpoint is not open to the world.", _EKS, _open_endpoint),
     Rule("EKS002", "error", "The Kubernetes version is one that HyperPod on EKS offers.", _GUIDE, _kubernetes),
-)
+    Rule(
+        "EKS003", "error", "The Kubernetes version is in standard support, or extended support is asked for.", _POLICY,
+        _left_standard_support,
+    ),
+    Rule("EKS004", "error", "The Kubernetes version is supported by EKS.", _CALENDAR, _left_extended_support),
+    Rule("EKS005", "warning", "The Kubernetes version does not leave its support soon.", _CALENDAR, _leaves_support),
+    Rule(
+        "EKS006", "warning", "The Kubernetes version of an existing cluster is in standard support.", _POLICY,
+        _existing_left_standard_support,
+    ),
+)  # fmt: skip

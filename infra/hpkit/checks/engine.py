@@ -51,7 +51,7 @@ def check(
     """Return every finding of one file, sorted by place.
 
     plans: environment → plan of those to look at, absent: all of the file's. file is the name to show; today decides
-    which waivers have expired.
+    which waivers have expired and which versions are supported.
     """
     issues = {
         _key(problem.rule, problem.path, problem.message): PlacedIssue.of_problem(problem)
@@ -73,7 +73,7 @@ def _found(
     organization: Organization, plans: Mapping[str, Plan], document: Document, today: datetime.date
 ) -> Iterable[PlacedIssue]:
     for environment in sorted(plans):
-        context = Context(organization, environment, plans[environment])
+        context = Context(organization, environment, plans[environment], today)
         found = [
             PlacedIssue(rule.id, issue) for rule in RULES if rule.check is not None for issue in rule.check(context)
         ]

@@ -1,5 +1,6 @@
 """What a rule is, what it sees, and what it finds."""
 
+import datetime
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,13 +44,19 @@ class PlacedIssue:
 
 
 class Context:
-    """What a rule sees: one environment with its plan, and the organization around it."""
+    """What a rule sees: one environment with its plan, the organization around it, and the day.
 
-    def __init__(self, organization: Organization, environment: str, plan: Plan) -> None:
+    today: None where no day matters; rules that go by dates then find nothing.
+    """
+
+    def __init__(
+        self, organization: Organization, environment: str, plan: Plan, today: datetime.date | None = None
+    ) -> None:
         self.organization = organization
         self.environment = environment
         self.spec: Environment = organization.environments[environment]
         self.plan = plan
+        self.today = today
         self.path: Final[Path] = ("environments", environment)
 
     @cached_property

@@ -13,6 +13,7 @@ __all__ = ["main"]
 # because printing the list must not import what all commands need.
 _COMMANDS: dict[str, str] = {
     "adopt": "Write the organization file of a live cluster, and the import commands.",
+    "catalog": "Ask an account what EKS offers, and write it into the catalog.",
     "chart-hash": "Print the hash of a chart in the repository.",
     "deployer-policy": "Print the IAM policy that deploying a stack needs.",
     "destroy": "Delete a whole stack, nodes and all.",

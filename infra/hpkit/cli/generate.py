@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 import click
 
 from hpkit.cli.extras import need
+from hpkit.cli.inputs import require_clone
 from hpkit.config.reference import reference, schema_text
-from hpkit.errors import InputError
 from hpkit.generate import deployer_policy
 from hpkit.generate.catalog import service_model_text
 from hpkit.generate.replacing import replacing_text
@@ -31,8 +31,7 @@ FILES: dict[str, Callable[[], str]] = {
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file is out of date.")
 def command(only_check: bool) -> None:
     """Write the generated files of this repository, or check them."""
-    if not (project_root() / "infra" / "hpkit").is_dir():
-        raise InputError(f"{project_root()} is no clone of hpkit's own repository; its files are made in one alone")
+    require_clone()
     need("local", what="hpkit generate")
     from hpkit.generate.sdk import resource_files
 

@@ -48,6 +48,7 @@ def _as_dict(each: InstanceType, with_sources: bool) -> dict[str, Any]:
     data: dict[str, Any] = {
         "name": each.name,
         "vcpu": each.vcpu,
+        "threadsPerCore": each.threads_per_core,
         "memoryGiB": each.memory_gib,
         "accelerators": each.accelerators,
         "acceleratorKind": each.accelerator_kind,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import colored, folded, width
 from hpkit.cli.inputs import plans_of, record_plan, resolve
-from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command(stack: str, form: str, profile: str | None) -> None:
     (plan,) = plans_of([loaded])
     # Without an organization there would be no plan.
     organization = cast("Organization", loaded.parsed.organization)
-    session = _session(profile, plan.spec.region)
+    session = aws_session(profile, plan.spec.region)
     recording = record_plan(plan, loaded, Answers(account=UNKNOWN_ACCOUNT))
     results = evaluate(organization, recording, _fetch(session, recording))
     counts = count_by_status(results)
@@ -54,23 +54,6 @@ def command(stack: str, form: str, profile: str | None) -> None:
         click.echo(f"warning: {counts['unknown']} of {len(results)} could not be found out", err=True)
     if counts["missing"]:
         sys.exit(1)
-
-
-def _session(profile: str | None, region: str) -> "Session":
-    import boto3
-    from botocore.exceptions import BotoCoreError, ProfileNotFound
-
-    try:
-        session = boto3.Session(profile_name=profile, region_name=region)
-        found = session.get_credentials()
-    except ProfileNotFound as error:
-        known = ", ".join(boto3.Session().available_profiles) or "none"
-        raise click.UsageError(f"{error} (known: {known})") from None
-    except BotoCoreError as error:
-        raise ToolError(f"{error} (credentials are those of the AWS SDK: --profile, AWS_PROFILE, …)") from None
-    if found is None:
-        raise click.UsageError("no AWS credentials: name a --profile, or set AWS_PROFILE, or log in (aws sso login)")
-    return session
 
 
 def _fetch(session: "Session", recording: "Recording") -> "Responses":

@@ -107,7 +107,7 @@ class Eks(Component):
                 provider=aws.eks.ClusterEncryptionConfigProviderArgs(key_arn=key.arn), resources=["secrets"]
             ),
             deletion_protection=plan.spec.protect,
-            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type="STANDARD"),
+            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type=eks.support_type),
             vpc_config=aws.eks.ClusterVpcConfigArgs(
                 subnet_ids=list(network.control_plane_subnet_ids),
                 security_group_ids=list(network.security_group_ids),

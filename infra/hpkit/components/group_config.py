@@ -10,6 +10,7 @@ from hpkit.config.cluster import (
     Taint,
     TieredStorage,
 )
+from hpkit.plan.model import GroupPlan
 from hpkit.sdk.types import (
     CapacitySizeConfig,
     ClusterAutoPatchConfig,
@@ -26,8 +27,13 @@ from hpkit.sdk.types import (
 __all__ = ["add_capacity", "add_upkeep", "tiered_storage"]
 
 
-def add_capacity(config: ClusterInstanceGroupSpecification, spec: InstanceGroup) -> None:
-    """Add which instances a group has, and what they start from."""
+def add_capacity(config: ClusterInstanceGroupSpecification, group: GroupPlan) -> None:
+    """Add which instances a group has, and what they start from.
+
+    threadsPerCore is said where there is a choice: the API reference names no default for it
+    (ClusterInstanceGroupSpecification), and one thread halves the vCPUs that quotas count on.
+    """
+    spec = group.spec
     if spec.instance_type:
         config["instanceType"] = spec.instance_type
     else:
@@ -40,8 +46,8 @@ def add_capacity(config: ClusterInstanceGroupSpecification, spec: InstanceGroup)
         config["trainingPlanArn"] = spec.training_plan_arn
     if spec.ebs_volume_gib is not None:
         config["instanceStorageConfigs"] = [{"ebsVolumeConfig": {"volumeSizeInGB": spec.ebs_volume_gib}}]
-    if spec.threads_per_core is not None:
-        config["threadsPerCore"] = spec.threads_per_core
+    if group.threads_per_core is not None:
+        config["threadsPerCore"] = group.threads_per_core
     if spec.image_id is not None:
         config["imageId"] = spec.image_id
 

@@ -126,7 +126,7 @@ class HyperPod(Component):
         }
         if spec.has_lifecycle:
             config["lifeCycleConfig"] = self._lifecycle(spec)
-        add_capacity(config, spec)
+        add_capacity(config, group)
         add_upkeep(config, spec)
         return config
 

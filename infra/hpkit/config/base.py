@@ -82,7 +82,7 @@ def _version(value: Any) -> Any:
     if isinstance(value, float):
         raise PydanticCustomError("version_float", "a version without quotes is a number, and 1.30 as a number is 1.3")
     if isinstance(value, str) and not _VERSION.match(value):
-        raise PydanticCustomError("version_form", "not a version like 1.33")
+        raise PydanticCustomError("version_form", "not a version like 1.35")
     return value
 
 

@@ -133,7 +133,9 @@ class InstanceGroup(Model):
         default=None, alias="ebsVolumeGiB", description="Extra volume at /opt/sagemaker, GiB."
     )
     threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
-        default=None, description="1 or 2; 1 halves the vCPUs that pods can use."
+        default=None,
+        description="1 or 2; 1 halves the vCPUs that pods can use, and that quotas count. Default: 2 where all "
+        "types of the group have it. Cannot change on a group that exists.",
     )
     deep_health_checks: tuple[Annotated[DeepHealthCheck, Api("DeepHealthCheckType")], ...] = Field(
         default=(), description="Stress tests before a node takes work; they take an hour or more."

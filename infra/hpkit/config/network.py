@@ -69,7 +69,13 @@ class ExistingEks(Model):
 class Eks(Model):
     """The EKS cluster that orchestrates HyperPod."""
 
-    version: Version = Field(description='Kubernetes minor version in quotes, such as "1.33".')
+    version: Version = Field(description='Kubernetes minor version in quotes, such as "1.35".')
+    support_type: Literal["STANDARD", "EXTENDED"] = Field(
+        default="STANDARD",
+        description="What EKS does when the version leaves standard support: upgrade the control plane (STANDARD), or "
+        "keep the version for a year more, at a higher price per hour (EXTENDED). Cannot change while the version is "
+        "out of standard support.",
+    )
     endpoint: Endpoint = Field(default=Endpoint(), description="Private by default.")
     administrators: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(), description="IAM roles with cluster administration."

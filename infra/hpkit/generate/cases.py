@@ -7,9 +7,11 @@ How to add a case to tests/stacks/rules/RULE.yaml:
 3. `remove` lists paths. `replace` maps text that the base has once to other text, for what is no matter of values.
 4. `finds` lists all that is found: `severity`, `path`, `at` (the text at its line and column), `message`, `fix`; and
    `rule` where it is another one.
-5. `make generate` puts the case, with line and column, among the rule's examples.
+5. `today` is the day on which it is looked at, where it matters.
+6. `make generate` puts the case, with line and column, among the rule's examples.
 """
 
+import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ from hpkit.generate.patch import Layout, patched
 from hpkit.project import Loaded, project_root
 
 __all__ = ["Case", "Expected", "cases", "file_of"]
+
+# What the base names is supported on that day, so that no case changes as time goes by.
+_TODAY = datetime.date(2026, 11, 22)
 
 
 class _Strict(BaseModel):
@@ -44,6 +49,7 @@ class _Passing(_Strict):
     change: dict[str, Any] = {}
     remove: tuple[str, ...] = ()
     replace: dict[str, str] = {}
+    today: datetime.date = _TODAY
 
 
 class _Failing(_Passing):
@@ -63,11 +69,12 @@ class Case(_Strict):
     passes: bool
     text: str
     expected: tuple[Expected, ...]
+    today: datetime.date
 
     def findings(self) -> list[Finding]:
         """Return what `hpkit validate` finds."""
         document = read_text(self.text.encode())
-        return list(Loaded(f"{self.rule}.{self.name}.yaml", document, parse(document)).findings)
+        return list(Loaded(f"{self.rule}.{self.name}.yaml", document, parse(document)).findings_on(self.today))
 
 
 def file_of(rule: str) -> str:
@@ -113,4 +120,4 @@ def _case(rule: str, name: str, said: _Passing, layout: Layout, finds: tuple[Exp
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     expected = tuple(each.model_copy(update={"rule": each.rule or rule}) for each in finds)
-    return Case(rule=rule, name=name, passes=not finds, text=text, expected=expected)
+    return Case(rule=rule, name=name, passes=not finds, text=text, expected=expected, today=said.today)

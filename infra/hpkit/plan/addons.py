@@ -1,6 +1,6 @@
 """Which EKS add-ons an environment gets, at which version, with which configuration and role."""
 
-from hpkit.catalog import TASK_GOVERNANCE, addons
+from hpkit.catalog import TASK_GOVERNANCE, addon_pin
 from hpkit.config.addons import Addon
 from hpkit.config.organization import Environment
 from hpkit.plan.model import AddonPlan
@@ -22,12 +22,11 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
         wanted.add("amazon-sagemaker-hyperpod-observability")
     if spec.storage is not None and spec.storage.lustre is not None:
         wanted.add("aws-fsx-csi-driver")
-    pins = {addon.name: addon.default for addon in addons()}
     named = {name: spec.addons.get(name, Addon()) for name in sorted(wanted)}
     return tuple(
         AddonPlan(
             name,
-            each.version or pins.get(name),
+            each.version or addon_pin(name, spec.eks.version),
             each.configuration_values,
             role=each.role,
             service_account_role_arn=each.service_account_role_arn,

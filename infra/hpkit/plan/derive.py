@@ -82,7 +82,7 @@ def derive(organization: Organization, environment: str) -> Plan:
         groups=groups,
         node_pools=pools,
         policy=policy,
-        teams=_teams(organization, environment, capacity) if governance is not None else (),
+        teams=_teams(organization, environment, capacity, groups) if governance is not None else (),
         capacity=capacity,
         addons=addons_of(spec),
         topology_aware_scheduling=_topology(spec),
@@ -90,13 +90,30 @@ def derive(organization: Organization, environment: str) -> Plan:
 
 
 def instances_of(plan: Plan) -> dict[str, InstanceType]:
-    """Return the catalog's entry of every type that a group or a team names and the catalog knows."""
+    """Return every type that a group or a team names and the catalog knows, with the vCPUs that its groups leave it."""
     names = set(plan.capacity)
     for team in plan.teams:
         names.update(quota_resource.instance_type for quota_resource in team.quota_resources)
         names.update(team.absolute_borrow_limits)
-    known = {name: find_instance_type(name) for name in sorted(names)}
-    return {name: instance for name, instance in known.items() if instance is not None}
+    return _as_run(sorted(names), plan.groups)
+
+
+def _as_run(names: Iterable[str], groups: tuple[GroupPlan, ...]) -> dict[str, InstanceType]:
+    """Return types as the groups run them: with one thread a core, where one of them disables multithreading.
+
+    Two groups of a type that differ count as the smaller: what is promised has to be there wherever it lands.
+    """
+    threads: dict[str, list[int]] = {}
+    for group in groups:
+        for name in group.spec.types:
+            if group.threads_per_core is not None:
+                threads.setdefault(name, []).append(group.threads_per_core)
+    known = {name: find_instance_type(name) for name in names}
+    return {
+        name: instance.with_threads(min(threads[name]) if name in threads else None)
+        for name, instance in known.items()
+        if instance is not None
+    }
 
 
 def quotas_of(plan: Plan) -> tuple[TypeQuota, ...]:
@@ -168,15 +185,16 @@ def _topology(spec: Environment) -> bool:
 
 
 def _capacity(groups: tuple[GroupPlan, ...], pools: tuple[NodePoolPlan, ...]) -> dict[str, TypeCapacity]:
-    known = {name: find_instance_type(name) for group in groups for name in group.spec.types}
     return type_capacities(
         [GroupCapacity(g.spec.name, tuple(g.spec.types), g.spec.instance_count, g.autoscaled) for g in groups],
         [PoolCapacity(pool.spec.name, pool.instance_types, pool.spec.limits) for pool in pools],
-        {name: instance for name, instance in known.items() if instance is not None},
+        _as_run((name for group in groups for name in group.spec.types), groups),
     )
 
 
-def _teams(organization: Organization, environment: str, capacity: Mapping[str, TypeCapacity]) -> tuple[TeamPlan, ...]:
+def _teams(
+    organization: Organization, environment: str, capacity: Mapping[str, TypeCapacity], groups: tuple[GroupPlan, ...]
+) -> tuple[TeamPlan, ...]:
     governance = organization.environments[environment].governance or Governance()
     counts = _share_counts(governance, capacity)
     known = {team.name: team for team in organization.teams}
@@ -190,7 +208,7 @@ def _teams(organization: Organization, environment: str, capacity: Mapping[str, 
         if name in known
     ]
     if governance.shared_pool is not None:
-        teams.append(_shared_pool(governance, teams, capacity))
+        teams.append(_shared_pool(governance, teams, capacity, _as_run(capacity, groups)))
     return tuple(sorted(teams, key=lambda team: team.name))
 
 
@@ -260,7 +278,12 @@ def _team(team: Team, quota_resources: tuple[QuotaResource, ...], named: str | N
     )
 
 
-def _shared_pool(governance: Governance, teams: list[TeamPlan], capacity: Mapping[str, TypeCapacity]) -> TeamPlan:
+def _shared_pool(
+    governance: Governance,
+    teams: list[TeamPlan],
+    capacity: Mapping[str, TypeCapacity],
+    instances: Mapping[str, InstanceType],
+) -> TeamPlan:
     """Return the pool as a team: every whole instance that no static quota resource needs, all of it lent."""
     pool = governance.shared_pool or SharedPool()
     wanted: dict[str, list[QuotaResource]] = {}
@@ -270,7 +293,7 @@ def _shared_pool(governance: Governance, teams: list[TeamPlan], capacity: Mappin
                 wanted.setdefault(quota_resource.instance_type, []).append(quota_resource)
     quota_resources = []
     for name, known in capacity.items():
-        left = _left(wanted.get(name, []), known.guaranteed, find_instance_type(name))
+        left = _left(wanted.get(name, []), known.guaranteed, instances.get(name))
         if left > 0 and _shareable(name, wanted):
             quota_resources.append(QuotaResource(instance_type=name, count=left))
     return TeamPlan(

@@ -6,8 +6,9 @@ A part that a person wrote is held as the config object it is (`spec`); beside i
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
+from hpkit.catalog import find_instance_type
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
@@ -26,6 +27,8 @@ __all__ = [
     "TypeCapacity",
     "ZonePlan",
 ]
+
+_MULTITHREADED: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,20 @@ class GroupPlan:
     def autoscaled(self) -> bool:
         """Return whether Karpenter owns the group's count."""
         return self.node_class is not None
+
+    @property
+    def threads_per_core(self) -> int | None:
+        """Return what the API is told: as the file says, else 2 where every type of the group has two.
+
+        None for types without multithreading, whose cores have one thread whatever is said, for types that differ in
+        it, and where it is not known.
+        """
+        if self.spec.threads_per_core is not None:
+            return self.spec.threads_per_core
+        known = {
+            None if found is None else found.threads_per_core for found in map(find_instance_type, self.spec.types)
+        }
+        return _MULTITHREADED if known == {_MULTITHREADED} else None
 
 
 @dataclass(frozen=True, slots=True)

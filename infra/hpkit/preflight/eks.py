@@ -52,10 +52,13 @@ def _version_offered(plan: Plan, responses: Responses) -> CheckResult:
         both = [each for each in kubernetes_versions() if offered.get(each, "UNSUPPORTED") != "UNSUPPORTED"]
         fix = f"Write a version that EKS and HyperPod offer in eks.version: {listing(both)}"
         return missing(_AREA, what, found="not offered", needed="offered by EKS", fix=fix)
+    eks = plan.spec.eks
+    if status == "EXTENDED_SUPPORT" and eks.existing is None and eks.support_type == "STANDARD":
+        newer = [each for each in kubernetes_versions() if offered.get(each) == "STANDARD_SUPPORT"]
+        fix = f"Write a newer eks.version ({listing(newer)}), or eks.supportType: EXTENDED, which costs more per hour"
+        return missing(_AREA, what, found="extended support", needed="standard support", fix=fix)
     if status == "EXTENDED_SUPPORT":
-        why = "EKS offers it in extended support only, charges extra for that, and may refuse new clusters of it"
-        fix = f"Write a newer eks.version: {listing([each for each in offered if offered[each] == 'STANDARD_SUPPORT'])}"
-        return unknown(_AREA, what, why=why, fix=fix, found="extended support", needed="offered by EKS")
+        return ok(_AREA, what, found="extended support", needed="offered by EKS")
     return ok(_AREA, what, found="offered", needed="offered by EKS")
 
 

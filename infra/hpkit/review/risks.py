@@ -89,7 +89,8 @@ def _versions(before: Plan, after: Plan) -> Iterator[Risk]:
     minors = [_minor(old), _minor(new)]
     if minors[0] is not None and minors[1] == minors[0] + 1:
         change = f"Kubernetes {old} → {new}"
-        yield Risk("version", "attention", "eks", f"{change}: cannot be undone; nodes follow by an AMI update")
+        nodes = "nodes keep their software until `aws sagemaker update-cluster-software`"
+        yield Risk("version", "attention", "eks", f"{change}: cannot be undone; {nodes}")
 
 
 def _minor(version: str) -> int | None:

@@ -133,7 +133,9 @@ _CLUSTER_BEHAVIORS: Final = {
     "instanceGroups.autoPatchConfig.patchSchedule": _SERVICE_OWNED,
     "instanceGroups.instanceType": _FROZEN,
     "instanceGroups.executionRole": _FROZEN,
-    "instanceGroups.threadsPerCore": _FROZEN,
+    # The API reference names no default. A group that was made without it must not seem to change when a program
+    # begins to say 2, which is what the service would refuse.
+    "instanceGroups.threadsPerCore": Behavior(frozen=True, default=2),
     "instanceGroups.overrideVpcConfig": _FROZEN,
     "instanceGroups.capacityRequirements": _FROZEN,
     "instanceGroups.lifeCycleConfig": _STICKY,

@@ -6,10 +6,11 @@ import json
 
 import jsonschema
 
+from hpkit.catalog import offered_addon
 from local.aws.api import operation, page
 from local.aws.backend import Context, Record
 from local.aws.eks.addon_versions import ADDONS, AddonInfo, known_version
-from local.aws.eks.clusters import VERSIONS
+from local.aws.eks.versions import offered, reaches
 from local.aws.errors import ServiceError
 
 __all__ = ["check_configuration", "find_addon"]
@@ -26,9 +27,10 @@ def find_addon(name: str) -> AddonInfo:
 
 def check_configuration(info: AddonInfo, version: str, cluster: Record, params: Record) -> None:
     """Refuse a version or configuration that the add-on does not have."""
-    if not known_version(info, version):
+    asked = offered_addon(info.name, cluster["version"])
+    if not known_version(info, version) and (asked is None or version not in asked.versions):
         raise ServiceError(INVALID, f"Addon version specified is not supported: {info.name} {version}")
-    if VERSIONS.index(cluster["version"]) < _index(info.since):
+    if not reaches(cluster["version"], info.since):
         raise ServiceError(
             INVALID,
             f"Addon {info.name} {version} is not supported in Kubernetes version {cluster['version']}",
@@ -49,19 +51,15 @@ def check_configuration(info: AddonInfo, version: str, cluster: Record, params: 
         ) from None
 
 
-def _index(version: str) -> int:
-    return VERSIONS.index(version) if version in VERSIONS else 0
-
-
 @operation("eks", "DescribeAddonVersions")
-def describe_addon_versions(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - one signature for all
+def describe_addon_versions(ctx: Context, params: Record) -> Record:
     """Which add-ons there are, and which of their versions go with which Kubernetes."""
     wanted = params.get("addonName")
     if wanted is not None:
         find_addon(wanted)
     kinds = params.get("types")
     found = [
-        _versions(info, params.get("kubernetesVersion"))
+        _versions(ctx, info, params.get("kubernetesVersion"))
         for info in ADDONS.values()
         if wanted in (None, info.name) and (not kinds or info.kind in kinds)
     ]
@@ -76,31 +74,31 @@ def describe_addon_versions(ctx: Context, params: Record) -> Record:  # noqa: AR
     return {"addons": addons, **({"nextToken": token} if token else {})}
 
 
-def _versions(info: AddonInfo, kubernetes: str | None) -> Record:
-    clusters = [version for version in VERSIONS if VERSIONS.index(version) >= _index(info.since)]
-    listed = [
-        {
-            "addonVersion": version,
-            "architecture": ["amd64", "arm64"],
-            "computeTypes": ["ec2", "hyperpod"],
-            "compatibilities": [
-                {
-                    "clusterVersion": cluster,
-                    "platformVersions": ["*"],
-                    "defaultVersion": version == info.default,
-                }
-                for cluster in clusters
-                if kubernetes in (None, cluster)
-            ],
-            "requiresConfiguration": False,
-            "requiresIamPermissions": bool(info.accounts),
-        }
-        for version in info.versions
-    ]
+def _versions(ctx: Context, info: AddonInfo, kubernetes: str | None) -> Record:
+    fits: dict[str, list[Record]] = {}
+    for cluster in offered(ctx):
+        if kubernetes not in (None, cluster) or not reaches(cluster, info.since):
+            continue
+        # What an account was asked goes before what this endpoint takes to be so.
+        asked = offered_addon(info.name, cluster)
+        versions, default = (asked.versions, asked.default) if asked else (info.versions, info.default)
+        for version in versions:
+            fit = {"clusterVersion": cluster, "platformVersions": ["*"], "defaultVersion": version == default}
+            fits.setdefault(version, []).append(fit)
     return {
         "addonName": info.name,
         "type": info.kind,
-        "addonVersions": [entry for entry in listed if entry["compatibilities"]],
+        "addonVersions": [
+            {
+                "addonVersion": version,
+                "architecture": ["amd64", "arm64"],
+                "computeTypes": ["ec2", "hyperpod"],
+                "compatibilities": compatibilities,
+                "requiresConfiguration": False,
+                "requiresIamPermissions": bool(info.accounts),
+            }
+            for version, compatibilities in fits.items()
+        ],
         "publisher": "eks",
         "owner": "aws",
         "defaultNamespace": info.namespace,

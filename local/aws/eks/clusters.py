@@ -13,15 +13,16 @@ from local.aws.backend import Context, Record
 from local.aws.controllers import ControllerError
 from local.aws.eks.entries import ensure_creator_entry, principal_arn
 from local.aws.eks.updates import finish_update, start_update
+from local.aws.eks.versions import check_policy_change, check_version, default_version, next_version
 from local.aws.errors import ServiceError
 from local.aws.lifecycle import MACHINES, action
 from local.aws.references import require_role, require_security_group, require_subnet
 
 __all__ = ["cluster_document", "require_cluster"]
 
-DEFAULT_VERSION = "1.33"
-VERSIONS = ("1.29", "1.30", "1.31", "1.32", "1.33", "1.34", "1.35")
 INVALID = "InvalidParameterException"
+# Source: Amazon EKS API reference, UpgradePolicyRequest.
+DEFAULT_SUPPORT = "EXTENDED"
 
 
 def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
@@ -42,14 +43,13 @@ def cluster_document(cluster: Record) -> Record:
 
 @operation("eks", "CreateCluster")
 def create_cluster(ctx: Context, params: Record) -> Record:
-    """Check role, subnets and version, and begin to create."""
+    """Check role, subnets, version and support, and begin to create."""
     name = params["name"]
     if name in ctx.table("eks"):
         raise ServiceError("ResourceInUseException", f"Cluster already exists with name: {name}", status=409)
     require_role(ctx, params["roleArn"], trusts="eks.amazonaws.com", purpose="the cluster role", code=INVALID)
-    version = params.get("version", DEFAULT_VERSION)
-    if version not in VERSIONS:
-        raise ServiceError(INVALID, f"unsupported Kubernetes version {version}; supported: {', '.join(VERSIONS)}")
+    version = params.get("version") or default_version(ctx)
+    check_version(ctx, version, params.get("upgradePolicy", {}).get("supportType", DEFAULT_SUPPORT))
     _ask_controllers(ctx, name)
     cluster = _new_record(ctx, params, version)
     ctx.table("eks")[name] = cluster
@@ -94,7 +94,7 @@ def _new_record(ctx: Context, params: Record, version: str) -> Record:
         "tags": params.get("tags", {}),
         "encryptionConfig": params.get("encryptionConfig"),
         "accessConfig": access,
-        "upgradePolicy": {"supportType": "EXTENDED", **params.get("upgradePolicy", {})},
+        "upgradePolicy": {"supportType": DEFAULT_SUPPORT, **params.get("upgradePolicy", {})},
         "deletionProtection": params.get("deletionProtection", False),
         "health": {"issues": []},
         "bootstrap": bootstrap,
@@ -184,6 +184,8 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
         )
     ((key, value),) = changes.items()
     _check_mode(cluster, key, value)
+    if key == "upgradePolicy" and value.get("supportType") != cluster["upgradePolicy"]["supportType"]:
+        check_policy_change(ctx, cluster["version"])
     kinds = {
         "resourcesVpcConfig": "EndpointAccessUpdate",
         "logging": "LoggingUpdate",
@@ -214,7 +216,7 @@ def update_cluster_version(ctx: Context, params: Record) -> Record:
     cluster = require_cluster(ctx, params["name"])
     _require_idle(cluster)
     old, new = cluster["version"], params.get("version", "")
-    if new not in VERSIONS or VERSIONS.index(new) != VERSIONS.index(old) + 1:
+    if new != next_version(ctx, old):
         raise ServiceError(INVALID, f"Unsupported Kubernetes minor version update from {old} to {new}")
     update = start_update(ctx, cluster["name"], kind="VersionUpdate", params={"Version": new})
     cluster["status"] = ctx.begin(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from hpkit.catalog import kubernetes_versions
 from local.aws.clock import ManualClock
 from local.aws.testing import RunningEndpoint, running_endpoint
 
@@ -44,6 +46,9 @@ class Cloud:
         self.karpenter_role = self.role("karpenter", "hyperpod.sagemaker.amazonaws.com")
         self.s3.create_bucket(Bucket="sagemaker-scripts", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
         self.s3.put_object(Bucket="sagemaker-scripts", Key="on_create.sh")
+        newest = self.eks.describe_cluster_versions(versionStatus="STANDARD_SUPPORT")["clusterVersions"]
+        offered = [each["clusterVersion"] for each in newest if each["clusterVersion"] in kubernetes_versions()]
+        self.version = offered[0]
         self.eks_arn = self.make_eks("kube")
 
     def role(self, name: str, service: str) -> str:
@@ -57,7 +62,7 @@ class Cloud:
         wanted = {
             "name": name,
             "roleArn": self.eks_role,
-            "version": "1.33",
+            "version": self.version,
             "resourcesVpcConfig": {"subnetIds": self.subnets},
             "accessConfig": {"authenticationMode": "API"},
             **more,
@@ -167,6 +172,19 @@ def slow_cloud(served: Served) -> Cloud:
     clock = ManualClock()
     endpoint.reset(latency_factor=1.0, clock=clock)
     return Cloud(endpoint, clock, client=client)
+
+
+@pytest.fixture
+def cloud_on(served: Served) -> Callable[[str], Cloud]:
+    """Return a function: the cloud as it is on a day, which is ISO 8601."""
+
+    def on(day: str) -> Cloud:
+        endpoint, client = served
+        clock = ManualClock(datetime.datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp())
+        endpoint.reset(clock=clock)
+        return Cloud(endpoint, clock, client=client)
+
+    return on
 
 
 @pytest.fixture

@@ -199,7 +199,10 @@ def test_the_eks_cluster_must_let_access_entries_in(cloud: Any, refused: Callabl
     assert "authentication mode CONFIG_MAP" in refused("ValidationException", cloud.sm.create_cluster, **request)
 
 
-def test_the_eks_cluster_must_be_of_a_supported_version(cloud: Any, refused: Callable[..., str]) -> None:
+def test_the_eks_cluster_must_be_of_a_supported_version(
+    cloud_on: Callable[[str], Any], refused: Callable[..., str]
+) -> None:
+    cloud = cloud_on("2025-06-30")
     arn = cloud.make_eks("old", version="1.29")
     request = cloud.request(Orchestrator={"Eks": {"ClusterArn": arn}})
     assert "runs Kubernetes 1.29; supported: 1.30" in refused("ValidationException", cloud.sm.create_cluster, **request)

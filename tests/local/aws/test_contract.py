@@ -83,7 +83,8 @@ def _eks(cloud: Any) -> None:
     eks.untag_resource(resourceArn=cloud.eks_arn, tagKeys=["a"])
     eks.update_cluster_config(name="kube", resourcesVpcConfig={"endpointPrivateAccess": True})
     eks.describe_cluster(name="kube")
-    eks.update_cluster_version(name="kube", version="1.34")
+    (newest, *_) = eks.describe_cluster_versions()["clusterVersions"]
+    eks.update_cluster_version(name="kube", version=newest["clusterVersion"])
     eks.list_clusters()
     eks.delete_cluster(name="kube")
 

@@ -20,18 +20,19 @@ def _addon(cloud: Any, name: str) -> dict[str, Any]:
 def test_a_cluster_goes_through_its_statuses(slow_cloud: Any, refused: Callable[..., str]) -> None:
     eks = slow_cloud.eks
     network = {"subnetIds": slow_cloud.subnets}
-    made = eks.create_cluster(name="new", roleArn=slow_cloud.eks_role, resourcesVpcConfig=network)["cluster"]
+    role = slow_cloud.eks_role
+    made = eks.create_cluster(name="new", version="1.35", roleArn=role, resourcesVpcConfig=network)["cluster"]
     assert made["status"] == "CREATING"
     text = refused("InvalidRequestException", eks.create_addon, clusterName="new", addonName="vpc-cni")
     assert text == "Cluster 'new' is not in ACTIVE status"
     slow_cloud.advance(720)
     assert eks.describe_cluster(name="new")["cluster"]["status"] == "ACTIVE"
-    update = eks.update_cluster_version(name="new", version="1.34")["update"]
+    update = eks.update_cluster_version(name="new", version="1.36")["update"]
     assert eks.describe_cluster(name="new")["cluster"]["status"] == "UPDATING"
     refused("ResourceInUseException", eks.delete_cluster, name="new")
     slow_cloud.advance(120)
     assert eks.describe_update(name="new", updateId=update["id"])["update"]["status"] == "Successful"
-    assert eks.describe_cluster(name="new")["cluster"]["version"] == "1.34"
+    assert eks.describe_cluster(name="new")["cluster"]["version"] == "1.36"
     eks.delete_cluster(name="new")
     assert eks.describe_cluster(name="new")["cluster"]["status"] == "DELETING"
     slow_cloud.advance(180)
@@ -67,7 +68,7 @@ CLUSTERS: dict[str, tuple[Callable[[Any], dict[str, Any]], str, str]] = {
     "version": (
         lambda _: {"version": "1.12"},
         "InvalidParameterException",
-        "unsupported Kubernetes version 1.12; supported: 1.29,",
+        "unsupported Kubernetes version 1.12; supported: ",
     ),
     "role": (
         lambda cloud: {"roleArn": cloud.node_role},
@@ -94,10 +95,14 @@ def test_create_cluster_refuses(cloud: Any, refused: Callable[..., str], rule: s
     assert message in refused(code, cloud.eks.create_cluster, **request)
 
 
-def test_updates_are_checked(cloud: Any, refused: Callable[..., str]) -> None:
+def test_updates_are_checked(cloud_on: Callable[[str], Any], refused: Callable[..., str]) -> None:
+    cloud = cloud_on("2026-06-15")
     eks = cloud.eks
-    text = refused("InvalidParameterException", eks.update_cluster_version, name="kube", version="1.35")
+    cloud.make_eks("other", version="1.33")
+    text = refused("InvalidParameterException", eks.update_cluster_version, name="other", version="1.35")
     assert text == "Unsupported Kubernetes minor version update from 1.33 to 1.35"
+    text = refused("InvalidParameterException", eks.update_cluster_version, name="other", version="1.32")
+    assert text == "Unsupported Kubernetes minor version update from 1.33 to 1.32"
     mode = {"authenticationMode": "CONFIG_MAP"}
     text = refused("InvalidParameterException", eks.update_cluster_config, name="kube", accessConfig=mode)
     assert text == "Unsupported authentication mode update from API to CONFIG_MAP"
@@ -203,19 +208,20 @@ def test_create_addon_refuses(
     assert message in refused(code, cloud.eks.create_addon, clusterName="kube", **request_)
 
 
-def test_governance_needs_kubernetes_1_30(cloud: Any, refused: Callable[..., str]) -> None:
+def test_governance_needs_kubernetes_1_30(cloud_on: Callable[[str], Any], refused: Callable[..., str]) -> None:
+    cloud = cloud_on("2025-06-30")
     cloud.make_eks("old", version="1.29")
     text = refused("InvalidParameterException", cloud.eks.create_addon, clusterName="old", addonName=GOVERNANCE)
     assert text.endswith("is not supported in Kubernetes version 1.29")
+    assert cloud.eks.describe_addon_versions(addonName=GOVERNANCE, kubernetesVersion="1.29")["addons"] == []
 
 
 def test_versions_and_schemas_can_be_asked_for(cloud: Any) -> None:
-    (addon,) = cloud.eks.describe_addon_versions(addonName=GOVERNANCE, kubernetesVersion="1.33")["addons"]
+    (addon,) = cloud.eks.describe_addon_versions(addonName=GOVERNANCE, kubernetesVersion=cloud.version)["addons"]
     default = [
         entry["addonVersion"] for entry in addon["addonVersions"] if entry["compatibilities"][0]["defaultVersion"]
     ]
     assert default == ["v1.6.0-eksbuild.1"]
-    assert cloud.eks.describe_addon_versions(addonName=GOVERNANCE, kubernetesVersion="1.29")["addons"] == []
     found = cloud.eks.describe_addon_configuration(addonName=GOVERNANCE, addonVersion=default[0])
     assert json.loads(found["configurationSchema"])["additionalProperties"] is False
 

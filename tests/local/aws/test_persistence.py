@@ -192,6 +192,7 @@ def _hyperpod(endpoint: Any, clock: ManualClock) -> str:
         roles[service] = iam.create_role(RoleName=service, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
     kube = eks.create_cluster(
         name="kube",
+        version="1.35",
         roleArn=roles["eks"],
         resourcesVpcConfig={"subnetIds": subnets},
         accessConfig={"authenticationMode": "API"},

@@ -61,7 +61,7 @@ def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
         frozen = [
             member.name
             for member in item.members
-            if member.frozen and _differs(past.get(member.name), group.get(member.name))
+            if member.frozen and _differs(_taken(member, past), _taken(member, group))
         ]
         if ("instanceType" in past) != ("instanceType" in group) and "instanceType" not in frozen:
             frozen.append("instanceType")
@@ -84,6 +84,11 @@ def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
             "set autoScaling.mode to Disable in one `pulumi up`, change the role in the next"
         )
     return refused
+
+
+def _taken(member: Field, group: Props) -> Any:
+    """Return what a group has of a property: what is stated, or what the service takes without."""
+    return group.get(member.name, member.default)
 
 
 def _differs(old: Any, new: Any) -> bool:
@@ -180,8 +185,16 @@ def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Docum
         restated = not same(item, {**past, "instanceCount": 0}, {**group, "instanceCount": 0})
         if moved or restated or _group_differs(item, full, existing[name]):
             kept = {key: value for key, value in full.items() if key not in owned or key in moved}
+            kept = {
+                key: value for key, value in kept.items() if not _first_said(item.by_name[key], value, existing[name])
+            }
             sent.append(to_api(item, kept))
     return sent
+
+
+def _first_said(member: Field, value: Any, live: Props) -> bool:
+    """Whether a frozen property is said for the first time: on a group that exists the service may refuse even that."""
+    return member.frozen and member.name not in live and member.default is not None and value == member.default
 
 
 def _with_group_resets(item: Field, group: Props, live: Props, old: Props) -> Props:

@@ -302,7 +302,7 @@ ROWS: dict[str, Row] = {
         "eks.Cluster",
         {
             "name": "kube",
-            "version": "1.32",
+            "version": "1.35",
             "role_arn": "${role.arn}",
             "access_config": {
                 "authentication_mode": "API",
@@ -320,7 +320,7 @@ ROWS: dict[str, Row] = {
                 "endpoint_public_access": False,
             },
         },
-        {"version": "1.33", "enabled_cluster_log_types": ["api", "audit"], **TAGGED},
+        {"version": "1.36", "enabled_cluster_log_types": ["api", "audit"], **TAGGED},
         {"kubernetes_network_config": {"service_ipv4_cidr": "192.168.0.0/16"}},
         after=("attached", "logs"),
     ),

@@ -50,7 +50,7 @@ found = aws.eks.get_cluster_output(name=cluster.name)
 pulumi.export("same", pulumi.Output.all(found.endpoint, cluster.endpoint).apply(lambda each: each[0] == each[1]))
 pulumi.export("authority", found.certificate_authorities[0].data)
 pulumi.export("group", cluster.vpc_config.cluster_security_group_id)
-addon = aws.eks.get_addon_version(addon_name="vpc-cni", kubernetes_version="1.33", most_recent=True)
+addon = aws.eks.get_addon_version(addon_name="vpc-cni", kubernetes_version="1.35", most_recent=True)
 pulumi.export("addon", addon.version)
 pulumi.export("policy", aws.iam.get_policy_document(statements=[statement]).json)
 """

@@ -1,0 +1,122 @@
+"""What EKS says of its Kubernetes versions: until when each is supported, what that costs, which add-ons go with it."""
+
+import datetime
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final, Literal
+
+from hpkit.catalog.instances import Source, read_data
+from hpkit.catalog.services import addons
+
+__all__ = [
+    "ClusterHour",
+    "KubernetesVersion",
+    "OfferedAddon",
+    "Support",
+    "addon_pin",
+    "cluster_hour",
+    "eks_versions",
+    "find_kubernetes_version",
+    "offered_addon",
+]
+
+Support = Literal["STANDARD_SUPPORT", "EXTENDED_SUPPORT", "UNSUPPORTED"]
+_BUILD: Final = "-eksbuild."
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesVersion:
+    """A Kubernetes version of EKS; a period of support is over from its day on, in UTC."""
+
+    version: str
+    released: datetime.date
+    end_of_standard_support: datetime.date
+    end_of_extended_support: datetime.date
+    source: Source
+
+    def support(self, today: datetime.date) -> Support:
+        """Return the support that EKS gives on a day, as DescribeClusterVersions spells it."""
+        if today < self.end_of_standard_support:
+            return "STANDARD_SUPPORT"
+        return "EXTENDED_SUPPORT" if today < self.end_of_extended_support else "UNSUPPORTED"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHour:
+    """What a cluster costs by the hour, US dollars, while its version is in standard and in extended support."""
+
+    standard: Decimal
+    extended: Decimal
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedAddon:
+    """The versions of an add-on that EKS lists for one Kubernetes version, newest first, and its own default."""
+
+    versions: tuple[str, ...]
+    default: str | None
+
+
+@cache
+def _data() -> Any:
+    return read_data("eks.json")
+
+
+def _source(name: str) -> Source:
+    return Source(**_data()["sources"][name])
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))
+
+
+@cache
+def eks_versions() -> tuple[KubernetesVersion, ...]:
+    """Return every Kubernetes version of EKS whose dates are known, oldest first, those out of support too."""
+    rows = _data()["kubernetesVersions"]
+    day = datetime.date.fromisoformat
+    return tuple(
+        KubernetesVersion(
+            version,
+            released=day(rows[version]["released"]),
+            end_of_standard_support=day(rows[version]["endOfStandardSupport"]),
+            end_of_extended_support=day(rows[version]["endOfExtendedSupport"]),
+            source=_source(rows[version]["source"]),
+        )
+        for version in sorted(rows, key=_order)
+    )
+
+
+def find_kubernetes_version(version: str) -> KubernetesVersion | None:
+    """Return a version, or None for one whose dates are not known."""
+    return next((each for each in eks_versions() if each.version == version), None)
+
+
+def cluster_hour() -> ClusterHour:
+    """Return what an hour of a cluster costs in either period of support."""
+    row = _data()["clusterHour"]
+    return ClusterHour(Decimal(row["standard"]), Decimal(row["extended"]), _source(row["source"]))
+
+
+def offered_addon(name: str, kubernetes: str) -> OfferedAddon | None:
+    """Return what EKS lists of an add-on for a Kubernetes version; None where nobody has asked it."""
+    row = _data()["addonVersions"].get(name, {}).get(kubernetes)
+    return None if row is None else OfferedAddon(tuple(row["versions"]), row["default"])
+
+
+def addon_pin(name: str, kubernetes: str) -> str | None:
+    """Return the version of an add-on that the kit installs on a Kubernetes version; None leaves it to EKS.
+
+    That is the kit's own pin as long as EKS lists it for that version, or nobody has asked. Else the newest listed one
+    of a release that the kit knows, else EKS's default.
+    """
+    addon = next((each for each in addons() if each.name == name), None)
+    if addon is None or addon.default is None:
+        return None
+    offered = offered_addon(name, kubernetes)
+    if offered is None or addon.default in offered.versions:
+        return addon.default
+    known = {each.version.partition(_BUILD)[0] for each in addon.versions}
+    return next((each for each in offered.versions if each.partition(_BUILD)[0] in known), offered.default)
