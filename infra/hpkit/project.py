@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
 from hpkit.config import Document, Parsed, parse, read_file, read_text
@@ -18,6 +19,7 @@ from hpkit.plan.model import Plan
 __all__ = [
     "Loaded",
     "environments_in",
+    "is_local",
     "load",
     "load_stack",
     "organization_files",
@@ -73,6 +75,12 @@ def project_root() -> Path:
         if (folder / "Pulumi.yaml").is_file():
             return folder
     return here
+
+
+def is_local(environment: Mapping[str, str]) -> bool:
+    """Say whether the AWS SDKs are led to an endpoint on this machine: the local cloud, by its variables."""
+    host = urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname or ""
+    return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
 def organization_files() -> list[Path]:

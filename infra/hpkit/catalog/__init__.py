@@ -1,5 +1,6 @@
 """Facts about the service, each with source and date: instance types, regions, versions, API limits."""
 
+from hpkit.catalog.dependencies import CHARTS_FOLDER, ChartImage, PinnedChart, Subchart, dependencies_chart
 from hpkit.catalog.instances import (
     ACCELERATOR_RESOURCES,
     InstanceType,
@@ -33,16 +34,21 @@ from hpkit.catalog.services import (
 
 __all__ = [
     "ACCELERATOR_RESOURCES",
+    "CHARTS_FOLDER",
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
+    "ChartImage",
     "InstanceType",
     "MigProfile",
+    "PinnedChart",
     "Region",
     "ShapeLimits",
     "Source",
+    "Subchart",
     "TypeFacts",
     "addons",
+    "dependencies_chart",
     "find_instance_type",
     "find_nearest",
     "find_region",
