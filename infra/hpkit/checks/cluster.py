@@ -290,7 +290,15 @@ def _chart_is_stated_whole(context: Context) -> Iterator[Issue]:
 
 def _images_are_mirrored(context: Context) -> Iterator[Issue]:
     wanted, region = context.spec.cluster.dependencies, context.spec.region
-    if wanted.installed or not context.spec.network.closed:
+    if not context.spec.network.closed:
+        return
+    if context.spec.autoscaling is not None and context.spec.autoscaling.keda is not None:
+        yield Issue(
+            (*context.path, "autoscaling", "keda"),
+            "the network is closed, and KEDA's images come from ghcr.io",
+            "Remove keda, and install its chart with images of your own registry.",
+        )
+    if wanted.installed:
         return
     path: Path = (*context.path, "cluster", "dependencies")
     if wanted.image_registry is None:
@@ -360,7 +368,7 @@ RULES = (
          waivable=False),
     Rule("CLU013", "error", "overrideVpcConfig stands with network.existing, in the zone that the group names.", _API,
          _override),
-    Rule("CLU014", "error", "In a closed network, images of the dependencies chart come from a mirror.", _ECR,
+    Rule("CLU014", "error", "In a closed network, images of charts come from a registry that nodes reach.", _ECR,
          _images_are_mirrored),
     Rule("CLU015", "error", "A dependencies chart is the kit's, or has a name and a version, or is installed already.",
          _CONTRACT, _chart_is_stated_whole, waivable=False),
