@@ -14,7 +14,7 @@ __all__ = ["RULES", "addresses_needed"]
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _API = "SageMaker API: CreateCluster"
 _CONTRACT = "Config contract"
-_ECR = "Amazon ECR user guide, interface VPC endpoints (neither public repositories nor other regions)"
+_ECR = "Amazon ECR user guide, interface VPC endpoints (no public repositories; an endpoint is of one region)"
 _RESERVED = (
     "kubernetes.io/", "k8s.io/", "sagemaker.amazonaws.com/", "eks.amazonaws.com/", "k8s.aws/", "karpenter.sh/",
 )  # fmt: skip

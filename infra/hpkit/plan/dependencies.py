@@ -33,7 +33,8 @@ def dependencies_of(spec: Environment) -> DependenciesPlan | None:
 def is_regional(source: str, region: str) -> bool:
     """Say whether an image is in a registry of ECR in the region, which endpoints of a closed network reach.
 
-    Source: Amazon ECR user guide, "Amazon ECR interface VPC endpoints": no other region, no public repository.
+    Source: Amazon ECR user guide, "Amazon ECR interface VPC endpoints": no public repository. AWS PrivateLink guide,
+    "Cross-region enabled services": an endpoint is of one region, and the network's are of its own.
     """
     return f".dkr.ecr.{region}." in source.partition("/")[0]
 
