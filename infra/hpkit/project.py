@@ -1,6 +1,7 @@
 """The project on disk: which files a stack's name means, what is wrong with them, and the plan of each environment."""
 
 import datetime
+import ipaddress
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -80,7 +81,10 @@ def project_root() -> Path:
 def is_local(environment: Mapping[str, str]) -> bool:
     """Say whether the AWS SDKs are led to an endpoint on this machine: the local cloud, by its variables."""
     host = urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname or ""
-    return host == "localhost" or host == "::1" or host.startswith("127.")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def organization_files() -> list[Path]:
