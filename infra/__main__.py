@@ -6,11 +6,13 @@ import os
 
 import pulumi
 
+from hpkit.catalog import dependencies_chart
+from hpkit.charts.package import ensure_package
 from hpkit.checks import Finding
 from hpkit.components import build
-from hpkit.errors import SelectionError
+from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.model import Plan
-from hpkit.project import load_stack, project_root
+from hpkit.project import is_local, load_stack, project_root
 
 
 def gate(stack: str) -> Plan:
@@ -27,6 +29,30 @@ def gate(stack: str) -> Plan:
     return next(iter(loaded.plans.values()))
 
 
+def fetch_chart(plan: Plan) -> None:
+    """Put the kit's chart where the engine takes it from; without it, a run ends before it begins.
+
+    On the local cloud it goes on, since there the chart is recorded where it cannot be installed, and says so.
+    """
+    if not plan.spec.cluster.dependencies.is_kits:
+        return
+    try:
+        package = ensure_package(dependencies_chart(), project_root(), say=pulumi.log.info)
+    except ToolError as error:
+        if not is_local(os.environ):
+            raise pulumi.RunError(f"{error} Nothing was registered") from None
+        pulumi.log.warn(
+            f"{error} The local cloud goes on without the chart; on AWS this run would end here, since nodes "
+            "without it have no device plugins and no health monitoring agent"
+        )
+        return
+    if not package.is_pinned:
+        pulumi.log.warn(
+            f"{package.path.name}: from the folder that HPKIT_MIRROR names, and not what the kit pins (contents "
+            f"{package.contents[:12]}…, pinned {dependencies_chart().package[:12]}…)"
+        )
+
+
 def text(finding: Finding) -> str:
     """Return a finding in one line, its place first."""
     file = os.path.relpath(finding.file, project_root())
@@ -38,5 +64,7 @@ def text(finding: Finding) -> str:
 # as importing what it is looked for in.
 gc.disable()
 atexit.register(gc.freeze)
-for name, value in build(gate(pulumi.get_stack())).items():
+checked = gate(pulumi.get_stack())
+fetch_chart(checked)
+for name, value in build(checked).items():
     pulumi.export(name, value)

@@ -95,6 +95,7 @@ class Clouds:
 
     def _restore_files(self) -> None:
         shutil.rmtree(self.repository.folder / "stacks")
+        shutil.rmtree(self.repository.folder / ".hpkit", ignore_errors=True)
         shutil.copytree(ROOT / "stacks", self.repository.folder / "stacks")
 
     def _take_down(self) -> None:

@@ -1,5 +1,6 @@
 """A local cloud that runs while a test needs it, and is gone afterwards, however the test ends."""
 
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -11,9 +12,9 @@ import pytest
 from hpkit.errors import ToolError
 from local.supervisor import control
 from local.supervisor.instance import Instance
-from local.toolchain import TOOL_NAMES, TOOLS, get_all
+from local.toolchain import TOOL_NAMES, TOOLS, get_all, tool_path
 
-__all__ = ["AT_ONCE", "HANGS", "eventually", "held_port", "running"]
+__all__ = ["AT_ONCE", "HANGS", "bring_dependencies", "chart_mirror", "eventually", "held_port", "helm", "running"]
 
 AT_ONCE = ("--latency-factor", "0")
 # Seconds after which something hangs, on the busiest machine: not a time that anything has to keep.
@@ -54,3 +55,41 @@ def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Ite
         yield instance
     finally:
         control.reset(instance)
+
+
+def bring_dependencies(api) -> None:
+    """Put into a cluster what HyperPod looks for before it makes nodes, as its chart would; no pod comes of it."""
+    api.apply(
+        "/api/v1/namespaces/aws-hyperpod",
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "aws-hyperpod"}},
+    )
+    labels = {"app": "health-monitoring-agent"}
+    pod = {"nodeSelector": {"nowhere": "true"}, "containers": [{"name": "agent", "image": "agent"}]}
+    api.apply(
+        "/apis/apps/v1/namespaces/aws-hyperpod/daemonsets/health-monitoring-agent",
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "health-monitoring-agent", "namespace": "aws-hyperpod"},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": pod},
+            },
+        },
+    )
+
+
+def chart_mirror() -> Path:
+    """Return the folder that HPKIT_MIRROR named when the tests began; skips the test where it named none."""
+    folder = os.environ.get("HPKIT_TESTS_MIRROR")
+    if not folder:
+        pytest.skip("HPKIT_MIRROR names no folder of charts")
+    return Path(folder)
+
+
+def helm() -> Path:
+    """Return the toolchain's helm; skips the test where there is none."""
+    try:
+        return tool_path("helm")
+    except ToolError as error:
+        pytest.skip(str(error))

@@ -21,6 +21,10 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "errors": (set(), set()),
     "catalog": ({"hpkit.errors", "hpkit.catalog"}, set()),
     "config": ({"hpkit.errors", "hpkit.catalog", "hpkit.config"}, {"pydantic", "pydantic_core", "yaml"}),
+    "charts": (
+        {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.charts"},
+        {"boto3", "botocore", "yaml"},
+    ),
     "plan": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan"}, set()),
     "checks": (PURE - {"hpkit.change"}, set()),
     "change": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.change"}, set()),

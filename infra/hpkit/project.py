@@ -1,11 +1,13 @@
 """The project on disk: which files a stack's name means, what is wrong with them, and the plan of each environment."""
 
 import datetime
+import ipaddress
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
 from hpkit.config import Document, Parsed, parse, read_file, read_text
@@ -18,6 +20,7 @@ from hpkit.plan.model import Plan
 __all__ = [
     "Loaded",
     "environments_in",
+    "is_local",
     "load",
     "load_stack",
     "organization_files",
@@ -82,6 +85,15 @@ def project_root() -> Path:
         if (folder / "Pulumi.yaml").is_file():
             return folder
     return here
+
+
+def is_local(environment: Mapping[str, str]) -> bool:
+    """Say whether the AWS SDKs are led to an endpoint on this machine: the local cloud, by its variables."""
+    host = urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def organization_files() -> list[Path]:

@@ -60,6 +60,9 @@ class Controllers(Protocol):
     def eks_cluster_deleted(self, cluster: Document) -> None:
         """Hear that an EKS cluster is about to vanish."""
 
+    def cluster_created(self, cluster: Document) -> None:
+        """Hear that a HyperPod cluster is about to be created; ControllerError fails its creation."""
+
     def cluster_in_service(self, cluster: Document) -> None:
         """Hear that a HyperPod cluster arrives in InService, first or again."""
 
@@ -128,6 +131,9 @@ class NoControllers:
 
     def eks_cluster_deleted(self, cluster: Document) -> None:
         """Do nothing."""
+
+    def cluster_created(self, cluster: Document) -> None:
+        """Let it be."""
 
     def cluster_in_service(self, cluster: Document) -> None:
         """Do nothing."""

@@ -77,6 +77,10 @@ class ClusterControllers(NoControllers):
         """Take away all that is in the cluster."""
         self._submit(f"eks/{cluster['name']}", None)
 
+    def cluster_created(self, cluster: Document) -> None:
+        """Look for what HyperPod expects in the cluster."""
+        self._submit(f"dependencies/{cluster['ClusterName']}", cluster)
+
     def cluster_in_service(self, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
         """Reconcile groups and nodes."""
         self._wake()

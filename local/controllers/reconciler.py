@@ -16,6 +16,7 @@ from typing import Any
 
 from local.aws.controllers import ControllerError, RequeueAfter
 from local.aws.snapshot import Snapshot, View
+from local.controllers.dependencies import missing_dependencies
 from local.controllers.desired import desired
 from local.controllers.foreign import foreign_kueue
 from local.controllers.karpenter import CLAIMS, Provisioner, marks, update_status
@@ -128,7 +129,8 @@ class Reconciler:
             # Without an EKS cluster there is nothing to reconcile; the API server can be used for itself.
             return _IDLE_SECONDS
         seen = (snapshot, api.revision())
-        if seen == self._settled:
+        # What is asked about the cluster, and changes nothing that should be in it, waits for an answer all the same.
+        if seen == self._settled and not pending:
             return _IDLE_SECONDS
         there = {name: _present(api, kind) for name, kind in KINDS.items()}
         claims = api.items(CLAIMS)
@@ -138,7 +140,7 @@ class Reconciler:
             registered=_names(there["Node"]),
             marks=marks(claims),
         )
-        refused = {**manifests.refused, **_foreign(api, pending)}
+        refused = {**manifests.refused, **_foreign(api, pending), **_without_dependencies(api, pending)}
         late = self._apply(api, manifests.items, refused, there)
         left = self._prune(api, {manifest.path for manifest in manifests.items}, there)
         if any(key.startswith("eks/") and change is None for key, change in pending.items()):
@@ -279,4 +281,11 @@ def _foreign(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]
     """Refuse the task governance add-on beside a Kueue that is not the local cloud's."""
     asked = [key for key, change in pending.items() if key.startswith("addon/") and change is not None]
     found = foreign_kueue(api) if asked else ""
+    return dict.fromkeys(asked, found) if found else {}
+
+
+def _without_dependencies(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:
+    """Refuse HyperPod clusters on a cluster without the chart of what they expect."""
+    asked = [key for key in pending if key.startswith("dependencies/")]
+    found = missing_dependencies(api) if asked else ""
     return dict.fromkeys(asked, found) if found else {}

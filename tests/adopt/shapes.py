@@ -7,6 +7,7 @@ function that creates the cluster), the Terraform root of awslabs/awsome-distrib
 
 import json
 
+from tests.running import bring_dependencies
 from tests.running import eventually as until
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
@@ -60,6 +61,7 @@ class Maker:
             accessConfig={"authenticationMode": mode},
         )
         until(lambda: self.eks.describe_cluster(name=name)["cluster"]["status"] == "ACTIVE", name)
+        bring_dependencies(self.live.api)
         for addon in addons:
             self.addon(name, addon)
         return self.eks.describe_cluster(name=name)["cluster"]["arn"]

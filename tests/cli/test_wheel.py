@@ -32,11 +32,13 @@ for package in sys.argv[1:]:
 RUNS = {
     "adopt": ("--cluster c --region us-west-2", 1, "error: sagemaker:DescribeCluster: NoCredentialsError"),
     "catalog": ("refresh", 1, "is no clone of hpkit's own repository"),
+    "chart-fetch": ("--help", 0, "HPKIT_MIRROR"),
     "chart-hash": ("stacks", 0, ""),
     "deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
     "destroy": ("--stack handson-dev", 1, "hpkit doctor"),
     "doctor": ("", 1, "Get them with: hpkit doctor"),
     "generate": ("--check", 1, "is no clone of hpkit's own repository"),
+    "images": ("--stack handson-dev", 0, "nvcr.io/nvidia/k8s-device-plugin"),
     "instances": ("p5", 0, "ml.p5.48xlarge"),
     "local": ("list", 1, "pip install 'hpkit[local]'"),
     "plan": ("", 0, "hyperpod.ComputeQuota john"),

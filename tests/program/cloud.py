@@ -74,7 +74,14 @@ class Repository:
 
 
 class Program(Stack):
-    """One stack of a repository on one instance; what Pulumi says is kept."""
+    """One stack of a repository on one instance; what Pulumi says is kept.
+
+    It reaches no network: the dependencies chart is recorded, unless HPKIT_MIRROR is put into its environment.
+    """
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.environment |= {"https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1,localhost"}
 
     def command(self, verb, *options):
         """Return what starts Pulumi, made ready to run."""

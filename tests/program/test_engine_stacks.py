@@ -29,7 +29,6 @@ def environment_of(repository, stack):
 # One is enough each time: it is protected, and places pods by topology. handson-dev, autoscale-dev and enterprise-prod
 # are deployed by other tests anyway.
 ALWAYS = "topology-prod"
-CHART = {"chart": "oci://registry.invalid/hyperpod-helm-chart", "version": "0.1.0"}
 
 
 @pytest.mark.parametrize(
@@ -40,10 +39,10 @@ def test_a_stack_goes_up_stays_as_it_is_and_leaves_nothing(stack, instance, repo
     live = Live(instance, environment["region"])
     before = live.everything()
     program = Program(instance, stack, root=repository.folder)
-    with_chart = "HPKIT_MIRROR" in os.environ and not os.environ.get("HPKIT_WRITE_STATES")
+    mirror = os.environ.get("HPKIT_TESTS_MIRROR")
+    with_chart = mirror is not None and not os.environ.get("HPKIT_WRITE_STATES")
     if with_chart:
-        environment["cluster"]["dependencies"] = CHART
-        repository.write(organization, data)
+        program.environment["HPKIT_MIRROR"] = mirror
     program.up()
     teams = environment["governance"]["allocations"]
     assert set(live.quotas()) >= set(teams)

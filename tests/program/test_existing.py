@@ -51,6 +51,7 @@ def test_an_existing_eks_cluster_is_used_with_its_own_addons():
 def test_what_is_not_in_the_file_is_not_made():
     plain = organization()
     plain["environments"]["dev"].pop("governance")
+    plain["environments"]["dev"]["cluster"]["dependencies"] = {"installed": True}
     kinds = {each.type for each in recorded_from(plain).resources.values()}
     absent = (
         "ComputeQuota",

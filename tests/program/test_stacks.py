@@ -70,6 +70,21 @@ def test_the_cluster_outlives_nothing_it_needs(program):
     assert [each.name for each in needed if not program.waits(cluster, each)] == []
 
 
+def test_the_dependencies_chart_is_there_before_the_cluster_and_goes_after_it(program):
+    release = program.one("helm.sh/v3:Release", "hyperpod-dependencies")
+    assert program.waits(program.one("hyperpod:index:Cluster"), release)
+    assert program.waits(release, program.one("eks/cluster:Cluster"))
+    # Without nodes none of its pods can run, so whoever waits for them waits in vain.
+    assert release.inputs["skipAwait"] is True
+    assert release.inputs["values"]["health-monitoring-agent"]["region"] == program.plan.spec.region
+
+
+def test_a_cluster_that_has_the_chart_gets_none():
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    data["environments"]["dev"]["cluster"]["dependencies"] = {"installed": True}
+    assert recorded_from(data).all("helm.sh/v3:Release") == []
+
+
 def test_what_needs_nodes_waits_for_them(program):
     cluster = program.one("hyperpod:index:Cluster")
     addons = program.named("eks/addon:Addon")

@@ -170,6 +170,8 @@ def _cluster(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
         spec["tieredStorage"] = _renamed(
             tiered, {"Mode": "mode", "InstanceMemoryAllocationPercentage": "instanceMemoryAllocationPercentage"}
         )
+    # A cluster with nodes was prepared by whoever made it: a second release would find objects that are not its own.
+    spec["dependencies"] = {"installed": True}
     spec["instanceGroups"] = [_group(group, live, remarks) for group in _groups(live)]
     return spec
 

@@ -1,5 +1,6 @@
 """Facts about the services, each with source and date: instance types, regions, versions, API limits."""
 
+from hpkit.catalog.dependencies import CHARTS_FOLDER, ChartImage, PinnedChart, Subchart, dependencies_chart
 from hpkit.catalog.eks import (
     ClusterHour,
     KubernetesVersion,
@@ -43,21 +44,26 @@ from hpkit.catalog.services import (
 
 __all__ = [
     "ACCELERATOR_RESOURCES",
+    "CHARTS_FOLDER",
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
+    "ChartImage",
     "ClusterHour",
     "InstanceType",
     "KubernetesVersion",
     "MigProfile",
     "OfferedAddon",
+    "PinnedChart",
     "Region",
     "ShapeLimits",
     "Source",
+    "Subchart",
     "TypeFacts",
     "addon_pin",
     "addons",
     "cluster_hour",
+    "dependencies_chart",
     "eks_versions",
     "find_instance_type",
     "find_kubernetes_version",

@@ -7,12 +7,14 @@ from hpkit.catalog import TASK_GOVERNANCE, find_instance_type, find_nearest
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
+from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
 
 __all__ = ["RULES", "addresses_needed"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _API = "SageMaker API: CreateCluster"
 _CONTRACT = "Config contract"
+_ECR = "Amazon ECR user guide, interface VPC endpoints (no public repositories; an endpoint is of one region)"
 _RESERVED = (
     "kubernetes.io/", "k8s.io/", "sagemaker.amazonaws.com/", "eks.amazonaws.com/", "k8s.aws/", "karpenter.sh/",
 )  # fmt: skip
@@ -273,7 +275,7 @@ def _number_of_groups(context: Context) -> Iterator[Issue]:
 
 def _chart_is_pinned(context: Context) -> Iterator[Issue]:
     wanted = context.spec.cluster.dependencies
-    if wanted is None:
+    if wanted.chart is None:
         return
     path: Path = (*context.path, "cluster", "dependencies", "chart")
     if not wanted.is_in_repository:
@@ -290,6 +292,65 @@ def _chart_is_pinned(context: Context) -> Iterator[Issue]:
             f"the chart {wanted.chart} has no sha256, so any change of it would go to the cluster unseen",
             f"Add sha256: what `hpkit chart-hash {wanted.chart}` prints.",
         )
+
+
+def _chart_is_stated_whole(context: Context) -> Iterator[Issue]:
+    wanted = context.spec.cluster.dependencies
+    path: Path = (*context.path, "cluster", "dependencies")
+    of_own = {"chart": wanted.chart, "version": wanted.version, "sha256": wanted.sha256}
+    beside = [key for key, value in of_own.items() if value is not None]
+    if wanted.installed:
+        beside += ["imageRegistry"] if wanted.image_registry is not None else []
+        beside += ["values"] if wanted.values else []
+        if beside:
+            yield Issue(
+                (*path, "installed"),
+                f"installed says that the cluster has what the chart brings, and beside it stand {listing(beside)} of "
+                "a chart that is to be installed",
+                "Remove installed, or what stands beside it.",
+            )
+    elif beside and wanted.chart is None:
+        yield Issue(
+            (*path, beside[0]),
+            f"{listing(beside)} of a chart of your own, and no chart is named; the kit's has its pin",
+            "Name the chart (`chart`), or remove it.",
+        )
+    elif wanted.chart is not None and wanted.version is None:
+        yield Issue((*path, "chart"), f"the chart {wanted.chart} has no version", "Add version: the chart's own.")
+
+
+def _images_are_mirrored(context: Context) -> Iterator[Issue]:
+    wanted, region = context.spec.cluster.dependencies, context.spec.region
+    if not context.spec.network.closed:
+        return
+    if context.spec.autoscaling is not None and context.spec.autoscaling.keda is not None:
+        yield Issue(
+            (*context.path, "autoscaling", "keda"),
+            "the network is closed, and KEDA's images come from ghcr.io",
+            "Remove keda, and install its chart with images of your own registry.",
+        )
+    if wanted.installed:
+        return
+    path: Path = (*context.path, "cluster", "dependencies")
+    if wanted.image_registry is None:
+        sources = [each.source(region) for each in chart_images(context.spec)] if wanted.is_kits else []
+        hosts = sorted({name.partition("/")[0] for name in sources if not is_regional(name, region)})
+        yield Issue(
+            path,
+            "the network is closed, and nodes would pull images of the dependencies chart from "
+            f"{listing(hosts) if hosts else 'where that chart says'}",
+            f"Run `hpkit images --stack {context.plan.stack} --mirror`, then name the registry that they are in: "
+            f"`dependencies: {{imageRegistry: ACCOUNT.dkr.ecr.{region}.amazonaws.com}}`.",
+        )
+    elif wanted.is_kits:
+        for image in unmirrored_images(context.spec):
+            yield Issue(
+                (*path, "imageRegistry"),
+                f"nodes need {image.source(region)}, which the network does not reach, and the chart has no value for "
+                "another place",
+                f"Keep a copy of the chart in the repository with the mirror's name of the image in its part "
+                f"{image.subchart}, and name it (`chart`).",
+            )
 
 
 def _override(context: Context) -> Iterator[Issue]:
@@ -341,4 +402,8 @@ RULES = (
     Rule("CLU014", "error", "Every type of a group has the threads per core that the group asks for.", _API, _threads),
     Rule("CLU015", "warning", "The types of a group have alike threads per core, or the group says how many.", _API,
          _threads_differ),
+    Rule("CLU016", "error", "In a closed network, images of charts come from a registry that nodes reach.", _ECR,
+         _images_are_mirrored),
+    Rule("CLU017", "error", "A dependencies chart is the kit's, or has a name and a version, or is installed already.",
+         _CONTRACT, _chart_is_stated_whole, waivable=False),
 )  # fmt: skip

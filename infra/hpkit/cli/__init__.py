@@ -14,11 +14,13 @@ __all__ = ["main"]
 _COMMANDS: dict[str, str] = {
     "adopt": "Write the organization file of a live cluster, and the import commands.",
     "catalog": "Ask an account what EKS offers, and write it into the catalog.",
+    "chart-fetch": "Fetch the pinned dependencies chart, verify and keep it.",
     "chart-hash": "Print the hash of a chart in the repository.",
     "deployer-policy": "Print the IAM policy that deploying a stack needs.",
     "destroy": "Delete a whole stack, nodes and all.",
     "doctor": "Say which tools are here, from where, and how to get the rest.",
     "generate": "Write the generated files of this repository, or check them.",
+    "images": "List the images that nodes of a stack pull, and mirror them.",
     "instances": "List instance types with what the catalog knows of them.",
     "local": "Run the local cloud, and `pulumi up` on it.",
     "plan": "Show what will be created for an organization.",

@@ -1,11 +1,10 @@
 """What EKS add-ons are told: the kit's own values, and the user's over them."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from hpkit.config.addons import MetricsProvider
 
-__all__ = ["cloudwatch_values", "hyperpod_values", "merged"]
+__all__ = ["cloudwatch_values", "hyperpod_values"]
 
 
 def cloudwatch_values() -> dict[str, Any]:
@@ -33,15 +32,3 @@ def hyperpod_values(
     if grafana_arn is not None:
         values["amgWorkspace"] = {"workspaceName": grafana_name, "arn": grafana_arn}
     return values
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return base with over laid on it, map by map; what is no map is replaced whole."""
-    result = dict(base)
-    for key, value in over.items():
-        before = result.get(key)
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
-            result[key] = merged(before, value)
-        else:
-            result[key] = value
-    return result

@@ -12,12 +12,12 @@ import pulumi_aws as aws
 
 from hpkit.catalog import TASK_GOVERNANCE, AddOn
 from hpkit.catalog import addons as known_addons
-from hpkit.components.addon_values import merged
 from hpkit.components.base import Component, DeployContext, document
 from hpkit.components.eks import Eks
 from hpkit.iam.account import managed_policy
 from hpkit.iam.documents import pod_trust
 from hpkit.plan.existing import POD_ACCOUNTS, PodAccount, is_associated
+from hpkit.plan.merging import merged
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.plan.names import role_name
 

@@ -24,8 +24,8 @@ __all__ = ["Dependencies", "HyperPod", "tags_of"]
 class Dependencies(Component):
     """The dependencies chart: health monitoring agent, device plugins, EFA, training operators, their RBAC.
 
-    Source: SageMaker HyperPod developer guide, "Install packages on the EKS cluster using Helm". The chart has to be
-    there before a cluster is made through the API.
+    Source: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using Helm". The
+    chart has to be there before a cluster is made through the API, and so is uninstalled after the cluster.
     """
 
     release: k8s.helm.v3.Release | None = None
@@ -34,7 +34,7 @@ class Dependencies(Component):
         self, name: str, plan: Plan, *, eks: Eks, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
     ) -> None:
         super().__init__(name, opts=opts)
-        wanted = plan.spec.cluster.dependencies
+        wanted = plan.dependencies
         if wanted is not None:
             self.release = k8s.helm.v3.Release(
                 "hyperpod-dependencies",
@@ -42,7 +42,7 @@ class Dependencies(Component):
                 namespace="kube-system",
                 chart=wanted.chart if wanted.chart.startswith("oci://") else f"../{wanted.chart}",
                 version=wanted.version,
-                values={"health-monitoring-agent": {"region": plan.spec.region}, **wanted.values},
+                values=wanted.values,
                 # HyperPod wants the chart before it makes nodes, and without nodes none of its pods can become ready.
                 skip_await=True,
                 opts=self.child(after=after, provider=eks.kubernetes),

@@ -5,7 +5,7 @@ Does not: look at what is in the chart. Beside `load`, the only module of this l
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hpkit.config.cluster import Dependencies
@@ -14,7 +14,7 @@ from hpkit.config.document import Problem
 from hpkit.config.organization import Organization
 from hpkit.errors import InputError
 
-__all__ = ["chart_hash", "chart_problems"]
+__all__ = ["chart_hash", "chart_problems", "contents_hash"]
 
 _GIT = ".git"
 # sha256sum writes these in another form, and a line break could make one name look like two.
@@ -42,19 +42,25 @@ def chart_hash(chart: str | os.PathLike[str]) -> str:
     raise InputError(f"{chart}: neither a folder nor a file; name the chart's folder, or its .tgz")
 
 
+def contents_hash(files: Mapping[str, bytes]) -> str:
+    """Return what `chart_hash` returns of a folder that holds these files, by path."""
+    return _listing_hash((os.fsencode(name), hashlib.sha256(content).hexdigest()) for name, content in files.items())
+
+
 def chart_problems(root: Path, organization: Organization) -> tuple[Problem, ...]:
     """Return what is wrong with the charts that an organization names in the repository at root (CLU011, CLU012)."""
     return tuple(
         problem
         for name, environment in sorted(organization.environments.items())
-        if (wanted := environment.cluster.dependencies) is not None
-        for problem in _problems_of(root, wanted, ("environments", name, "cluster", "dependencies"))
+        for problem in _problems_of(
+            root, environment.cluster.dependencies, ("environments", name, "cluster", "dependencies")
+        )
     )
 
 
 def _problems_of(root: Path, wanted: Dependencies, path: ValuePath) -> Iterator[Problem]:
     """Yield what is wrong with one chart, whose `dependencies` stands at path; nothing for one in a registry."""
-    if not wanted.is_in_repository:
+    if wanted.chart is None or not wanted.is_in_repository:
         return
     place = (*path, "chart")
     try:
@@ -97,9 +103,13 @@ def _problems_of(root: Path, wanted: Dependencies, path: ValuePath) -> Iterator[
 
 
 def _folder_hash(folder: Path) -> str:
+    return _listing_hash((name, _file_hash(file)) for name, file in _files(folder))
+
+
+def _listing_hash(listed: Iterable[tuple[bytes, str]]) -> str:
     whole = hashlib.sha256()
-    for name, file in sorted(_files(folder)):
-        whole.update(f"{_file_hash(file)}  ./".encode() + name + b"\n")
+    for name, sha256 in sorted(listed):
+        whole.update(f"{sha256}  ./".encode() + name + b"\n")
     return whole.hexdigest()
 
 

@@ -193,26 +193,49 @@ class TieredStorage(Model):
 
 
 class Dependencies(Model):
-    """The chart of what HyperPod expects on EKS: health monitoring agent, device plugins, EFA, training operators."""
+    """The chart of what HyperPod expects on EKS: health monitoring agent, device plugins, EFA, training operators.
 
-    chart: str = Field(
-        min_length=1,
-        description="Folder or .tgz in the repository (from Pulumi.yaml's folder), or `oci://` reference.",
+    Absent, or without `chart`: the one that the kit pins.
+    """
+
+    installed: bool = Field(
+        default=False,
+        description="true: the cluster has what the chart brings (of the console or a template, say), and nothing is "
+        "installed.",
     )
-    version: str = Field(
-        pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.-]+)?$", description="Chart version; never a branch."
+    chart: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Another chart than the kit's: folder or .tgz in the repository (from Pulumi.yaml's folder), or "
+        "`oci://` reference.",
+    )
+    version: str | None = Field(
+        default=None,
+        pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.-]+)?$",
+        description="Version of that chart; never a branch.",
     )
     sha256: str | None = Field(
         default=None,
         pattern=r"^[0-9a-f]{64}$",
         description="Hash of a chart in the repository, as `hpkit chart-hash` prints it; it must match.",
     )
-    values: dict[str, Any] = Field(default={}, description="Chart values over the kit's own.")
+    image_registry: str | None = Field(
+        default=None,
+        pattern=r"^[a-z0-9][a-z0-9.-]*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*$",
+        description="Registry, with a prefix if you like, that `hpkit images --mirror` copied the images to: nodes "
+        "pull from there. A closed network needs it. Of a chart of your own, its values must say so.",
+    )
+    values: dict[str, Any] = Field(default={}, description="Chart values, laid over the kit's own map by map.")
+
+    @property
+    def is_kits(self) -> bool:
+        """Return whether the chart is the one that the kit pins."""
+        return not self.installed and self.chart is None
 
     @property
     def is_in_repository(self) -> bool:
         """Return whether the chart is a folder or .tgz of the repository, not a reference to a registry."""
-        return not self.chart.startswith("oci://")
+        return self.chart is not None and not self.chart.startswith("oci://")
 
 
 class Cluster(Model):
@@ -226,6 +249,6 @@ class Cluster(Model):
         description="Groups, identified by name.", min_length=1, max_length=100
     )
     tiered_storage: TieredStorage | None = Field(default=None, description="Absent = off.")
-    dependencies: Dependencies | None = Field(
-        default=None, description="Absent: whoever runs the EKS cluster installs the chart."
+    dependencies: Dependencies = Field(
+        default=Dependencies(), description="Absent: the chart that the kit pins is installed before the cluster."
     )

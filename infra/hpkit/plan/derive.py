@@ -26,6 +26,7 @@ from hpkit.plan.capacity import (
     reserve,
     type_capacities,
 )
+from hpkit.plan.dependencies import dependencies_of
 from hpkit.plan.model import (
     GroupPlan,
     NetworkPlan,
@@ -85,6 +86,7 @@ def derive(organization: Organization, environment: str) -> Plan:
         teams=_teams(organization, environment, capacity, groups) if governance is not None else (),
         capacity=capacity,
         addons=addons_of(spec),
+        dependencies=dependencies_of(spec),
         topology_aware_scheduling=_topology(spec),
     )
 

@@ -17,6 +17,7 @@ from hpkit.config.organization import Environment
 
 __all__ = [
     "AddonPlan",
+    "DependenciesPlan",
     "GroupPlan",
     "NetworkPlan",
     "NodePoolPlan",
@@ -196,10 +197,20 @@ class AddonPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class DependenciesPlan:
+    """The chart of what HyperPod expects: a path in the project or an `oci://` reference, with all its values."""
+
+    chart: str
+    version: str | None
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that the program creates for one environment of one organization.
 
     topology_aware_scheduling is whether the kit switches it on; where it manages it at all says manages_topology.
+    dependencies: the chart that is installed before the cluster, None where the EKS cluster has it.
     """
 
     organization: str
@@ -213,6 +224,7 @@ class Plan:
     teams: tuple[TeamPlan, ...]
     capacity: Mapping[str, TypeCapacity]
     addons: tuple[AddonPlan, ...]
+    dependencies: DependenciesPlan | None
     topology_aware_scheduling: bool
 
     @property

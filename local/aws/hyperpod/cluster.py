@@ -115,6 +115,8 @@ def created(ctx: Context, *, name: str, failure: str = "") -> None:
     """Apply: the cluster arrives in InService, or in Failed."""
     cluster = ctx.table("clusters")[name]
     failure = failure or _missing_script(ctx, cluster)
+    if not failure:
+        ctx.controllers.cluster_created(describe(cluster))
     if not failure and cluster["settings"].get("NodeProvisioningMode") != "Continuous":
         failure = launch_all(ctx, cluster)
     if failure:

@@ -6,7 +6,7 @@ from botocore.config import Config
 
 from local.kubernetes.api import Api
 from tests.local.aws.conftest import GOVERNANCE, Cloud
-from tests.running import eventually
+from tests.running import bring_dependencies, eventually
 
 __all__ = ["GOVERNANCE"]
 
@@ -38,9 +38,14 @@ class Aws:
 class Environment(Cloud):
     """Builders of what each test needs; waits for what the instance does in its own time."""
 
+    def __init__(self, aws, api):
+        self.api = api
+        super().__init__(aws, client=aws.client)
+
     def make_eks(self, name, **more):
         arn = super().make_eks(name, **more)
         eventually(lambda: self.eks.describe_cluster(name=name)["cluster"]["status"] == "ACTIVE", "EKS is ACTIVE")
+        bring_dependencies(self.api)
         return arn
 
     def make_cluster(self, **more):
@@ -97,9 +102,9 @@ def api(instance):
 
 
 @pytest.fixture(scope="module")
-def built(aws):
+def built(aws, api):
     """A network, roles, and EKS cluster `kube`, made once."""
-    return Environment(aws, client=aws.client)
+    return Environment(aws, api)
 
 
 @pytest.fixture

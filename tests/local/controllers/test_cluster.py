@@ -4,7 +4,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.kubernetes.api import RefusedError
-from tests.running import eventually
+from tests.running import bring_dependencies, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
@@ -196,3 +196,38 @@ def test_a_second_eks_cluster_is_refused_and_told_where_to_go(environment):
     with pytest.raises(ClientError, match="hpkit local start --name") as caught:
         environment.make_eks("second")
     assert caught.value.response["Error"]["Code"] == "ResourceLimitExceededException"
+
+
+AGENT = "/apis/apps/v1/namespaces/aws-hyperpod/daemonsets/health-monitoring-agent"
+RECORDED = "/api/v1/namespaces/kube-system/secrets/hpkit.release.v1.hyperpod-dependencies"
+
+
+@pytest.fixture
+def unprepared(environment, api):
+    """An EKS cluster without HyperPod's chart, and without a HyperPod cluster."""
+    for each in environment.sm.list_clusters()["ClusterSummaries"]:
+        environment.sm.delete_cluster(ClusterName=each["ClusterName"])
+    eventually(lambda: not environment.sm.list_clusters()["ClusterSummaries"], "no cluster is there")
+    api.delete(AGENT)
+    yield environment
+    api.delete(RECORDED)
+    if environment.sm.list_clusters()["ClusterSummaries"]:
+        environment.sm.delete_cluster(ClusterName="train")
+        eventually(lambda: not environment.sm.list_clusters()["ClusterSummaries"], "no cluster is there")
+    bring_dependencies(api)
+
+
+def test_without_the_dependencies_chart_no_cluster_comes_to_be(unprepared):
+    unprepared.sm.create_cluster(**unprepared.request(InstanceGroups=[unprepared.group("cpu", 1)]))
+    eventually(lambda: unprepared.describe()["ClusterStatus"] != "Creating", "it is decided")
+    found = unprepared.describe()
+    assert found["ClusterStatus"] == "Failed"
+    assert "there is no DaemonSet aws-hyperpod/health-monitoring-agent" in found["FailureMessage"]
+    assert unprepared.nodes() == []
+
+
+def test_a_chart_that_could_only_be_recorded_keeps_nobody_from_trying(unprepared, api):
+    document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": RECORDED.rpartition("/")[2]}}
+    api.apply(RECORDED, document)
+    unprepared.make_cluster(InstanceGroups=[unprepared.group("cpu", 1)])
+    assert len(unprepared.nodes()) == 1

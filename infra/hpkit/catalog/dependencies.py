@@ -1,0 +1,110 @@
+"""The chart of what HyperPod expects on EKS: which one, with which parts, and which images it brings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from hpkit.catalog.instances import read_data
+
+__all__ = ["CHARTS_FOLDER", "ChartImage", "PinnedChart", "Subchart", "dependencies_chart"]
+
+# Folder of the project that packages of charts are kept in, for the engine to take them from.
+CHARTS_FOLDER: Final = ".hpkit/charts"
+
+
+@dataclass(frozen=True, slots=True)
+class Subchart:
+    """A part of the chart that is published elsewhere.
+
+    sha256 is that of its contents, as `hpkit chart-hash` prints it of the unpacked folder: who packs the same files
+    anew gets another file, and the same contents.
+    """
+
+    name: str
+    version: str
+    url: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChartImage:
+    """An image that the chart's pods run: image is its name and tag, registry where it comes from.
+
+    registries: region → registry where it differs by region. subchart: which part brings it. repository, reference:
+    path of the value that says it without its tag, or with it; both empty where the chart has no such value. switch:
+    the value that leaves the part out. families: of instance types, such as `trn1`, that alone need it; empty: any may.
+    """
+
+    image: str
+    registry: str
+    registries: Mapping[str, str]
+    subchart: str
+    repository: str
+    reference: str
+    switch: str
+    families: tuple[str, ...]
+
+    def source(self, region: str) -> str:
+        """Return where nodes of a region pull it from, unless they are told otherwise."""
+        return f"{self.registries.get(region, self.registry)}/{self.image}"
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedChart:
+    """The kit's pin: a folder of a Git repository at a commit, and the parts that are published elsewhere.
+
+    contents: sha256 of that folder, package: of the whole with its parts, both of contents. replaced: files of the
+    folder that packing leaves out, since packages of parts beside the folders of the same parts are made from those.
+    """
+
+    name: str
+    version: str
+    repository: str
+    commit: str
+    path: str
+    contents: str
+    package: str
+    replaced: tuple[str, ...]
+    subcharts: tuple[Subchart, ...]
+    images: tuple[ChartImage, ...]
+
+    @property
+    def archive(self) -> str:
+        """Return the address of the repository's files at the commit."""
+        return f"{self.repository}/archive/{self.commit}.tar.gz"
+
+    @property
+    def file(self) -> str:
+        """Return the name of its package in CHARTS_FOLDER: another pin is another name, so the engine sees it."""
+        return f"{self.name}-{self.version}-{self.package[:12]}.tgz"
+
+    @property
+    def published_file(self) -> str:
+        """Return the name that `helm package` gives it."""
+        return f"{self.name}-{self.version}.tgz"
+
+
+@cache
+def dependencies_chart() -> PinnedChart:
+    """Return the kit's pin of the dependencies chart."""
+    data = read_data("dependencies.json")["chart"]
+    return PinnedChart(
+        **{key: data[key] for key in ("name", "version", "repository", "commit", "path", "contents", "package")},
+        replaced=tuple(data["replaced"]),
+        subcharts=tuple(Subchart(**each) for each in data["subcharts"]),
+        images=tuple(_image(each) for each in data["images"]),
+    )
+
+
+def _image(row: Mapping[str, Any]) -> ChartImage:
+    return ChartImage(
+        image=row["image"],
+        registry=row["registry"],
+        registries=row.get("registries", {}),
+        subchart=row["subchart"],
+        repository=row.get("repository", ""),
+        reference=row.get("reference", ""),
+        switch=row["switch"],
+        families=tuple(row.get("families", ())),
+    )

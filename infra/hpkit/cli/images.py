@@ -1,0 +1,136 @@
+"""`hpkit images`: what nodes of a stack pull, and where a mirror has it."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.inputs import plans_of, record_plan, resolve
+from hpkit.plan.model import Plan
+from hpkit.project import Loaded, project_root
+
+if TYPE_CHECKING:
+    from hpkit.charts import MirroredImage
+
+__all__ = ["command"]
+
+_ACCOUNT = "ACCOUNT"
+
+
+@click.command("images")
+@click.option("--stack", required=True, metavar="S", help="Which stack of stacks/.")
+@click.option(
+    "--registry", help="Registry of the mirror; by default dependencies.imageRegistry, else the account's ECR."
+)
+@click.option("--account", metavar="ID", help="The account whose ECR is meant, where no registry is named.")
+@click.option(
+    "--mirror", "copying", is_flag=True, help="Copy them there with crane or skopeo; without either, say how."
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(stack: str, registry: str | None, account: str | None, form: str, *, copying: bool) -> None:
+    """List the images that nodes of a stack pull for its charts and manifests, with their names in a mirror.
+
+    They are read from the rendered chart; where chart or helm is not here, from the list that the kit pins with it.
+    Images of EKS add-ons are in registries of AWS in the stack's region, which a closed network's endpoints reach.
+    """
+    from hpkit.charts import mirrored
+
+    (loaded,) = resolve((), (stack,))
+    (plan,) = plans_of([loaded])
+    stated = registry or plan.spec.cluster.dependencies.image_registry
+    place = stated or f"{account or _ACCOUNT}.dkr.ecr.{plan.spec.region}.amazonaws.com"
+    sources, read_from = _sources(plan, loaded)
+    rows = mirrored(sources, registry=place, region=plan.spec.region)
+    if copying:
+        if stated is None and account is None:
+            raise click.UsageError("name the mirror: --account ID, --registry R, or dependencies.imageRegistry")
+        _copy(rows)
+        return
+    if form == "json":
+        images = [asdict(row) for row in rows]
+        click.echo(json.dumps({"stack": plan.stack, "readFrom": read_from, "images": images}, indent=2))
+        return
+    for row in rows:
+        where = "regional registry of AWS, which endpoints reach" if row.regional else row.target
+        click.echo(f"{row.source}\n  {row.needed_by}; {where}")
+    click.echo(f"{len(rows)} images, read from {read_from}", err=True)
+    click.echo(f"add-ons pull from AWS in {plan.spec.region}: {', '.join(each.name for each in plan.addons)}", err=True)
+
+
+def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
+    """Return image → what brings it, and what that was read from."""
+    from hpkit.catalog import dependencies_chart
+    from hpkit.charts import images_in
+    from hpkit.errors import ToolError
+    from hpkit.plan.dependencies import chart_images
+    from hpkit.recording import Answers
+
+    recording = record_plan(plan, loaded, Answers())
+    manifests = [each.inputs for each in recording.all("") if each.type.startswith("kubernetes:")]
+    found = dict.fromkeys(images_in(manifests), "manifests of the stack")
+    if plan.dependencies is None:
+        return found, "the program; the chart is installed already"
+    try:
+        needless = {each.source(plan.spec.region) for each in dependencies_chart().images}
+        needless -= {each.source(plan.spec.region) for each in chart_images(plan.spec)}
+        found_in_chart = [each for each in images_in(_manifests(plan)) if each not in needless]
+        chart = dict.fromkeys(found_in_chart, "dependencies chart")
+    except ToolError as error:
+        if not plan.spec.cluster.dependencies.is_kits:
+            raise
+        click.echo(f"the pinned list is shown, since the chart cannot be rendered: {error}", err=True)
+        chart = {
+            each.source(plan.spec.region): f"dependencies chart, {each.subchart}" for each in chart_images(plan.spec)
+        }
+        return {**chart, **found}, "the catalog and the program"
+    return {**chart, **found}, "the rendered chart and the program"
+
+
+def _manifests(plan: Plan) -> str:
+    """Return the chart rendered as it would be without a mirror; raises ToolError where it cannot be."""
+    from hpkit.catalog import dependencies_chart
+    from hpkit.charts import kept_package, rendered
+    from hpkit.errors import ToolError
+    from hpkit.plan.dependencies import dependencies_of
+
+    wanted = plan.spec.cluster.dependencies
+    spec: Any = plan.spec
+    if wanted.is_kits:
+        package = kept_package(dependencies_chart(), project_root())
+        if package is None:
+            raise ToolError("it was not fetched (`hpkit chart-fetch`)")
+        path = package.path
+        cluster = spec.cluster.model_copy(update={"dependencies": wanted.model_copy(update={"image_registry": None})})
+        spec = spec.model_copy(update={"cluster": cluster})
+    elif wanted.is_in_repository:
+        path = project_root() / str(wanted.chart)
+    else:
+        raise ToolError(f"{wanted.chart} is in a registry: `helm pull` it, and keep it in the repository")
+    chart = dependencies_of(spec)
+    values: Mapping[str, Any] = {} if chart is None else chart.values
+    return rendered(path, values, kubernetes=f"{plan.spec.eks.version}.0", helm=_helm())
+
+
+def _helm() -> Any:
+    """Return the helm that `hpkit doctor` got, None for that of PATH."""
+    from local.cloud import TOOLS, locate
+
+    tool = next(each for each in TOOLS if each.name == "helm")
+    found = locate(tool)
+    return getattr(found, "path", None)
+
+
+def _copy(rows: "list[MirroredImage]") -> None:
+    from hpkit.charts import copy_commands, copying_tool, mirror
+
+    wanted = [row for row in rows if not row.regional]
+    tool = copying_tool()
+    if tool is None:
+        click.echo("neither crane nor skopeo is on PATH; with crane it would be:", err=True)
+        for line in copy_commands(wanted, "crane"):
+            click.echo(line)
+        sys.exit(1)
+    mirror(wanted, tool, say=click.echo)

@@ -1,0 +1,88 @@
+"""Which dependencies chart an environment gets, with which values; and what its images are called in a mirror."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from hpkit.catalog import CHARTS_FOLDER, ChartImage, dependencies_chart
+from hpkit.config.organization import Environment
+from hpkit.plan.merging import merged
+from hpkit.plan.model import DependenciesPlan
+
+__all__ = ["chart_images", "dependencies_of", "is_regional", "mirror_name", "unmirrored_images"]
+
+_HEALTH: Final = "health-monitoring-agent"
+
+
+def dependencies_of(spec: Environment) -> DependenciesPlan | None:
+    """Return the chart with all its values; None where a person says that the cluster has it.
+
+    The region is stated, since without nodes the chart cannot find it and takes another one's registry.
+    """
+    wanted = spec.cluster.dependencies
+    if wanted.installed:
+        return None
+    values: dict[str, Any] = {_HEALTH: {"region": spec.region}}
+    if wanted.is_kits:
+        pin = dependencies_chart()
+        if wanted.image_registry is not None:
+            values = merged(values, _mirror_values(spec, wanted.image_registry))
+        return DependenciesPlan(f"{CHARTS_FOLDER}/{pin.file}", pin.version, merged(values, wanted.values))
+    return DependenciesPlan(wanted.chart or "", wanted.version, merged(values, wanted.values))
+
+
+def is_regional(source: str, region: str) -> bool:
+    """Say whether an image is in a registry of ECR in the region, which endpoints of a closed network reach.
+
+    Source: Amazon ECR user guide, "Amazon ECR interface VPC endpoints": no public repository. AWS PrivateLink guide,
+    "Cross-region enabled services": an endpoint is of one region, and the network's are of its own.
+    """
+    return f".dkr.ecr.{region}." in source.partition("/")[0]
+
+
+def mirror_name(source: str, registry: str) -> str:
+    """Return what an image is called in a mirror: its own name, after the registry that it comes from."""
+    return f"{registry.rstrip('/')}/{source.partition('/')[2]}"
+
+
+def chart_images(spec: Environment) -> list[ChartImage]:
+    """Return the images of the kit's chart that nodes of an environment can need."""
+    types = [name for group in spec.cluster.instance_groups for name in group.types]
+    return [each for each in dependencies_chart().images if _is_needed(each, types)]
+
+
+def unmirrored_images(spec: Environment) -> tuple[ChartImage, ...]:
+    """Return the images of the kit's chart that no value leads to a mirror, and that nodes of the environment need."""
+    return tuple(
+        each
+        for each in chart_images(spec)
+        if not each.repository and not each.reference and not is_regional(each.source(spec.region), spec.region)
+    )
+
+
+def _is_needed(image: ChartImage, types: Iterable[str]) -> bool:
+    """Say whether nodes of some instance types can need an image."""
+    return not image.families or any(name.split(".")[1] in image.families for name in types)
+
+
+def _mirror_values(spec: Environment, registry: str) -> dict[str, Any]:
+    """Return the values by which nodes pull from a mirror; a part that no value leads there and none needs is off."""
+    values: dict[str, Any] = {}
+    needed = chart_images(spec)
+    for each in dependencies_chart().images:
+        name = mirror_name(each.source(spec.region), registry)
+        if is_regional(each.source(spec.region), spec.region):
+            continue
+        if each.reference:
+            values = merged(values, _at(each.reference, name))
+        elif each.repository:
+            values = merged(values, _at(each.repository, name.rpartition(":")[0]))
+        elif each not in needed:
+            values = merged(values, _at(each.switch, value=False))
+    return values
+
+
+def _at(path: str, value: object) -> dict[str, Any]:
+    """Return a value as nested mappings, by its path."""
+    for step in reversed(path.split(".")):
+        value = {step: value}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,221 @@
+"""The pinned chart as a package: fetched, verified and kept part by part, taken from a mirror, refused if another."""
+
+import dataclasses
+import io
+import tarfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from hpkit.catalog import PinnedChart, Subchart, dependencies_chart
+from hpkit.charts.archive import read_archive, write_archive
+from hpkit.charts.package import ensure_package, kept_package
+from hpkit.config.chart import chart_hash, contents_hash
+from hpkit.errors import InputError, ToolError
+
+OWN = {"Chart.yaml": b"name: it\n", "templates/a.yaml": b"kind: A\n", "charts/part-1.tgz": b"of long ago"}
+PART = {"Chart.yaml": b"name: remote\n"}
+WHOLE = {
+    **{name: OWN[name] for name in ("Chart.yaml", "templates/a.yaml")},
+    "charts/remote/Chart.yaml": PART["Chart.yaml"],
+}
+
+
+def packed(files, top):
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"{top}/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    return content.getvalue()
+
+
+class Site:
+    """Where a chart and its part are published; `asked` are the paths that were asked for."""
+
+    def __init__(self):
+        commit = packed({f"helm/it/{name}": text for name, text in OWN.items()} | {"README": b"x"}, "repository-0123")
+        self.pages = {"/repository/archive/0123.tar.gz": commit, "/remote-2.0.0.tgz": packed(PART, "remote")}
+        self.asked = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                site.asked.append(self.path)
+                found = site.pages.get(self.path)
+                self.send_response(404 if found is None else 200)
+                self.end_headers()
+                self.wfile.write(found or b"")
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def pin(self, **more):
+        remote = Subchart("remote", "2.0.0", f"{self.url}/remote-2.0.0.tgz", contents_hash(PART))
+        given = {
+            "name": "it",
+            "version": "1.0.0",
+            "repository": f"{self.url}/repository",
+            "commit": "0123",
+            "path": "helm/it",
+            "contents": contents_hash(OWN),
+            "package": contents_hash(WHOLE),
+            "replaced": ("charts/part-1.tgz",),
+            "subcharts": (remote,),
+            "images": (),
+        }
+        return PinnedChart(**{**given, **more})
+
+
+@pytest.fixture
+def site(monkeypatch, tmp_path):
+    monkeypatch.setenv("HPKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("HPKIT_MIRROR", raising=False)
+    found = Site()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+@pytest.fixture
+def project(tmp_path):
+    return tmp_path / "project"
+
+
+def test_the_package_has_the_folder_at_the_commit_and_every_part_and_lies_in_the_project(site, project):
+    pin = site.pin()
+    package = ensure_package(pin, project)
+    assert package.path == project / ".hpkit" / "charts" / pin.file
+    assert read_archive(package.path.read_bytes()) == WHOLE
+    assert package.is_pinned
+
+
+def test_what_is_kept_is_not_fetched_again_not_even_by_another_project(site, project, tmp_path):
+    pin = site.pin()
+    ensure_package(pin, project)
+    asked = list(site.asked)
+    assert ensure_package(pin, project).is_pinned
+    assert ensure_package(pin, tmp_path / "another").is_pinned
+    assert site.asked == asked
+
+
+def test_a_run_that_was_interrupted_goes_on_with_the_part_that_is_missing(site, project):
+    part = site.pages.pop("/remote-2.0.0.tgz")
+    with pytest.raises(ToolError, match="404"):
+        ensure_package(site.pin(), project)
+    site.pages["/remote-2.0.0.tgz"] = part
+    site.asked.clear()
+    ensure_package(site.pin(), project)
+    assert site.asked == ["/remote-2.0.0.tgz"]
+
+
+@pytest.mark.parametrize("path", ["/repository/archive/0123.tar.gz", "/remote-2.0.0.tgz"])
+def test_a_part_with_other_contents_is_refused_and_not_kept(site, project, path):
+    changed = {"helm/it/Chart.yaml": b"name: evil\n", "Chart.yaml": b"name: evil\n"}
+    site.pages[path] = packed(changed, "remote")
+    for _ in range(2):
+        with pytest.raises(
+            ToolError, match=r"and the catalog names [0-9a-f]{64}: it is not what the kit was tried with"
+        ):
+            ensure_package(site.pin(), project)
+    assert not (project / ".hpkit").exists()
+
+
+def test_a_kept_package_that_somebody_changed_is_made_anew(site, project):
+    pin = site.pin()
+    path = ensure_package(pin, project).path
+    write_archive(path, "it", {**WHOLE, "templates/b.yaml": b"kind: B\n"})
+    assert read_archive(ensure_package(pin, project).path.read_bytes()) == WHOLE
+
+
+def test_without_a_network_the_error_says_what_to_do(site, project):
+    pin = site.pin()
+    site.server.shutdown()
+    site.server.server_close()
+    with pytest.raises(ToolError) as raised:
+        ensure_package(pin, project)
+    for words in (pin.archive, "hpkit chart-fetch --to FOLDER", "HPKIT_MIRROR", "it-1.0.0.tgz"):
+        assert words in str(raised.value)
+    assert kept_package(pin, project) is None
+
+
+def test_a_package_brought_by_hand_is_taken_without_a_network(site, project, tmp_path, monkeypatch):
+    pin = site.pin()
+    ensure_package(pin, project, to=tmp_path / "stick" / pin.published_file)
+    monkeypatch.setenv("HPKIT_CACHE", str(tmp_path / "another"))
+    monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "stick"))
+    site.asked.clear()
+    package = ensure_package(pin, tmp_path / "there")
+    assert (site.asked, package.is_pinned) == ([], True)
+
+
+def test_a_mirrors_own_package_is_taken_and_said_to_be_another(site, project, tmp_path, monkeypatch):
+    pin = site.pin()
+    write_archive(tmp_path / "stick" / pin.published_file, "it", {"Chart.yaml": b"name: packed by helm\n"})
+    monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "stick"))
+    package = ensure_package(pin, project)
+    assert not package.is_pinned
+    assert read_archive(package.path.read_bytes()) == {"Chart.yaml": b"name: packed by helm\n"}
+    monkeypatch.delenv("HPKIT_MIRROR")
+    assert ensure_package(pin, project).is_pinned, "without the mirror, what it gave is not taken for the pin"
+
+
+def test_a_mirror_that_is_not_there_or_holds_something_else_is_said(site, project, tmp_path, monkeypatch):
+    monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "gone"))
+    with pytest.raises(ToolError, match="there is no folder"):
+        ensure_package(site.pin(), project)
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "it-1.0.0.tgz").write_bytes(b"no package")
+    with pytest.raises(ToolError, match="is no package of a chart"):
+        ensure_package(site.pin(), project)
+
+
+def test_a_catalog_that_contradicts_itself_is_said(site, project):
+    with pytest.raises(ToolError, match="and the catalog names 0000"):
+        ensure_package(site.pin(package="0" * 64), project)
+
+
+@pytest.mark.parametrize("name", ["../out", "a/../../out"])
+def test_an_archive_that_leads_out_is_refused(name):
+    with pytest.raises(InputError, match="neither a file nor a folder of the chart"):
+        read_archive(packed({name: b""}, "top"))
+
+
+def test_an_archive_with_a_link_is_refused():
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        link = tarfile.TarInfo("top/link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    with pytest.raises(InputError, match="neither a file nor a folder"):
+        read_archive(content.getvalue())
+
+
+def test_the_hash_of_files_in_memory_is_that_of_the_folder(tmp_path):
+    for name, content in WHOLE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    assert chart_hash(tmp_path) == contents_hash(WHOLE)
+
+
+def test_two_packages_of_the_same_files_are_the_same_file(tmp_path):
+    for name in ("one", "two"):
+        write_archive(tmp_path / name, "it", dict(sorted(WHOLE.items(), reverse=name == "two")))
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert len(list(tmp_path.iterdir())) == 2, "what was half written is gone"
+
+
+def test_the_pin_names_every_part_by_version_and_contents():
+    pin = dependencies_chart()
+    assert len(pin.commit) == 40
+    assert all(len(each.sha256) == 64 and each.version in each.url for each in pin.subcharts)
+    assert all(each.url.startswith("https://") for each in pin.subcharts)
+    assert pin.archive == f"https://github.com/aws/sagemaker-hyperpod-cli/archive/{pin.commit}.tar.gz"
+    another = dataclasses.replace(pin, package="f" * 64)
+    assert another.file != pin.file, "another pin must be another input of the release, or nothing would be upgraded"

@@ -1,0 +1,99 @@
+"""`hpkit images` and `hpkit chart-fetch`, without a network."""
+
+import json
+
+import pytest
+
+from hpkit.catalog import dependencies_chart
+from hpkit.charts.archive import write_archive
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import ROOT
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("HPKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("HPKIT_MIRROR", raising=False)
+    # Nobody answers there, so that what would ask a network fails at once.
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+
+
+@pytest.fixture
+def project(tmp_path):
+    """The examples without a package that was fetched for them."""
+    folder = tmp_path / "project"
+    (folder / "stacks").mkdir(parents=True)
+    (folder / "Pulumi.yaml").write_text("name: hpkit\nruntime: python\n")
+    for file in (ROOT / "stacks").glob("*.yaml"):
+        (folder / "stacks" / file.name).write_text(file.read_text(encoding="utf-8"))
+    return folder
+
+
+def test_the_images_of_a_closed_stack_are_listed_with_their_names_in_its_mirror(project):
+    done = hpkit("images", "--stack", "enterprise-prod", "--format", "json", cwd=project)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    rows = {each["source"]: each for each in found["images"]}
+    registry = "123456789012.dkr.ecr.us-east-1.amazonaws.com/hyperpod"
+    assert rows["nvcr.io/nvidia/k8s-device-plugin:v0.16.1"]["target"] == f"{registry}/nvidia/k8s-device-plugin:v0.16.1"
+    assert [name.partition("/")[0] for name, row in rows.items() if row["regional"]] == [
+        "767398015722.dkr.ecr.us-east-1.amazonaws.com"
+    ]
+    assert not any("neuron" in name for name in rows), "no node of the stack is a Neuron node"
+    assert found["readFrom"] == "the catalog and the program"
+    assert "hpkit chart-fetch" in done.stderr
+
+
+def test_images_of_the_stacks_own_manifests_are_among_them(project):
+    file = project / "stacks" / "autoscale.yaml"
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(
+            "          nodeClass: burst\n",
+            "          nodeClass: burst\n          warmPool: {replicas: 1, requests: {nvidia.com/gpu: 1}}\n",
+            1,
+        )
+    )
+    done = hpkit("images", "--stack", "autoscale-dev", cwd=project)
+    assert "pause" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_mirror_has_to_be_named_before_anything_is_copied(project):
+    done = hpkit("images", "--stack", "handson-dev", "--mirror", cwd=project)
+    assert done.returncode == 2
+    assert "--account ID" in done.stderr
+
+
+def test_without_crane_and_skopeo_the_commands_are_printed(project, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    done = hpkit("images", "--stack", "handson-dev", "--mirror", "--account", "210987654321", cwd=project)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert "aws ecr get-login-password --region us-west-2 | crane auth login" in lines[0]
+    copies = [line for line in lines if line.startswith("crane copy")]
+    assert "crane copy docker.io/mpioperator/mpi-operator:0.5" in "\n".join(copies)
+    assert all("210987654321.dkr.ecr.us-west-2.amazonaws.com/" in line for line in copies)
+    assert not any("health-monitoring" in line for line in copies), "the region has it"
+
+
+def test_a_fetch_without_a_network_says_what_to_do(project):
+    done = hpkit("chart-fetch", cwd=project)
+    assert done.returncode == 1
+    assert dependencies_chart().archive in done.stderr
+    assert "HPKIT_MIRROR" in done.stderr
+
+
+def test_a_fetch_says_where_the_package_is_and_when_it_is_not_the_pins(project, tmp_path, monkeypatch):
+    write_archive(tmp_path / "mirror" / dependencies_chart().published_file, "chart", {"Chart.yaml": b"name: chart\n"})
+    monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "mirror"))
+    done = hpkit("chart-fetch", cwd=project)
+    place = project / ".hpkit" / "charts" / dependencies_chart().file
+    assert (done.returncode, done.stdout.strip()) == (0, str(place))
+    assert place.is_file()
+    assert "pinned" in done.stderr
+
+
+def test_validating_and_planning_need_no_chart(project):
+    assert hpkit("validate", cwd=project).returncode == 0
+    done = hpkit("plan", "--stack", "handson-dev", cwd=project)
+    assert done.returncode == 0
+    assert dependencies_chart().file in done.stdout
