@@ -244,3 +244,53 @@ def test_outputs_say_who_has_what_and_how_to_get_in():
         "borrowable": {"ml.g5.12xlarge": 1},
     }
     assert outputs["kubeconfigCommand"] == "aws eks update-kubeconfig --region us-west-2 --name handson-dev"
+
+
+def with_private_endpoint(**endpoint):
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    data["environments"]["dev"]["eks"]["endpoint"] = endpoint
+    return recorded_from(data)
+
+
+def test_nothing_lets_connected_networks_in_unless_it_is_asked_for(program):
+    assert not [name for _, name in program.names if name.startswith("kubernetes-api")]
+
+
+def test_connected_networks_reach_the_control_plane_on_one_port():
+    program = with_private_endpoint(privateFrom=["10.20.0.0/16", "10.30.0.0/16"])
+    group = program.named("ec2/securityGroup:SecurityGroup")["kubernetes-api"]
+    rules = [
+        each
+        for each in program.all("vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+        if each.name.startswith("kubernetes-api-from-")
+    ]
+    assert {each.inputs["cidrIpv4"] for each in rules} == {"10.20.0.0/16", "10.30.0.0/16"}
+    assert {(each.inputs["ipProtocol"], each.inputs["fromPort"], each.inputs["toPort"]) for each in rules} == {
+        ("tcp", 443, 443)
+    }
+    config = program.one("eks/cluster:Cluster").inputs["vpcConfig"]
+    assert (config["endpointPublicAccess"], config["endpointPrivateAccess"]) == (False, True)
+    assert len(config["securityGroupIds"]) == 2
+    assert program.waits(program.one("eks/cluster:Cluster"), group)
+
+
+def test_what_goes_through_the_kubernetes_api_outlives_no_way_to_it():
+    program = with_private_endpoint(privateFrom=["10.20.0.0/16"])
+    (way,) = [
+        each
+        for each in program.all("vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+        if each.name.startswith("kubernetes-api-from-")
+    ]
+    assert program.waits(program.one("pulumi:providers:kubernetes"), way)
+
+
+def test_the_control_plane_knows_every_range_of_its_vpc_from_the_beginning():
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    data["environments"]["dev"]["network"]["zones"][1]["nodeCidr"] = "10.2.0.0/16"
+    program = recorded_from(data)
+    (added,) = program.all("ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation")
+    assert program.waits(program.one("eks/cluster:Cluster"), added)
+
+
+def test_nodes_of_the_examples_are_in_the_first_range_of_their_vpc(program):
+    assert not program.all("ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation")
