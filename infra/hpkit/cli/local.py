@@ -41,13 +41,27 @@ for _each in (*COMMANDS, env, status, list_all):
     metavar="MODULE:FACTORY",
     help="What acts in the cluster after changes at the AWS endpoint.",
 )
-def start(name: str, root: Path | None, wait: bool, latency_factor: float | None, controllers: str | None) -> None:
+@click.option(
+    "--from",
+    "address",
+    metavar="ADDRESS",
+    help="Where you are, as the networks see it: whether the Kubernetes API admits you depends on it. An address in a "
+    "VPC, or in a network that is connected with it, such as 10.20.0.5; without it, one on the internet (203.0.113.10).",
+)
+def start(
+    name: str,
+    root: Path | None,
+    wait: bool,
+    latency_factor: float | None,
+    controllers: str | None,
+    address: str | None,
+) -> None:
     """Start an instance, or go on with it; returns when every part is healthy."""
     from local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
     instance = Instance.named(name, root=root_of(root))
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
-    given = [("--latency-factor", latency_factor), ("--controllers", controllers)]
+    given = [("--latency-factor", latency_factor), ("--controllers", controllers), ("--from", address)]
     arguments = [text for flag, value in given if value is not None for text in (flag, str(value))]
     before = time.monotonic()
     with exclusive(instance, f"hpkit local start --name {name}", wait=wait, say=to_stderr):
