@@ -30,9 +30,9 @@ def gate(stack: str) -> Plan:
     documented = documentation_ranges(plan.spec.eks.endpoint.public_cidrs)
     if documented and not _is_local():
         raise pulumi.RunError(
-            f"publicCidrs of {stack} in {loaded.file} has {', '.join(documented)}, which is for documents (RFC 5737) and "
-            "nobody's, so nobody would reach the Kubernetes API: nothing was registered. Write the addresses that the "
-            "internet sees of you (curl https://checkip.amazonaws.com)"
+            f"publicCidrs of {stack} in {loaded.file} has {', '.join(documented)}, which is for documents (RFC 5737) "
+            "and nobody's, so nobody would reach the Kubernetes API: nothing was registered. Write the addresses that "
+            "the internet sees of you (curl https://checkip.amazonaws.com)"
         )
     return plan
 

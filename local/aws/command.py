@@ -62,8 +62,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         dest="caller_address",
         default=CALLER_ADDRESS,
         metavar="ADDRESS",
-        help="where callers are, which decides whether the Kubernetes API of EKS admits them: on the internet, in a VPC, "
-        f"or in a network that is connected with it (default: {CALLER_ADDRESS}, on the internet)",
+        help="where callers are, which decides whether the Kubernetes API of EKS admits them: on the internet, in a "
+        f"VPC, or in a network that is connected with it (default: {CALLER_ADDRESS}, on the internet)",
     )
     parser.add_argument("--seed", type=int, help="makes ids and faults repeatable")
     parser.add_argument("--record", type=Path, metavar="FILE", help="append to it what is called, and on what")

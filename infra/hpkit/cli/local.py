@@ -46,7 +46,7 @@ for _each in (*COMMANDS, env, status, list_all):
     "address",
     metavar="ADDRESS",
     help="Where you are, as the networks see it: whether the Kubernetes API admits you depends on it. An address in a "
-    "VPC, or in a network that is connected with it, such as 10.20.0.5; without it, one on the internet (203.0.113.10).",
+    "VPC, or in a network connected with it, such as 10.20.0.5; without it, one on the internet (203.0.113.10).",
 )
 def start(
     name: str,

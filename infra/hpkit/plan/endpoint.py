@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-__all__ = ["documentation_ranges", "admits", "reserved_ranges"]
+__all__ = ["admits", "documentation_ranges", "reserved_ranges"]
 
 # RFC 5737: for documents, and nobody's.
 _DOCUMENTATION = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")

@@ -136,9 +136,9 @@ class RetryingApi:
         why = self._access.token.why_unreachable() if self._access.token is not None else ""
         if why:
             raise PluginError(
-                f"configured Kubernetes cluster is unreachable: {why}. On AWS a connection would end in a timeout. What "
-                "to do: eks.endpoint of the organization says who may reach it; `hpkit local start --from ADDRESS` says "
-                "where you are."
+                f"configured Kubernetes cluster is unreachable: {why}. On AWS a connection would end in a timeout. "
+                "What to do: eks.endpoint of the organization says who may reach it; `hpkit local start --from "
+                "ADDRESS` says where you are."
             )
 
     def _is_meant(self, denial: int) -> bool:

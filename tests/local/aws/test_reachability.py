@@ -20,7 +20,7 @@ def why(cloud: Any, address: str, **settings: Any) -> str:
     """Change the endpoint of `kube`, and say why an address does not reach it."""
     cloud.eks.update_cluster_config(name="kube", resourcesVpcConfig=settings)
     cloud.eks.list_clusters()
-    backend = cloud.endpoint._endpoint.backend  # noqa: SLF001 - the state behind the endpoint
+    backend = cloud.endpoint._endpoint.backend
     with backend.locked():
         backend.settle()
         return why_unreachable(backend.context("us-west-2"), backend.table("us-west-2", "eks")["kube"], address)
