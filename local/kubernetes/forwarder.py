@@ -25,6 +25,7 @@ class Forwarder:
         self._listening = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listening.getsockname()[1]
         self._loop = asyncio.new_event_loop()
+        self._end = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="forwarder", daemon=True)
 
     def start(self) -> None:
@@ -33,21 +34,24 @@ class Forwarder:
 
     def stop(self) -> None:
         """End all connections and release the port."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join()
 
     def _run(self) -> None:
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._listening))
         try:
-            self._loop.run_forever()
-        finally:
-            server.close()
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(self._main())
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        finally:
             self._loop.close()
+
+    async def _main(self) -> None:
+        server = await asyncio.start_server(self._serve, sock=self._listening)
+        await self._end.wait()
+        server.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -194,3 +194,13 @@ def test_a_group_cannot_follow_when_the_subnet_of_its_zone_is_another():
     moved = {**named, "subnets": {**two["subnets"], "us-west-2a": "subnet-0123456789abcdef9"}}
     found = risks(of({"network": {"existing": named}}), of({"network": {"existing": moved}}))
     assert set(found) == {"refused"}
+
+
+def test_connected_networks_that_come_in_are_said():
+    def with_ranges(*ranges):
+        endpoint = {"public": True, "publicCidrs": ["52.10.20.0/24"], "privateFrom": list(ranges)}
+        return of({"eks": {"version": "1.33", "endpoint": endpoint}})
+
+    found = risks(with_ranges("10.20.0.0/16"), with_ranges("10.20.0.0/16", "10.30.0.0/16"))["endpoint"]
+    assert found.message == "the Kubernetes API opens to connected networks 10.30.0.0/16"
+    assert "endpoint" not in risks(with_ranges("10.20.0.0/16"), with_ranges())
