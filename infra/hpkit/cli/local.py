@@ -1,5 +1,6 @@
 """`hpkit local`: start, stop and look at the local cloud."""
 
+import ipaddress
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -60,6 +61,7 @@ def start(
     from local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
     instance = Instance.named(name, root=root_of(root))
+    _check_address(address)
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
     given = [("--latency-factor", latency_factor), ("--controllers", controllers), ("--from", address)]
     arguments = [text for flag, value in given if value is not None for text in (flag, str(value))]
@@ -73,6 +75,16 @@ def start(
             instance.write_aws_arguments(arguments)
         control.start(instance, say=to_stderr)
     click.echo(f"{name} is up after {time.monotonic() - before:.1f} s; use it with: {line_to_use(name)}")
+
+
+def _check_address(address: str | None) -> None:
+    """Raise ToolError for what is no IPv4 address: the part that would refuse it is started again and again."""
+    if address is None:
+        return
+    try:
+        ipaddress.IPv4Address(address)
+    except ValueError:
+        raise ToolError(f"--from {address}: not an IPv4 address, such as 10.20.0.5") from None
 
 
 @command.command("stop")
