@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+from urllib.parse import urlsplit
 
 import pulumi
 
@@ -11,6 +12,7 @@ from hpkit.charts.package import ensure_package
 from hpkit.checks import Finding
 from hpkit.components import build
 from hpkit.errors import SelectionError, ToolError
+from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.project import is_local, load_stack, project_root
 
@@ -26,7 +28,20 @@ def gate(stack: str) -> Plan:
     errors = sum(finding.severity == "error" for finding in loaded.findings)
     if errors or not loaded.plans:
         raise pulumi.RunError(f"{errors} errors in {loaded.file}: nothing was registered")
-    return next(iter(loaded.plans.values()))
+    plan = next(iter(loaded.plans.values()))
+    documented = documentation_ranges(plan.spec.eks.endpoint.public_cidrs)
+    if documented and not _is_local():
+        raise pulumi.RunError(
+            f"publicCidrs of {stack} in {loaded.file} has {', '.join(documented)}, which is for documents (RFC 5737) "
+            "and nobody's, so nobody would reach the Kubernetes API: nothing was registered. Write the addresses that "
+            "the internet sees of you (curl https://checkip.amazonaws.com)"
+        )
+    return plan
+
+
+def _is_local() -> bool:
+    """Say whether this goes to the local cloud, whose AWS endpoint is on this machine."""
+    return urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 def fetch_chart(plan: Plan) -> None:

@@ -25,7 +25,7 @@ _BASE: dict[str, Any] = {
                     {"availabilityZone": "us-west-2b", "nodeCidr": "10.2.0.0/16"},
                 ],
             },
-            "eks": {"version": "1.35"},
+            "eks": {"version": "1.35", "endpoint": {"public": True, "publicCidrs": ["52.10.20.0/24"]}},
             "cluster": {
                 "name": "acme",
                 "instanceGroups": [

@@ -20,14 +20,16 @@ from local.aws.lifecycle import ACTIONS, MACHINES
 from local.aws.moto_state import ACCOUNT_ID, SERVICES, MotoState
 from local.aws.state import StateFile
 
-__all__ = ["Backend", "Context", "EndpointSettings", "Record"]
+__all__ = ["CALLER_ADDRESS", "Backend", "Context", "EndpointSettings", "Record"]
 
 Record = dict[str, Any]
+# Somewhere on the internet (RFC 5737).
+CALLER_ADDRESS = "203.0.113.10"
 
 
 @dataclass(frozen=True)
 class EndpointSettings:
-    """How an endpoint is started."""
+    """How an endpoint is started; caller_address is where its callers are, as the cloud's networks see them."""
 
     state_file: Path | None = None
     latency_factor: float = 1.0
@@ -36,6 +38,7 @@ class EndpointSettings:
     seed: int | None = None
     clock: Clock = field(default_factory=WallClock)
     controllers: Controllers = field(default_factory=NoControllers)
+    caller_address: str = CALLER_ADDRESS
 
 
 class Backend:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import ipaddress
 import json
 import logging
 import os
@@ -12,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-from local.aws.backend import Backend, EndpointSettings
+from local.aws.backend import CALLER_ADDRESS, Backend, EndpointSettings
 from local.aws.controllers import Controllers, NoControllers
 from local.aws.errors import EndpointError
 from local.aws.faults import FAULTS
@@ -56,6 +57,14 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=VALUE[@PATTERN]", help=known)
     parser.add_argument("--region", default="us-west-2", help="region of requests that name none")
+    parser.add_argument(
+        "--from",
+        dest="caller_address",
+        default=CALLER_ADDRESS,
+        metavar="ADDRESS",
+        help="where callers are, which decides whether the Kubernetes API of EKS admits them: on the internet, in a "
+        f"VPC, or in a network that is connected with it (default: {CALLER_ADDRESS}, on the internet)",
+    )
     parser.add_argument("--seed", type=int, help="makes ids and faults repeatable")
     parser.add_argument("--record", type=Path, metavar="FILE", help="append to it what is called, and on what")
     parser.add_argument(
@@ -74,7 +83,12 @@ def _settings(arguments: argparse.Namespace) -> EndpointSettings:
         if not separator:
             raise EndpointError(f"--fault {text}: write NAME=VALUE, for example throttle=0.2")
         faults[name] = value
+    try:
+        ipaddress.IPv4Address(arguments.caller_address)
+    except ValueError:
+        raise EndpointError(f"--from {arguments.caller_address}: not an IPv4 address, such as 10.20.0.5") from None
     return EndpointSettings(
+        caller_address=arguments.caller_address,
         state_file=arguments.state_file,
         latency_factor=arguments.latency_factor,
         faults=faults,

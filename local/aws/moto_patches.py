@@ -2,6 +2,7 @@
 
 - ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint cannot be deleted), network
   interfaces of added and removed subnets, private DNS.
+- DeleteSubnet, DeleteVpc and DeleteSecurityGroup refuse while a VPC endpoint, or for the VPC a security group, is left.
 - FSx: the version, status and owner of a file system.
 - AddClientIDToOpenIDConnectProvider and RemoveClientIDFromOpenIDConnectProvider.
 - IAM: AWS's own policies (1,500) in the partition `aws` alone. moto looks through all partitions for an access key, and
@@ -13,6 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
+from moto.ec2.exceptions import DependencyViolationError
+from moto.ec2.models.security_groups import SecurityGroupBackend
+from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.vpcs import VPCs
 from moto.ec2.utils import random_private_ip
@@ -23,6 +27,9 @@ from moto.iam.responses import IamResponse
 __all__ = ["patch_moto"]
 
 _modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
+_delete_subnet = SubnetBackend.delete_subnet
+_delete_vpc = VPCBackend.delete_vpc
+_delete_security_group = SecurityGroupBackend.delete_security_group
 _create_file_system = FSxBackend.create_file_system
 _describe_file_system = FileSystem.to_dict
 _aws_policies = IAMBackend._init_aws_policies  # noqa: SLF001 - moto has no other seam for it
@@ -34,6 +41,9 @@ def patch_moto() -> None:
     methods = (
         (VPCBackend, "modify_vpc_endpoint", _with_routes_and_interfaces),
         (VPCs, "modify_vpc_endpoint", _with_private_dns),
+        (SubnetBackend, "delete_subnet", _without_endpoints),
+        (VPCBackend, "delete_vpc", _empty),
+        (SecurityGroupBackend, "delete_security_group", _unused),
         (FSxBackend, "create_file_system", _with_version),
         (FileSystem, "to_dict", _whole_file_system),
         (IAMBackend, "_init_aws_policies", _policies_of_partition),
@@ -79,6 +89,29 @@ def _with_private_dns(response: Any) -> ActionResult:
         (endpoint,) = response.ec2_backend.describe_vpc_endpoints([response._get_param("VpcEndpointId")])  # noqa: SLF001
         endpoint.private_dns_enabled = enabled
     return answer
+
+
+def _endpoints(backend: Any) -> list[Any]:
+    return [each for each in backend.vpc_end_points.values() if each.state != "deleted"]
+
+
+def _without_endpoints(backend: Any, subnet_id: str) -> Any:
+    if any(subnet_id in (each.subnet_ids or []) for each in _endpoints(backend)):
+        raise DependencyViolationError(f"The subnet '{subnet_id}' has dependencies and cannot be deleted.")
+    return _delete_subnet(backend, subnet_id)
+
+
+def _empty(backend: Any, vpc_id: str) -> Any:
+    left = [each for each in backend.groups.get(vpc_id, {}).values() if each.name != "default"]
+    if left or any(each.vpc_id == vpc_id for each in _endpoints(backend)):
+        raise DependencyViolationError(f"The vpc '{vpc_id}' has dependencies and cannot be deleted.")
+    return _delete_vpc(backend, vpc_id)
+
+
+def _unused(backend: Any, name: str | None = None, group_id: str | None = None) -> Any:
+    if any(group_id in each.security_group_ids for each in _endpoints(backend)):
+        raise DependencyViolationError(f"resource {group_id} has a dependent object")
+    return _delete_security_group(backend, name, group_id)
 
 
 def _with_version(backend: Any, **request: Any) -> Any:

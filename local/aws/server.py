@@ -223,6 +223,9 @@ class Endpoint:
         try:
             if (method, path) == ("GET", "/_hpkit/stats"):
                 return _json(200, self.stats())
+            if (method, path) == ("GET", "/_hpkit/address"):
+                address = f"{self.backend.settings.caller_address}\n"
+                return Reply(200, address.encode(), {"Content-Type": "text/plain"})
             if path == "/_hpkit/faults":
                 return self._faults(method, environ)
             if method == "POST":
@@ -232,7 +235,8 @@ class Endpoint:
                     return _json(200, answer)
         except EndpointError as error:
             return _json(400, {"error": str(error)})
-        return _json(404, {"error": f"no {method} {path}; there are GET /_hpkit/stats, GET|POST|DELETE /_hpkit/faults"})
+        pages = "GET /_hpkit/stats, GET /_hpkit/address, GET|POST|DELETE /_hpkit/faults"
+        return _json(404, {"error": f"no {method} {path}; there are {pages}"})
 
     def _faults(self, method: str, environ: dict[str, Any]) -> Reply:
         with self.backend.lock:

@@ -58,5 +58,8 @@ class View(Protocol):
     def caller(self, access_key: str, *, cluster: str) -> Caller:
         """Return who an access key is, and what an EKS cluster knows of that principal."""
 
+    def why_unreachable(self) -> str:
+        """Return why the endpoint's callers do not reach the API server of the EKS cluster; empty if they do."""
+
     def call(self, region: str, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         """Call an operation, not from a callback; ServiceError if it is refused."""

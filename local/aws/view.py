@@ -12,6 +12,7 @@ from local.aws.backend import Backend, Context, Record
 from local.aws.eks.addons import addon_document
 from local.aws.eks.clusters import cluster_document
 from local.aws.eks.entries import entry_key, principal_arn
+from local.aws.eks.reachability import why_unreachable
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.nodes import node_details
 from local.aws.hyperpod.policy import policy_document
@@ -54,13 +55,27 @@ class BackendView:
     def caller(self, access_key: str, *, cluster: str) -> Caller:
         """Return who an access key is, and what an EKS cluster knows of that principal."""
         with self.held():
-            homes = [region for region in self._backend.regions if cluster in self._backend.table(region, "eks")]
-            ctx = self._backend.context(homes[0] if homes else self._backend.settings.region)
+            ctx = self._home(cluster)
             sts = ctx.backend.moto.backend("sts", ctx.region)
             user_id, arn, account = sts.get_caller_identity(access_key, ctx.region)
             principal = principal_arn(ctx, arn)
             found = ctx.table("access").get(entry_key(cluster, principal))
             return Caller(user_id, arn, account, principal, None if found is None else dict(found["entry"]))
+
+    def why_unreachable(self) -> str:
+        """Return why the endpoint's callers do not reach the API server of the EKS cluster; empty if they do."""
+        address = self._backend.settings.caller_address
+        with self.held():
+            for region in self._backend.regions:
+                for name, cluster in self._backend.table(region, "eks").items():
+                    why = why_unreachable(self._backend.context(region), cluster, address)
+                    return f"EKS cluster {name}: {why}" if why else ""
+        return "there is no EKS cluster"
+
+    def _home(self, cluster: str) -> Context:
+        """Return the context of the region that an EKS cluster is in."""
+        homes = [region for region in self._backend.regions if cluster in self._backend.table(region, "eks")]
+        return self._backend.context(homes[0] if homes else self._backend.settings.region)
 
     def call(self, region: str, service: str, operation: str, **parameters: Any) -> Record:
         """Call an operation, not from a callback; ServiceError if it is refused."""

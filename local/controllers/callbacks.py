@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -16,8 +17,12 @@ from local.aws.snapshot import View
 from local.controllers.policy import ADDON
 from local.controllers.reconciler import Reconciler
 from local.controllers.tokens import review
+from local.kubernetes.forwarder import Forwarder
 
-__all__ = ["ClusterControllers", "make"]
+__all__ = ["ENDPOINT_PORT", "ClusterControllers", "make"]
+
+# The variable with the port of EKS's endpoint; without it, a free one.
+ENDPOINT_PORT = "HPKIT_EKS_PORT"
 
 
 def make() -> ClusterControllers:
@@ -25,31 +30,43 @@ def make() -> ClusterControllers:
     path = os.environ.get("KUBECONFIG", "")
     if not path:
         raise EndpointError("--controllers local.controllers:make needs KUBECONFIG; `hpkit local start` sets it")
-    return ClusterControllers(Path(path))
+    return ClusterControllers(Path(path), port=int(os.environ.get(ENDPOINT_PORT, "0")))
 
 
 class ClusterControllers(NoControllers):
     """What HyperPod, EKS and task governance do in a cluster when their APIs are called."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, *, port: int = 0) -> None:
         self._kubeconfig = kubeconfig
+        self._port = port
         self._view: View | None = None
         self._reconciler: Reconciler | None = None
+        self._endpoint: Forwarder | None = None
 
     def started(self, view: View) -> None:
-        """Start reconciling."""
+        """Start reconciling, and EKS's endpoint of the API server."""
         self._view = view
+        server = urlsplit(str(self._cluster()["server"]))
+        target = (server.hostname or "", server.port or 0)
+        self._endpoint = Forwarder(target, admits=lambda: not self._why_unreachable(), port=self._port)
+        self._endpoint.start()
         self._reconciler = Reconciler(self._kubeconfig, view)
         self._reconciler.start()
 
     def stopped(self) -> None:
-        """Stop reconciling."""
+        """Stop reconciling, and shut the endpoint."""
+        if self._endpoint is not None:
+            self._endpoint.stop()
         if self._reconciler is not None:
             self._reconciler.stop()
 
     def asked(self, page: str, body: bytes) -> Document | None:
-        """Answer the API server's TokenReview."""
-        if page != "token-review" or self._view is None:
+        """Answer the API server's TokenReview, and whoever finds EKS's endpoint shut."""
+        if self._view is None:
+            return None
+        if page == "unreachable":
+            return {"why": self._why_unreachable()}
+        if page != "token-review":
             return None
         try:
             request = json.loads(body)
@@ -68,10 +85,10 @@ class ClusterControllers(NoControllers):
             )
 
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
-        """Return the address of the API server, when it answers."""
+        """Return the address of the endpoint, when the API server answers."""
         self._submit(f"eks/{cluster['name']}", cluster)
-        entry = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]
-        return EksConnection(str(entry["server"]), str(entry["certificate-authority-data"]))
+        port = 0 if self._endpoint is None else self._endpoint.port
+        return EksConnection(f"https://127.0.0.1:{port}", str(self._cluster()["certificate-authority-data"]))
 
     def eks_cluster_deleted(self, cluster: Document) -> None:
         """Take away all that is in the cluster."""
@@ -138,6 +155,17 @@ class ClusterControllers(NoControllers):
     def policy_deleted(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
         """Take the priority classes away."""
         self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", None)
+
+    def _cluster(self) -> Mapping[str, Any]:
+        """Return what the kubeconfig says of the API server."""
+        found: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
+            "cluster"
+        ]
+        return found
+
+    def _why_unreachable(self) -> str:
+        """Say why callers do not reach the API server through EKS's endpoint; empty if they do."""
+        return "the endpoint has not been started" if self._view is None else self._view.why_unreachable()
 
     def _submit(self, key: str, document: Mapping[str, Any] | None) -> None:
         if self._reconciler is None:

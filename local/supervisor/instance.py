@@ -14,7 +14,7 @@ from local.processes.process import Identity
 __all__ = ["PORTS", "Instance", "ServiceState", "State"]
 
 PORTS = (
-    *("aws", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+    *("aws", "eks", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     *("kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
 )
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")

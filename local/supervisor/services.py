@@ -47,7 +47,7 @@ def services_of(instance: Instance) -> list[Service]:
         ports=ports,
     )
     return [
-        _aws(instance, ports["aws"]),
+        _aws(instance, ports["aws"], eks_port=ports["eks"]),
         etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),
         apiserver(
             tool_path("kube-apiserver"),
@@ -77,7 +77,7 @@ def services_of(instance: Instance) -> list[Service]:
     ]
 
 
-def _aws(instance: Instance, port: int) -> Service:
+def _aws(instance: Instance, port: int, *, eks_port: int) -> Service:
     state = instance.folder / "aws.json"
     return Service(
         name="aws",
@@ -87,7 +87,11 @@ def _aws(instance: Instance, port: int) -> Service:
             *instance.aws_arguments(),
         ),
         # Its controllers find the API server there.
-        environment={"KUBECONFIG": str(instance.kubeconfig), "MALLOC_ARENA_MAX": "2"},
+        environment={
+            "KUBECONFIG": str(instance.kubeconfig),
+            "HPKIT_EKS_PORT": str(eks_port),
+            "MALLOC_ARENA_MAX": "2",
+        },
         folder=Path(__file__).resolve().parents[2],
         # Any answer says that it serves; what it answers is its own affair.
         healthy=lambda: http_status(port, "/") > 0,

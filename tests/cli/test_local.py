@@ -213,6 +213,13 @@ def test_starting_again_with_other_settings_is_refused_and_says_which_it_has(up,
     assert Instance.named("cli", root=repository).aws_arguments() == ["--latency-factor", "0.0"]
 
 
+def test_where_callers_are_is_a_setting_that_is_checked_before_anything_starts(repository):
+    refused = hpkit("local", "start", "--name", "placed", "--from", "home", cwd=repository)
+    assert refused.returncode == 1
+    assert "--from home: not an IPv4 address, such as 10.20.0.5" in refused.stderr
+    assert not Instance.named("placed", root=repository).folder.exists()
+
+
 @marked
 def test_logs_print_one_part_or_all_with_their_names(up, repository):
     one = hpkit("local", "logs", "--name", "cli", "aws", cwd=repository).stdout

@@ -62,8 +62,9 @@ def checked(project, **changes):
 
 
 def missing(rows):
-    """Return what is missing beside quotas, whose figures are looked at in tests/preflight/test_quotas.py."""
-    return {what for what, row in rows.items() if row["status"] == "missing" and row["area"] != "quotas"}
+    """Return what is missing beside quotas (tests/preflight/test_quotas.py) and a way to the API (test_reach.py)."""
+    beside = {what for what, row in rows.items() if row["status"] == "missing" and row["area"] != "quotas"}
+    return beside - {"Kubernetes API reachable from here"}
 
 
 def existing(cloud, **changes):
@@ -99,6 +100,16 @@ def test_what_is_unknown_says_why_and_what_to_do(account, project):
     role = rows["AWSServiceRoleForSageMakerHyperPod"]
     assert role["status"] == "unknown"
     assert "iam:CreateServiceLinkedRole" in role["fix"]
+
+
+def test_the_own_address_is_held_against_the_ranges_that_may_reach_kubernetes(account, project):
+    endpoint = {"public": True, "publicCidrs": ["203.0.113.0/24"]}
+    row = checked(project, eks={"version": "1.33", "endpoint": endpoint})["Kubernetes API reachable from here"]
+    assert (row["status"], row["found"]) == ("ok", "203.0.113.10"), "where callers of the local cloud are"
+    endpoint["publicCidrs"] = ["52.10.20.0/24"]
+    row = checked(project, eks={"version": "1.33", "endpoint": endpoint})["Kubernetes API reachable from here"]
+    assert row["status"] == "missing"
+    assert "Add 203.0.113.10/32 to eks.endpoint.publicCidrs" in row["fix"]
 
 
 def test_nothing_is_written_to_the_account(account, project):

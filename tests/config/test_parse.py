@@ -39,7 +39,7 @@ def test_an_environment_that_can_be_read_is_checked_although_another_cannot():
     data = organization()
     broken, whole = dict(data["environments"]["dev"]), dict(data["environments"]["dev"])
     broken["region"] = 7
-    whole["eks"] = {"version": "1.99"}
+    whole["eks"] = {**whole["eks"], "version": "1.99"}
     data["environments"] = {"dev": broken, "prod": whole}
     assert {(found.rule, found.path) for found in findings(data)} == {
         ("CFG002", "environments.dev.region"),

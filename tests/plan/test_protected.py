@@ -7,7 +7,7 @@ from hpkit.plan.protected import allowed_in, contents_of, kept, nested_of, place
 from tests.builders import organization, typed
 
 BASE = organization()
-BASE["environments"]["dev"]["eks"]["endpoint"] = {"public": True, "publicCidrs": ["203.0.113.0/24"]}
+BASE["environments"]["dev"]["eks"]["endpoint"] = {"public": True, "publicCidrs": ["52.10.20.0/24"]}
 EXISTING = {
     "vpcId": "vpc-0123456789abcdef0",
     "subnets": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"},

@@ -112,16 +112,18 @@ def see_places(live):
 
 
 def replaced(zone):
-    kinds = ("Subnet", "RouteTableAssociation", "VpcIpv4CidrBlockAssociation")
-    return {f"{kind}:nodes-{zone}": "replace" for kind in kinds}
+    return {f"{kind}:nodes-{zone}": "replace" for kind in ("Subnet", "RouteTableAssociation")}
 
 
 def each(op, *names):
     return dict.fromkeys(names, op)
 
 
+FIRST = "10.192.64.0/18"
 PLACES = ("Cluster:cluster", "RolePolicy:nodes")
-ZONE = [f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", *(name.split(":")[0] for name in replaced("")))]
+# A range outside the VPC's first.
+RANGE = "VpcIpv4CidrBlockAssociation"
+ZONE = [f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", "Subnet", "RouteTableAssociation", RANGE)]
 SETTINGS = each("update", "ComputeQuota:john", "ComputeQuota:smith", "Cluster:cluster", "ClusterSchedulerConfig:policy")
 TEAM = [f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria", "Role:maria", "RoleBinding:maria"]
 EVERYBODY = {f"ClusterRoleBinding:{RIGHTS}": "update"}
@@ -143,19 +145,19 @@ EDITS = {
     "a zone comes and goes in the middle with a group in it, another gets other addresses": Case(
         zones,
         there={
-            **each("create", *ZONE),
+            **each("create", *ZONE, f"{RANGE}:nodes-us-west-2b"),
             **each("update", *PLACES, "VpcEndpoint:endpoint-s3"),
             **replaced("us-west-2b"),
         },
         back={
-            **each("delete", *ZONE),
+            **each("delete", *ZONE, f"{RANGE}:nodes-us-west-2b"),
             **each("update", *PLACES, "VpcEndpoint:endpoint-s3"),
             **replaced("us-west-2b"),
         },
         look=see_places,
         seen={
-            "groups": {"gpu": (4, ["10.1.0.0/16"]), "cpu": (1, ["10.3.0.0/16"]), "system": (1, ["10.1.0.0/16"])},
-            "subnets": {"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"},
+            "groups": {"gpu": (4, [FIRST]), "cpu": (1, ["10.3.0.0/16"]), "system": (1, [FIRST])},
+            "subnets": {FIRST, "10.3.0.0/16", "10.4.0.0/16"},
         },
     ),
     "a team comes and goes in the middle": Case(
@@ -175,12 +177,12 @@ EDITS = {
     ),
     "a zone gets other addresses and its groups other names": Case(
         another_range_and_names,
-        there={**each("update", *PLACES), **replaced("us-west-2a")},
-        back={**each("update", *PLACES), **replaced("us-west-2a")},
+        there={**each("update", *PLACES), **replaced("us-west-2a"), **each("create", f"{RANGE}:nodes-us-west-2a")},
+        back={**each("update", *PLACES), **replaced("us-west-2a"), **each("delete", f"{RANGE}:nodes-us-west-2a")},
         look=see_places,
         seen={
             "groups": {"gpu-2": (4, ["10.5.0.0/16"]), "system-2": (1, ["10.5.0.0/16"])},
-            "subnets": {"10.5.0.0/16", "10.2.0.0/16"},
+            "subnets": {"10.5.0.0/16", "10.192.128.0/18"},
         },
     ),
 }

@@ -92,7 +92,7 @@ CASES = {
     ),
     "subnet of groups": (
         lambda dev: dev["network"]["zones"][0].update(nodeCidr="10.5.0.0/16"),
-        ["gpu in us-west-2a: nodeCidr 10.1.0.0/16", "give these groups new names"],
+        ["gpu in us-west-2a: nodeCidr 10.192.64.0/18", "give these groups new names"],
         [],
     ),
     "Kubernetes": (

@@ -292,3 +292,55 @@ def test_metrics_are_written_to_an_endpoint_without_a_slash_at_its_end():
     assert program.one("amp/workspace:Workspace").made["prometheusEndpoint"].endswith("/"), "as AMP says it"
     addon = program.one("eks/addon:Addon", "amazon-sagemaker-hyperpod-observability")
     assert not json.loads(addon.inputs["configurationValues"])["ampWorkspace"]["prometheusEndpoint"].endswith("/")
+
+
+def with_private_endpoint(**endpoint):
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    data["environments"]["dev"]["eks"]["endpoint"] = endpoint
+    return recorded_from(data)
+
+
+def test_nothing_lets_connected_networks_in_unless_it_is_asked_for(program):
+    assert not [name for _, name in program.names if name.startswith("kubernetes-api")]
+
+
+def test_connected_networks_reach_the_control_plane_on_one_port():
+    program = with_private_endpoint(privateFrom=["10.20.0.0/16", "10.30.0.0/16"])
+    group = program.named("ec2/securityGroup:SecurityGroup")["kubernetes-api"]
+    rules = [
+        each
+        for each in program.all("vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+        if each.name.startswith("kubernetes-api-from-")
+    ]
+    assert {each.inputs["cidrIpv4"] for each in rules} == {"10.20.0.0/16", "10.30.0.0/16"}
+    assert {(each.inputs["ipProtocol"], each.inputs["fromPort"], each.inputs["toPort"]) for each in rules} == {
+        ("tcp", 443, 443)
+    }
+    config = program.one("eks/cluster:Cluster").inputs["vpcConfig"]
+    assert (config["endpointPublicAccess"], config["endpointPrivateAccess"]) == (False, True)
+    assert len(config["securityGroupIds"]) == 2
+    assert program.waits(program.one("eks/cluster:Cluster"), group)
+
+
+def test_what_goes_through_the_kubernetes_api_outlives_no_way_to_it():
+    program = with_private_endpoint(privateFrom=["10.20.0.0/16"])
+    (way,) = [
+        each
+        for each in program.all("vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+        if each.name.startswith("kubernetes-api-from-")
+    ]
+    assert program.waits(program.one("pulumi:providers:kubernetes"), way)
+
+
+def test_the_control_plane_knows_every_range_of_its_vpc_from_the_beginning():
+    data = yaml.safe_load((STACKS / "handson.yaml").read_text(encoding="utf-8"))
+    data["environments"]["dev"]["network"]["zones"][1]["nodeCidr"] = "10.2.0.0/16"
+    program = recorded_from(data)
+    (added,) = program.all("ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation")
+    assert program.waits(program.one("eks/cluster:Cluster"), added)
+
+
+def test_nodes_that_the_examples_begin_with_are_in_the_first_range_of_their_vpc(program):
+    begun = {zone for group in program.plan.groups if group.spec.instance_count for zone in group.zones}
+    inside = {zone.availability_zone for zone in program.plan.network.zones if zone.inside_vpc}
+    assert begun <= inside

@@ -204,3 +204,13 @@ def test_a_new_viewer_reads_secrets_and_asks_for_attention():
     assert found.verdict == "attention"
     assert found.message.endswith(f"its Secrets too: {role}")
     assert "viewers" not in risks(head, head)
+
+
+def test_connected_networks_that_come_in_are_said():
+    def with_ranges(*ranges):
+        endpoint = {"public": True, "publicCidrs": ["52.10.20.0/24"], "privateFrom": list(ranges)}
+        return of({"eks": {"version": "1.35", "endpoint": endpoint}})
+
+    found = risks(with_ranges("10.20.0.0/16"), with_ranges("10.20.0.0/16", "10.30.0.0/16"))["endpoint"]
+    assert found.message == "the Kubernetes API opens to connected networks 10.30.0.0/16"
+    assert "endpoint" not in risks(with_ranges("10.20.0.0/16"), with_ranges())

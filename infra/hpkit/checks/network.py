@@ -24,6 +24,8 @@ def _ranges(context: Context) -> Iterator[tuple[str, str, Path]]:
         yield f"nodeCidr of {zone.availability_zone}", zone.node_cidr, (*base, "zones", index, "nodeCidr")
     for index, cidr in enumerate(context.spec.eks.endpoint.public_cidrs):
         yield "publicCidrs", cidr, (*context.path, "eks", "endpoint", "publicCidrs", index)
+    for index, cidr in enumerate(context.spec.eks.endpoint.private_from):
+        yield "privateFrom", cidr, (*context.path, "eks", "endpoint", "privateFrom", index)
 
 
 def _cidrs(context: Context) -> Iterator[Issue]:
@@ -37,7 +39,7 @@ def _cidrs(context: Context) -> Iterator[Issue]:
                 fix = f"Write {ipaddress.IPv4Network(cidr, strict=False)}."
             yield Issue(path, f"{what} is `{cidr}`: {_reason(str(error))}", fix)
             continue
-        if what == "publicCidrs":
+        if what in ("publicCidrs", "privateFrom"):
             continue
         if not 16 <= network.prefixlen <= 28:
             yield Issue(path, f"{what} is {cidr}; AWS takes /16 to /28", "Choose a size from /16 to /28.")

@@ -1,5 +1,6 @@
 """`hpkit local`: start, stop and look at the local cloud."""
 
+import ipaddress
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -41,13 +42,28 @@ for _each in (*COMMANDS, env, status, list_all):
     metavar="MODULE:FACTORY",
     help="What acts in the cluster after changes at the AWS endpoint.",
 )
-def start(name: str, root: Path | None, wait: bool, latency_factor: float | None, controllers: str | None) -> None:
+@click.option(
+    "--from",
+    "address",
+    metavar="ADDRESS",
+    help="Where you are, as the networks see it: whether the Kubernetes API admits you depends on it. An address in a "
+    "VPC, or in a network connected with it, such as 10.20.0.5; without it, one on the internet (203.0.113.10).",
+)
+def start(
+    name: str,
+    root: Path | None,
+    wait: bool,
+    latency_factor: float | None,
+    controllers: str | None,
+    address: str | None,
+) -> None:
     """Start an instance, or go on with it; returns when every part is healthy."""
     from local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
     instance = Instance.named(name, root=root_of(root))
+    _check_address(address)
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
-    given = [("--latency-factor", latency_factor), ("--controllers", controllers)]
+    given = [("--latency-factor", latency_factor), ("--controllers", controllers), ("--from", address)]
     arguments = [text for flag, value in given if value is not None for text in (flag, str(value))]
     before = time.monotonic()
     with exclusive(instance, f"hpkit local start --name {name}", wait=wait, say=to_stderr):
@@ -59,6 +75,16 @@ def start(name: str, root: Path | None, wait: bool, latency_factor: float | None
             instance.write_aws_arguments(arguments)
         control.start(instance, say=to_stderr)
     click.echo(f"{name} is up after {time.monotonic() - before:.1f} s; use it with: {line_to_use(name)}")
+
+
+def _check_address(address: str | None) -> None:
+    """Raise ToolError for what is no IPv4 address: the part that would refuse it is started again and again."""
+    if address is None:
+        return
+    try:
+        ipaddress.IPv4Address(address)
+    except ValueError:
+        raise ToolError(f"--from {address}: not an IPv4 address, such as 10.20.0.5") from None
 
 
 @command.command("stop")

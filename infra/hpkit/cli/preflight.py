@@ -1,9 +1,10 @@
 """`hpkit preflight`: whether an AWS account has what a stack needs."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -68,6 +69,7 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
     if further:
         responses = responses.merged(call_all(session, further, on_progress=progress))
     found = responses.of(eks_cluster(plan))
+    responses = responses.merged(_reached(plan, found))
     if plan.spec.eks.existing is not None and plan.policy is not None and not isinstance(found, FailedCall):
         from hpkit.preflight.kubernetes_client import find_kueue
 
@@ -75,6 +77,22 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
     if sys.stderr.isatty():
         click.echo("", err=True)
     return responses
+
+
+def _reached(plan: Plan, cluster: Any) -> dict[str, Any]:
+    """Return what this machine finds out by itself: its own address, and whether EKS's endpoint answers."""
+    from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS
+    from hpkit.preflight.model import FailedCall
+    from hpkit.preflight.network_client import find_address, try_endpoint
+
+    local = os.environ.get("AWS_ENDPOINT_URL", "")
+    there = not isinstance(cluster, FailedCall) and cluster["cluster"].get("endpoint")
+    if there:
+        tried = try_endpoint(cluster["cluster"]["endpoint"])
+        if not isinstance(tried, FailedCall):
+            return {ENDPOINT.key: tried}
+        return {ENDPOINT.key: tried, PUBLIC_ADDRESS.key: find_address(local)}
+    return {PUBLIC_ADDRESS.key: find_address(local)} if plan.spec.eks.endpoint.public else {}
 
 
 def _progress(plan: Plan) -> Callable[[int, int], None]:

@@ -22,6 +22,7 @@ __all__ = ["Eks"]
 
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _KEY_DELETION_DAYS = 30
+_HTTPS = 443
 
 
 class Eks(Component):
@@ -54,10 +55,12 @@ class Eks(Component):
         existing = plan.spec.eks.existing
         if existing is not None:
             found = aws.eks.get_cluster_output(name=existing.name, opts=pulumi.InvokeOutputOptions(parent=self))
+            self._ways: list[pulumi.Resource] = []
             self.name, self.arn, endpoint, self.kept = found.name, found.arn, found.endpoint, {}
             authority = found.certificate_authorities[0].data
         else:
-            made = self._build(network, identity, guard)
+            groups, self._ways = self._private_ways(network)
+            made = self._build(network, identity, guard, groups=groups)
             self.name, self.arn, endpoint = made.name, made.arn, made.endpoint
             authority = made.certificate_authority.apply(lambda each: each.data or "")
         self.kubeconfig = pulumi.Output.all(
@@ -67,11 +70,53 @@ class Eks(Component):
 
     def connect(self, after: Sequence[pulumi.Resource]) -> None:
         """Begin what everything inside the cluster is made and deleted by; after: what that needs to get there."""
+        # What is done through it is done after the way is open, and undone before the way is shut.
+        opts = self.child(after=[*self._ways, *after])
         self.kubernetes = k8s.Provider(
-            "kubernetes", kubeconfig=self.kubeconfig, enable_server_side_apply=True, opts=self.child(after=after)
+            "kubernetes", kubeconfig=self.kubeconfig, enable_server_side_apply=True, opts=opts
         )
 
-    def _build(self, network: Network, identity: Identity, guard: Sequence[pulumi.Resource]) -> aws.eks.Cluster:
+    def _private_ways(self, network: Network) -> tuple[list[pulumi.Output[str]], list[pulumi.Resource]]:
+        """Return the groups that the control plane's interfaces have beside the nodes', and what opens the way.
+
+        Source: Amazon EKS user guide, cluster endpoint access: port 443 from connected networks has to be admitted by
+        a security group of the control plane. One of its own, since the group that EKS makes has none of this
+        environment's tags, by which a deployer is allowed to change it.
+        """
+        ranges = dict.fromkeys(self._plan.spec.eks.endpoint.private_from)
+        if not ranges:
+            return [], []
+        name = f"{self._plan.stack}-kubernetes-api"
+        group = aws.ec2.SecurityGroup(
+            "kubernetes-api",
+            name=name,
+            description="The Kubernetes API, from connected networks",
+            vpc_id=network.vpc_id,
+            tags={"Name": name},
+            opts=self.child(),
+        )
+        rules: list[pulumi.Resource] = [
+            aws.vpc.SecurityGroupIngressRule(
+                f"kubernetes-api-from-{cidr.replace('/', '-')}",
+                security_group_id=group.id,
+                cidr_ipv4=cidr,
+                ip_protocol="tcp",
+                from_port=_HTTPS,
+                to_port=_HTTPS,
+                opts=self.child(),
+            )
+            for cidr in ranges
+        ]
+        return [group.id], rules
+
+    def _build(
+        self,
+        network: Network,
+        identity: Identity,
+        guard: Sequence[pulumi.Resource],
+        *,
+        groups: Sequence[pulumi.Output[str]],
+    ) -> aws.eks.Cluster:
         plan, eks = self._plan, self._plan.spec.eks
         log_group = f"/aws/eks/{plan.stack}/cluster"
         key = aws.kms.Key(
@@ -110,13 +155,16 @@ class Eks(Component):
             upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type=eks.support_type),
             vpc_config=aws.eks.ClusterVpcConfigArgs(
                 subnet_ids=list(network.control_plane_subnet_ids),
-                security_group_ids=list(network.security_group_ids),
+                security_group_ids=[*network.security_group_ids, *groups],
                 endpoint_private_access=True,
                 endpoint_public_access=eks.endpoint.public,
                 public_access_cidrs=list(eks.endpoint.public_cidrs) if eks.endpoint.public else None,
             ),
             opts=pulumi.ResourceOptions.merge(
-                self.child(after=[logs, *identity.for_control_plane, *guard], protect=kept(plan, "eks")),
+                # It knows at once the ranges that the VPC has when it is made; later ones may take it hours.
+                self.child(
+                    after=[logs, *network.ranges, *identity.for_control_plane, *guard], protect=kept(plan, "eks")
+                ),
                 # Said when the cluster is made, and never again: whoever deploys later is another one.
                 pulumi.ResourceOptions(ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"]),
             ),

@@ -23,6 +23,8 @@ class Network(Component):
     vpc_id; control_plane_subnet_ids in two zones; node_subnet_ids by zone; security_group_ids of nodes.
     connectivity: what nodes, control plane and AWS reach each other by (rules, routes, gateways, endpoints), to be
     there before anything in the cluster is, and to go after all of it.
+    ranges: the address ranges that the VPC has beside its first. An EKS cluster may take five hours to recognize one
+    that comes after it (Amazon EKS user guide, networking requirements).
     kept: id of the VPC, if it is made, by its name in `allowReplace`.
     """
 
@@ -31,6 +33,7 @@ class Network(Component):
     node_subnet_ids: Mapping[str, pulumi.Output[str]]
     security_group_ids: Sequence[pulumi.Output[str]]
     connectivity: Sequence[pulumi.Resource]
+    ranges: Sequence[pulumi.Resource]
     kept: Mapping[str, pulumi.Output[str]]
 
     def __init__(
@@ -53,7 +56,7 @@ class Network(Component):
             }
             self.control_plane_subnet_ids = [pulumi.Output.from_input(each) for each in control_plane_subnets(existing)]
             self.security_group_ids = [pulumi.Output.from_input(each) for each in existing.security_group_ids]
-            self.connectivity, self.kept = [], {}
+            self.connectivity, self.ranges, self.kept = [], [], {}
         else:
             self._build(plan.spec.network.vpc_cidr or "", guard)
         self.register_outputs({"vpcId": self.vpc_id, "nodeSubnetIds": self.node_subnet_ids})
@@ -74,10 +77,13 @@ class Network(Component):
             self._control_plane_subnet(vpc_cidr, zone) for zone in self._context.control_plane_zones
         ]
         tables, subnets = {}, {}
+        ranges = {zone.availability_zone: self._range(zone) for zone in self._plan.network.zones if not zone.inside_vpc}
+        self.ranges = list(ranges.values())
         associations: list[pulumi.Resource] = []
         for zone in self._plan.network.zones:
             name = zone.availability_zone
-            subnets[name], tables[name], association = self._node_subnet(zone)
+            after = [ranges[name]] if name in ranges else []
+            subnets[name], tables[name], association = self._node_subnet(zone, after=after)
             associations.append(association)
         self.node_subnet_ids = {zone: subnet.id for zone, subnet in subnets.items()}
         nodes, rules = self._nodes_group()
@@ -95,22 +101,24 @@ class Network(Component):
             opts=self.child(),
         ).id
 
-    def _node_subnet(self, zone: ZonePlan) -> tuple[aws.ec2.Subnet, aws.ec2.RouteTable, aws.ec2.RouteTableAssociation]:
+    def _range(self, zone: ZonePlan) -> pulumi.Resource:
+        return aws.ec2.VpcIpv4CidrBlockAssociation(
+            f"nodes-{zone.availability_zone}", vpc_id=self.vpc_id, cidr_block=zone.node_cidr or "", opts=self.child()
+        )
+
+    def _node_subnet(
+        self, zone: ZonePlan, *, after: Sequence[pulumi.Resource]
+    ) -> tuple[aws.ec2.Subnet, aws.ec2.RouteTable, aws.ec2.RouteTableAssociation]:
         name = f"nodes-{zone.availability_zone}"
         tags = {"Name": f"{self._plan.stack}-{name}"}
         cidr = zone.node_cidr or ""
-        added: list[pulumi.Resource] = []
-        if not zone.inside_vpc:
-            added.append(
-                aws.ec2.VpcIpv4CidrBlockAssociation(name, vpc_id=self.vpc_id, cidr_block=cidr, opts=self.child())
-            )
         subnet = aws.ec2.Subnet(
             name,
             vpc_id=self.vpc_id,
             availability_zone=zone.availability_zone,
             cidr_block=cidr,
             tags={**tags, "kubernetes.io/role/internal-elb": "1"},
-            opts=self.child(after=added),
+            opts=self.child(after=after),
         )
         table = aws.ec2.RouteTable(name, vpc_id=self.vpc_id, tags=tags, opts=self.child())
         association = aws.ec2.RouteTableAssociation(

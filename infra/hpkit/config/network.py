@@ -57,7 +57,14 @@ class Endpoint(Model):
     """How the Kubernetes API is reached."""
 
     public: bool = Field(default=False, description="Reachable from outside the VPC, from publicCidrs only.")
-    public_cidrs: tuple[str, ...] = Field(default=(), description="IPv4 ranges that may reach it.")
+    public_cidrs: tuple[str, ...] = Field(
+        default=(), description="IPv4 ranges of the internet that may reach it: your own, as the internet sees them."
+    )
+    private_from: tuple[str, ...] = Field(
+        default=(),
+        description="IPv4 ranges of the VPC itself, or of networks connected with it (peering, transit gateway, VPN), "
+        "that may reach it on port 443. The connection is not made by the kit.",
+    )
 
 
 class ExistingEks(Model):
@@ -76,7 +83,9 @@ class Eks(Model):
         "keep the version for a year more, at a higher price per hour (EXTENDED). Cannot change while the version is "
         "out of standard support.",
     )
-    endpoint: Endpoint = Field(default=Endpoint(), description="Private by default.")
+    endpoint: Endpoint = Field(
+        default=Endpoint(), description="Private by default; with a new VPC, who may reach it has to be said."
+    )
     administrators: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(), description="IAM roles with cluster administration."
     )

@@ -156,21 +156,26 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
 def _conditions(plan: Plan, account: AwsAccount, actions: Iterable[str]) -> dict[str, dict[str, Any]]:
     services = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
     managed = {"ArnEquals": {"iam:PolicyARN": _managed(plan, account)}}
+    # The tags of a service are there whoever manages those of the environment.
+    others: dict[str, dict[str, Any]] = {
+        "FOR_SERVICES": services,
+        "MANAGED_POLICIES": managed,
+        "GUARDDUTY": {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
+    }
     tags = {key: plan.tags[key] for key in ("hpkit:organization", "hpkit:environment")}
     own = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
     tagged = [rule.actions for rule in rules() if rule.conditions == ("NEW",) and rule.service == "ec2"]
     creates = sorted(name.removeprefix("ec2:") for name in frozenset().union(*tagged).intersection(actions))
     if not plan.spec.manage_tags:
         # Nothing tells this environment's resources from others: their tags are not the kit's.
-        return {**{name: {} for name in _BY_TAGS}, "FOR_SERVICES": services, "MANAGED_POLICIES": managed}
+        return {**{name: {} for name in _BY_TAGS}, **others}
     return {
         "NEW": {"StringEquals": {f"aws:RequestTag/{key}": value for key, value in tags.items()}},
         "OWN": {"StringEquals": own},
         "NOT_ANOTHERS": {"StringEqualsIfExists": own},
         "UNCLAIMED": {"Null": dict.fromkeys(own, "true")},
         "EC2_CREATES": {"StringEquals": {"ec2:CreateAction": creates}},
-        "FOR_SERVICES": services,
-        "MANAGED_POLICIES": managed,
+        **others,
     }
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from hpkit.recording import Recording
 
 __all__ = [
-    "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "GATEWAYS", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS",
-    "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "addon_versions", "applied_quotas", "cluster", "default_quotas",
-    "eks_addon", "eks_cluster", "eks_name", "first_calls", "further_calls", "needed_addons", "offerings", "role",
-    "role_arns", "security_groups", "subnets", "tags",
+    "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "ENDPOINT", "GATEWAYS", "INTERFACES", "KUBERNETES",
+    "KUBERNETES_VERSIONS", "PUBLIC_ADDRESS", "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "addon_versions",
+    "applied_quotas", "cluster", "default_quotas", "eks_addon", "eks_cluster", "eks_name", "first_calls",
+    "further_calls", "needed_addons", "offerings", "role", "role_arns", "security_groups", "subnets", "tags",
 ]  # fmt: skip
 
 
@@ -54,6 +54,9 @@ KUBERNETES_VERSIONS: Final = ApiCall("eks", "DescribeClusterVersions")
 CLUSTERS: Final = ApiCall("sagemaker", "ListClusters")
 # Not a call of AWS: whether the Kubernetes API of an existing EKS cluster shows a Kueue.
 KUBERNETES: Final = ApiCall("kubernetes", "Kueue")
+# Not calls of AWS's APIs either: by which address the internet sees this machine, and whether EKS's endpoint answers.
+PUBLIC_ADDRESS: Final = ApiCall("checkip", "PublicAddress")
+ENDPOINT: Final = ApiCall("kubernetes", "Endpoint")
 SERVICE_ROLE: Final = "AWSServiceRoleForSageMakerHyperPod"
 # The largest page of Service Quotas: SageMaker has thousands of quotas, and the calls are throttled.
 _PAGE: Final = 100

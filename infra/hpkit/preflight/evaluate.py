@@ -13,6 +13,7 @@ from hpkit.preflight.hyperpod import check_hyperpod
 from hpkit.preflight.model import CheckResult, Responses
 from hpkit.preflight.network import check_network, check_zones
 from hpkit.preflight.quotas import check_quotas
+from hpkit.preflight.reach import check_reach
 
 if TYPE_CHECKING:
     from hpkit.recording import Recording
@@ -32,6 +33,7 @@ def evaluate(organization: Organization, recording: Recording, responses: Respon
         *check_zones(plan, responses),
         *check_network(organization, plan, responses),
         *check_eks(plan, responses),
+        *check_reach(plan, responses),
         *check_hyperpod(plan, responses),
         *check_roles(plan, responses),
     )

@@ -117,6 +117,11 @@ def _access(before: Plan, after: Plan) -> Iterator[Risk]:
     if new.eks.endpoint.public and (opened or not old.eks.endpoint.public):
         ranges = listing(opened or list(new.eks.endpoint.public_cidrs)) or "any address"
         yield Risk("endpoint", "attention", "eks", f"the Kubernetes API opens to {ranges}")
+    connected = [cidr for cidr in new.eks.endpoint.private_from if cidr not in old.eks.endpoint.private_from]
+    if connected:
+        yield Risk(
+            "endpoint", "attention", "eks", f"the Kubernetes API opens to connected networks {listing(connected)}"
+        )
 
 
 def _karpenter_gives_up(before: Plan, after: Plan) -> Iterator[Risk]:

@@ -12,6 +12,7 @@ from local.aws.api import operation, page
 from local.aws.backend import Context, Record
 from local.aws.controllers import ControllerError
 from local.aws.eks.entries import ensure_creator_entry, principal_arn
+from local.aws.eks.reachability import check_ranges
 from local.aws.eks.updates import finish_update, start_update
 from local.aws.eks.versions import check_policy_change, check_version, default_version, next_version
 from local.aws.errors import ServiceError
@@ -117,6 +118,7 @@ def _vpc_config(ctx: Context, wanted: Record, name: str) -> Record:
     (vpc_id,) = vpcs
     for group in wanted.get("securityGroupIds", []):
         require_security_group(ctx, group, vpc_id=vpc_id, code=INVALID)
+    check_ranges(wanted, code=INVALID)
     ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     created = ec2.create_security_group(
         f"eks-cluster-sg-{name}-{ctx.token(8, '0123456789')}",
@@ -186,6 +188,8 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
     _check_mode(cluster, key, value)
     if key == "upgradePolicy" and value.get("supportType") != cluster["upgradePolicy"]["supportType"]:
         check_policy_change(ctx, cluster["version"])
+    if key == "resourcesVpcConfig":
+        _check_access(cluster, value)
     kinds = {
         "resourcesVpcConfig": "EndpointAccessUpdate",
         "logging": "LoggingUpdate",
@@ -198,6 +202,14 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
         "eks.update", "eks.updated", name=cluster["name"], key=key, value=value, update_id=update["id"]
     )
     return {"update": update}
+
+
+def _check_access(cluster: Record, value: Any) -> None:
+    """Refuse ranges that are not of the internet, and an API server that nobody reaches."""
+    check_ranges(value, code=INVALID)
+    both = {**cluster["resourcesVpcConfig"], **value}
+    if not both["endpointPublicAccess"] and not both["endpointPrivateAccess"]:
+        raise ServiceError(INVALID, "Private and public endpoint access cannot be false")
 
 
 def _check_mode(cluster: Record, key: str, value: Any) -> None:

@@ -115,6 +115,7 @@ class RetryingApi:
                     raise
                 task.progress(f"the API server is busy: {error.message}")
             except HTTPError as error:
+                self.require_way()
                 if started - task.left > _PATIENCE_SECONDS:
                     raise PluginError(
                         f"{method} {path}: the API server {self.configuration.host} does not answer "
@@ -122,12 +123,23 @@ class RetryingApi:
                     ) from None
                 task.progress("the API server does not answer yet")
             except ApiException as error:  # what the client makes of a certificate that does not fit
+                self.require_way()
                 reason = " ".join(str(error.reason).split())
                 raise PluginError(
                     f"{method} {path}: no safe connection to {self.configuration.host}: {reason}. What to do: "
                     "check certificate-authority-data in kubernetes:kubeconfig."
                 ) from None
             task.pause(next(delays))
+
+    def require_way(self) -> None:
+        """Raise PluginError where EKS's endpoint does not let this machine in: it would not either when asked again."""
+        why = self._access.token.why_unreachable() if self._access.token is not None else ""
+        if why:
+            raise PluginError(
+                f"configured Kubernetes cluster is unreachable: {why}. On AWS a connection would end in a timeout. "
+                "What to do: eks.endpoint of the organization says who may reach it; `hpkit local start --from "
+                "ADDRESS` says where you are."
+            )
 
     def _is_meant(self, denial: int) -> bool:
         """Say whether a denial would be repeated: who decides may be away, or not ready."""

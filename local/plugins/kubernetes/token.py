@@ -2,6 +2,7 @@
 
 import argparse
 import base64
+import json
 import os
 import socket
 import threading
@@ -12,6 +13,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session
@@ -60,6 +62,18 @@ class EksToken:
         except OSError:
             return False
         return True
+
+    def why_unreachable(self) -> str:
+        """Return why EKS's endpoint does not let this machine in, by the local cloud; empty if it does, or is away."""
+        url = os.environ.get("AWS_ENDPOINT_URL", "").rstrip("/")
+        if urlsplit(url).scheme not in ("http", "https"):
+            return ""
+        try:
+            asked = Request(f"{url}/_hpkit/unreachable", data=b"", method="POST")  # noqa: S310 - checked above
+            with urlopen(asked, timeout=_CONNECT_SECONDS) as answer:  # noqa: S310
+                return str(json.load(answer).get("why", ""))
+        except (OSError, ValueError, AttributeError):
+            return ""
 
     def _make(self) -> str:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
 from local.plugins.aws.resource_type import Change, Prop, ResourceType
@@ -59,7 +59,29 @@ def _update_vpc(call: Calls, vpc: str, change: Change) -> None:
             call("ModifyVpcAttribute", VpcId=vpc, **{member: {"Value": change.new[name]}})
 
 
+# What GuardDuty's Runtime Monitoring makes in a VPC, and leaves there, has this tag.
+_BY_GUARDDUTY: Final = {"Name": "tag:GuardDutyManaged", "Values": ["true"]}
+
+
+def _of_guardduty(call: Calls, **which: str) -> list[dict[str, Any]]:
+    """Return GuardDuty's endpoints in a VPC: the real provider takes them away when they are in the way of it.
+
+    Source: hashicorp/terraform-provider-aws pull request 46953, which the pinned pulumi-aws has: the pages of its
+    aws.ec2.Vpc and aws.ec2.Subnet.
+    """
+    chosen = [_BY_GUARDDUTY, *({"Name": name.replace("_", "-"), "Values": [value]} for name, value in which.items())]
+    answer = call("DescribeVpcEndpoints", Filters=chosen)["VpcEndpoints"]
+    return [each for each in answer if "guardduty-data" in each["ServiceName"] and each["State"] != "deleted"]
+
+
 def _delete_vpc(call: Calls, vpc: str, _state: Props) -> None:
+    endpoints = [each["VpcEndpointId"] for each in _of_guardduty(call, vpc_id=vpc)]
+    if endpoints:
+        call("DeleteVpcEndpoints", VpcEndpointIds=endpoints)
+    named = {"Name": "group-name", "Values": [f"GuardDutyManagedSecurityGroup-{vpc}"]}
+    groups = call("DescribeSecurityGroups", Filters=[_BY_GUARDDUTY, named])["SecurityGroups"]
+    for group in groups:
+        call.find("DeleteSecurityGroup", GroupId=group["GroupId"])
     call.find("DeleteVpc", VpcId=vpc)
 
 
@@ -114,7 +136,10 @@ def _update_subnet(call: Calls, subnet: str, change: Change) -> None:
         call("ModifySubnetAttribute", SubnetId=subnet, MapPublicIpOnLaunch={"Value": value})
 
 
-def _delete_subnet(call: Calls, subnet: str, _state: Props) -> None:
+def _delete_subnet(call: Calls, subnet: str, state: Props) -> None:
+    for endpoint in _of_guardduty(call, vpc_id=str(state["vpcId"])):
+        if subnet in endpoint["SubnetIds"]:
+            call("ModifyVpcEndpoint", VpcEndpointId=endpoint["VpcEndpointId"], RemoveSubnetIds=[subnet])
     call.find("DeleteSubnet", SubnetId=subnet)
 
 
@@ -129,7 +154,8 @@ RESOURCE_TYPES: Final = (
             Prop("instanceTenancy", immutable=True, default="default"),
         ),
         calls="CreateVpc DescribeVpcs DescribeVpcAttribute DescribeRouteTables DescribeNetworkAcls "
-        "DescribeSecurityGroups ModifyVpcAttribute DeleteVpc",
+        "DescribeSecurityGroups ModifyVpcAttribute DescribeVpcEndpoints DeleteVpcEndpoints DeleteSecurityGroup "
+        "DeleteVpc",
         create=_create_vpc,
         read=_read_vpc,
         update=_update_vpc,
@@ -167,7 +193,7 @@ RESOURCE_TYPES: Final = (
             Prop("availabilityZoneId", immutable=True, computed=True),
             Prop("mapPublicIpOnLaunch", "boolean", default=False),
         ),
-        calls="CreateSubnet DescribeSubnets ModifySubnetAttribute DeleteSubnet",
+        calls="CreateSubnet DescribeSubnets ModifySubnetAttribute DescribeVpcEndpoints ModifyVpcEndpoint DeleteSubnet",
         create=_create_subnet,
         read=_read_subnet,
         update=_update_subnet,

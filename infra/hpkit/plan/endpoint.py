@@ -1,0 +1,46 @@
+"""From where the Kubernetes API can be reached: which address ranges are of the internet, and who admits an address."""
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+
+__all__ = ["admits", "documentation_ranges", "reserved_ranges"]
+
+# RFC 5737: for documents, and nobody's.
+_DOCUMENTATION = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
+# What never is the source of a packet from the internet: RFC 1918, RFC 6598, RFC 1122, RFC 3927, RFC 5771, RFC 1112.
+_RESERVED = (
+    *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"),
+    *("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4"),
+)
+
+
+def documentation_ranges(cidrs: Iterable[str]) -> list[str]:
+    """Return those of the ranges that lie in one for documents (RFC 5737); what is no range is left out."""
+    return _within(cidrs, _DOCUMENTATION)
+
+
+def reserved_ranges(cidrs: Iterable[str]) -> list[str]:
+    """Return those of the ranges that lie in one that no caller from the internet has; what is no range is left out.
+
+    Source: Amazon EKS user guide, cluster endpoint access: "The block cannot include reserved addresses".
+    """
+    return _within(cidrs, _RESERVED)
+
+
+def admits(address: str, cidrs: Iterable[str]) -> bool:
+    """Return whether an IPv4 address lies in one of the ranges."""
+    one = ipaddress.IPv4Address(address)
+    return any(one in network for network in map(_network, cidrs) if network is not None)
+
+
+def _within(cidrs: Iterable[str], known: Sequence[str]) -> list[str]:
+    blocks = [ipaddress.IPv4Network(each) for each in known]
+    found = ((cidr, _network(cidr)) for cidr in cidrs)
+    return [cidr for cidr, network in found if network and any(network.subnet_of(block) for block in blocks)]
+
+
+def _network(cidr: str) -> ipaddress.IPv4Network | None:
+    try:
+        return ipaddress.IPv4Network(cidr)
+    except ValueError:
+        return None

@@ -1,0 +1,90 @@
+"""Whether the Kubernetes API can be reached from the machine that asks: its own address, and EKS's endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hpkit.checks.rule import listing
+from hpkit.plan.endpoint import admits, documentation_ranges
+from hpkit.plan.model import Plan
+from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS, eks_cluster, eks_name
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+
+__all__ = ["check_reach"]
+
+_AREA: Final = "eks"
+_WHAT: Final = "Kubernetes API reachable from here"
+
+
+def check_reach(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check that `pulumi up` from here gets through: a connection where the cluster is, else what is known."""
+    found = responses.of(eks_cluster(plan))
+    if not isinstance(found, FailedCall):
+        yield _live(plan, found["cluster"], responses)
+    elif not found.is_absence:
+        yield call_failed(_AREA, _WHAT, found)
+    elif plan.spec.eks.existing is None:
+        yield _planned(plan, responses)
+
+
+def _live(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> CheckResult:
+    config = cluster.get("resourcesVpcConfig", {})
+    needed = "a connection"
+    tried = responses.of(ENDPOINT)
+    if isinstance(tried, str):
+        return ok(_AREA, _WHAT, found=tried, needed=needed)
+    if tried.code == "NotAsked":
+        why = f"{eks_name(plan)} is {cluster.get('status', 'there')} and has no endpoint yet"
+        return unknown(_AREA, _WHAT, why=why, fix="Run it again when the cluster is ACTIVE", needed=needed)
+    if config.get("endpointPublicAccess", True):
+        ranges = list(config.get("publicAccessCidrs", ()))
+        fix = f"Add your address to publicCidrs{_own(responses)}; it has {listing(ranges)}"
+    else:
+        fix = (
+            "Run it inside the VPC or a network that is connected with it, of which privateFrom has the range; or make "
+            "the endpoint public to your own ranges"
+        )
+    return missing(_AREA, _WHAT, found=f"{tried.code}: {tried.message}", needed=needed, fix=fix)
+
+
+def _own(responses: Responses) -> str:
+    address = responses.of(PUBLIC_ADDRESS)
+    return "" if isinstance(address, FailedCall) else f", which is {address}"
+
+
+def _planned(plan: Plan, responses: Responses) -> CheckResult:
+    endpoint = plan.spec.eks.endpoint
+    if not endpoint.public:
+        return _inside(plan)
+    needed = f"in {listing(list(endpoint.public_cidrs))}"
+    address = responses.of(PUBLIC_ADDRESS)
+    documented = documentation_ranges(endpoint.public_cidrs)
+    # Only the local cloud has callers at such addresses.
+    if documented and (isinstance(address, FailedCall) or not documentation_ranges([f"{address}/32"])):
+        fix = "Write the addresses that the internet sees of you"
+        return missing(_AREA, _WHAT, found=f"{listing(documented)} is for documents", needed=needed, fix=fix)
+    if isinstance(address, FailedCall):
+        return call_failed(_AREA, _WHAT, address, needed=needed)
+    try:
+        inside = admits(address, endpoint.public_cidrs)
+    except ValueError:
+        why = f"the internet sees {address}, which is no IPv4 address"
+        return unknown(_AREA, _WHAT, why=why, fix="Ask from a network with IPv4", needed=needed)
+    if not inside:
+        fix = f"Add {address}/32 to eks.endpoint.publicCidrs, or deploy from an address that is in it"
+        return missing(_AREA, _WHAT, found=address, needed=needed, fix=fix)
+    return ok(_AREA, _WHAT, found=address, needed=needed)
+
+
+def _inside(plan: Plan) -> CheckResult:
+    ranges = list(plan.spec.eks.endpoint.private_from)
+    needed = f"in {listing(ranges)}" if ranges else "inside the VPC"
+    if plan.spec.network.existing is None:
+        fix = (
+            "Let the first `pulumi up` stop where it needs the Kubernetes API, connect the VPC and go on from a "
+            "network of privateFrom; or begin with publicCidrs"
+        )
+        return missing(_AREA, _WHAT, found="the VPC is not there yet", needed=needed, fix=fix)
+    why = "there is no cluster to try, and from where its private endpoint is reached depends on routes"
+    return unknown(_AREA, _WHAT, why=why, fix="Deploy from inside the VPC or a connected network", needed=needed)

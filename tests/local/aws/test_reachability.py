@@ -1,0 +1,100 @@
+"""Who reaches the Kubernetes API of an EKS cluster, as EKS's pages say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.aws.backend import EndpointSettings
+from local.aws.command import main
+from local.aws.eks.reachability import why_unreachable
+
+INTERNET, ELSEWHERE = "203.0.113.10", "198.51.100.7"
+INSIDE, CONNECTED = "10.0.1.20", "10.20.0.5"
+PRIVATE = {"endpointPublicAccess": False, "endpointPrivateAccess": True}
+
+
+def why(cloud: Any, address: str, **settings: Any) -> str:
+    """Change the endpoint of `kube`, and say why an address does not reach it."""
+    cloud.eks.update_cluster_config(name="kube", resourcesVpcConfig=settings)
+    cloud.eks.list_clusters()
+    backend = cloud.endpoint._endpoint.backend
+    with backend.locked():
+        backend.settle()
+        return why_unreachable(backend.context("us-west-2"), backend.table("us-west-2", "eks")["kube"], address)
+
+
+def admit(cloud: Any, group: str, cidr: str, *, port: int = 443) -> None:
+    permission = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, "IpRanges": [{"CidrIp": cidr}]}
+    cloud.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[permission])
+
+
+def test_callers_are_on_the_internet_unless_said_otherwise() -> None:
+    assert EndpointSettings().caller_address == INTERNET
+
+
+def test_the_public_endpoint_answers_to_its_ranges(cloud: Any) -> None:
+    both = {"endpointPublicAccess": True, "endpointPrivateAccess": True}
+    assert not why(cloud, INTERNET, **both, publicAccessCidrs=["203.0.113.0/24"])
+    told = why(cloud, ELSEWHERE, **both, publicAccessCidrs=["203.0.113.0/24"])
+    assert told == "198.51.100.7 is not in publicAccessCidrs (203.0.113.0/24)"
+
+
+def test_nobody_on_the_internet_reaches_a_private_endpoint(cloud: Any) -> None:
+    assert why(cloud, INTERNET, **PRIVATE) == "203.0.113.10 is on the internet, and the endpoint is private"
+
+
+@pytest.mark.parametrize("place", [INSIDE, CONNECTED])
+def test_a_private_endpoint_needs_a_group_that_admits_the_port(cloud: Any, place: str) -> None:
+    group = cloud.eks.describe_cluster(name="kube")["cluster"]["resourcesVpcConfig"]["clusterSecurityGroupId"]
+    assert (
+        why(cloud, place, **PRIVATE) == f"no security group of the control plane ({group}) admits port 443 from {place}"
+    )
+    admit(cloud, group, f"{place}/32", port=22)
+    admit(cloud, group, "10.99.0.0/16")
+    assert "admits port 443" in why(cloud, place, **PRIVATE), "another port, another range"
+    admit(cloud, group, f"{place}/32")
+    assert not why(cloud, place, **PRIVATE)
+
+
+def test_a_group_of_the_stacks_own_admits_as_well(cloud: Any) -> None:
+    admit(cloud, cloud.sg, "10.20.0.0/16")
+    assert "admits port 443" in why(cloud, CONNECTED, **PRIVATE), "it is no group of the control plane"
+    assert not why(cloud, CONNECTED, **PRIVATE, securityGroupIds=[cloud.sg])
+
+
+def test_outside_the_vpc_the_name_has_public_addresses_while_there_are_any(cloud: Any) -> None:
+    group = cloud.eks.describe_cluster(name="kube")["cluster"]["resourcesVpcConfig"]["clusterSecurityGroupId"]
+    admit(cloud, group, "10.0.0.0/8")
+    both = {"endpointPublicAccess": True, "endpointPrivateAccess": True, "publicAccessCidrs": ["203.0.113.0/24"]}
+    assert not why(cloud, INSIDE, **both)
+    assert "not in publicAccessCidrs" in why(cloud, CONNECTED, **both)
+
+
+def test_an_endpoint_that_is_not_private_is_not_reached_from_the_vpc_by_its_private_addresses(cloud: Any) -> None:
+    assert "has no private endpoint" in why(cloud, INSIDE, endpointPublicAccess=True, endpointPrivateAccess=False)
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/16", "192.168.1.0/24", "127.0.0.1/32", "nonsense"])
+def test_ranges_that_are_not_of_the_internet_are_refused(cloud: Any, refused: Callable[..., str], cidr: str) -> None:
+    network = {"subnetIds": cloud.subnets, "publicAccessCidrs": ["203.0.113.0/24", cidr]}
+    update = {"name": "kube", "resourcesVpcConfig": {"publicAccessCidrs": [cidr]}}
+    create = {"name": "new", "roleArn": cloud.eks_role, "resourcesVpcConfig": network}
+    for operation, request in ((cloud.eks.update_cluster_config, update), (cloud.eks.create_cluster, create)):
+        text = refused("InvalidParameterException", operation, **request)
+        assert text == f"The following CIDRs are invalid in publicAccessCidrs: [{cidr}]"
+
+
+def test_an_api_server_that_nobody_reaches_is_refused(cloud: Any, refused: Callable[..., str]) -> None:
+    neither = {"endpointPublicAccess": False, "endpointPrivateAccess": False}
+    text = refused(
+        "InvalidParameterException", cloud.eks.update_cluster_config, name="kube", resourcesVpcConfig=neither
+    )
+    assert text == "Private and public endpoint access cannot be false"
+
+
+def test_a_place_that_is_no_address_is_refused(capsys: Any) -> None:
+    assert main(["--from", "home"]) == 2
+    assert "--from home: not an IPv4 address" in capsys.readouterr().err

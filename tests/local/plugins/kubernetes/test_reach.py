@@ -1,0 +1,75 @@
+"""The Kubernetes plugin goes through EKS's endpoint, which answers only to those whom its settings admit."""
+
+import base64
+import socket
+import ssl
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.local.controllers.conftest import Aws
+from tests.local.plugins.kubernetes.harness import FailedError
+from tests.running import eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+CONFIG_MAP = "core/v1:ConfigMap"
+BEARABLE_SECONDS = 30
+
+
+@pytest.fixture
+def endpoint_of_kube(instance):
+    """Change who may reach the API server of EKS cluster `kube`; at the end everybody may, as at its beginning."""
+    eks = Aws(instance).client("eks")
+
+    def change(**settings):
+        eks.update_cluster_config(name="kube", resourcesVpcConfig=settings)
+        eventually(lambda: eks.describe_cluster(name="kube")["cluster"]["status"] == "ACTIVE", "it is changed")
+
+    yield change
+    now = eks.describe_cluster(name="kube")["cluster"]["resourcesVpcConfig"]
+    if not now["endpointPublicAccess"] or now["publicAccessCidrs"] != ["0.0.0.0/0"]:
+        change(endpointPublicAccess=True, publicAccessCidrs=["0.0.0.0/0"])
+
+
+def config_map(name):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}}
+
+
+def test_a_private_endpoint_lets_nobody_in_from_the_internet(configured, endpoint_of_kube, api):
+    endpoint_of_kube(endpointPublicAccess=False, endpointPrivateAccess=True)
+    begun = time.monotonic()
+    with pytest.raises(FailedError, match=r"203\.0\.113\.10.*private"):
+        configured().create(CONFIG_MAP, "shut-out", config_map("shut-out"))
+    assert time.monotonic() - begun < BEARABLE_SECONDS, "who is shut out is told, and does not wait"
+    assert "shut-out" not in {each["metadata"]["name"] for each in api.items("/api/v1/namespaces/default/configmaps")}
+
+
+def test_an_update_opens_the_endpoint_and_shuts_it_for_connections_that_are_there(configured, endpoint_of_kube):
+    plugin = configured()
+    plugin.create(CONFIG_MAP, "while-open", config_map("while-open"))
+    endpoint_of_kube(endpointPublicAccess=True, publicAccessCidrs=["198.51.100.0/24"], endpointPrivateAccess=True)
+    with pytest.raises(FailedError, match=r"198\.51\.100\.0/24"):
+        plugin.create(CONFIG_MAP, "while-shut", config_map("while-shut"))
+    endpoint_of_kube(publicAccessCidrs=["198.51.100.0/24", "203.0.113.0/24"])
+    plugin.create(CONFIG_MAP, "open-again", config_map("open-again"))
+
+
+def test_the_parts_of_the_local_cloud_do_not_use_the_endpoint(instance, endpoint_of_kube, api):
+    endpoint_of_kube(endpointPublicAccess=False, endpointPrivateAccess=True)
+    assert api.healthy()
+    cluster = Aws(instance).client("eks").describe_cluster(name="kube")["cluster"]
+    assert cluster["endpoint"] == f"https://127.0.0.1:{instance.ports()['eks']}"
+
+
+def test_the_certificate_of_the_endpoint_is_that_of_the_api_server(instance, kubeconfig):
+    del kubeconfig
+    cluster = Aws(instance).client("eks").describe_cluster(name="kube")["cluster"]
+    authority = base64.b64decode(cluster["certificateAuthority"]["data"]).decode()
+    place = urlsplit(cluster["endpoint"])
+    with (
+        socket.create_connection((place.hostname, place.port), timeout=BEARABLE_SECONDS) as plain,
+        ssl.create_default_context(cadata=authority).wrap_socket(plain, server_hostname=place.hostname) as safe,
+    ):
+        assert safe.version() == "TLSv1.3"
