@@ -26,7 +26,7 @@ def live():
             OverrideVpcConfig={"SecurityGroupIds": [cloud.sg], "Subnets": cloud.subnets[:1]},
             KubernetesConfig=labels,
             InstanceStorageConfigs=[{"EbsVolumeConfig": {"VolumeSizeInGB": 200}}],
-            ThreadsPerCore=1,
+            ThreadsPerCore=2,
         )
         system = cloud.group("system", 1, InstanceType="ml.m5.4xlarge")
         arn = cloud.make_cluster(InstanceGroups=[gpu, system], NodeRecovery="Automatic")
@@ -64,7 +64,7 @@ def test_the_file_is_valid_and_says_what_is_live(live, project):
         "instanceCount": 4,
         "availabilityZone": "us-west-2a",
         "executionRole": "arn:aws:iam::123456789012:role/node",
-        "threadsPerCore": 1,
+        "threadsPerCore": 2,
         "labels": {"acme.example/pool": "gpu"},
         "taints": [{"key": "acme.example/gpu", "effect": "NoSchedule"}],
         "ebsVolumeGiB": 200,

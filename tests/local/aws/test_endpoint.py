@@ -168,6 +168,7 @@ def test_controllers_hear_every_change_in_order(recorded: Any) -> None:
         "eks_cluster_created",
         "access_entry_changed",  # of the cluster's creator
         "access_entry_changed",
+        "cluster_created",
         "cluster_in_service",
         "autoscaling_enabled",
         "nodes_changed",
