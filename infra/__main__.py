@@ -3,7 +3,7 @@
 import atexit
 import gc
 import os
-from urllib.parse import urlsplit
+from collections.abc import Iterator
 
 import pulumi
 
@@ -29,25 +29,28 @@ def gate(stack: str) -> Plan:
     if errors or not loaded.plans:
         raise pulumi.RunError(f"{errors} errors in {loaded.file}: nothing was registered")
     plan = next(iter(loaded.plans.values()))
-    documented = documentation_ranges(plan.spec.eks.endpoint.public_cidrs)
-    if documented and not _is_local():
-        raise pulumi.RunError(
-            f"publicCidrs of {stack} in {loaded.file} has {', '.join(documented)}, which is for documents (RFC 5737) "
-            "and nobody's, so nobody would reach the Kubernetes API: nothing was registered. Write the addresses that "
-            "the internet sees of you (curl https://checkip.amazonaws.com)"
-        )
+    # On AWS all that is missing is said at once; on the local cloud it goes on.
+    missing = [*missing_ranges(plan), *missing_chart(plan)]
+    if missing:
+        raise pulumi.RunError("\n".join([*missing, "Nothing was registered"]))
     return plan
 
 
-def _is_local() -> bool:
-    """Say whether this goes to the local cloud, whose AWS endpoint is on this machine."""
-    return urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname in ("127.0.0.1", "localhost", "::1")
+def missing_ranges(plan: Plan) -> Iterator[str]:
+    """Say which ranges of the Kubernetes API are for documents, and so nobody's."""
+    documented = documentation_ranges(plan.spec.eks.endpoint.public_cidrs)
+    if documented and not is_local(os.environ):
+        yield (
+            f"publicCidrs of {plan.stack} has {', '.join(documented)}, which is for documents (RFC 5737) and nobody's, "
+            "so nobody would reach the Kubernetes API. Write the addresses that the internet sees of you "
+            "(curl https://checkip.amazonaws.com)"
+        )
 
 
-def fetch_chart(plan: Plan) -> None:
-    """Put the kit's chart where the engine takes it from; without it, a run ends before it begins.
+def missing_chart(plan: Plan) -> Iterator[str]:
+    """Put the kit's chart where the engine takes it from, or say why it is not to be had.
 
-    On the local cloud it goes on, since there the chart is recorded where it cannot be installed, and says so.
+    The local cloud records the chart where it cannot be installed, and says so.
     """
     if not plan.spec.cluster.dependencies.is_kits:
         return
@@ -55,7 +58,8 @@ def fetch_chart(plan: Plan) -> None:
         package = ensure_package(dependencies_chart(), project_root(), say=pulumi.log.info)
     except ToolError as error:
         if not is_local(os.environ):
-            raise pulumi.RunError(f"{error} Nothing was registered") from None
+            yield str(error)
+            return
         pulumi.log.warn(
             f"{error} The local cloud goes on without the chart; on AWS this run would end here, since nodes "
             "without it have no device plugins and no health monitoring agent"
@@ -79,7 +83,5 @@ def text(finding: Finding) -> str:
 # as importing what it is looked for in.
 gc.disable()
 atexit.register(gc.freeze)
-checked = gate(pulumi.get_stack())
-fetch_chart(checked)
-for name, value in build(checked).items():
+for name, value in build(gate(pulumi.get_stack())).items():
     pulumi.export(name, value)

@@ -32,7 +32,7 @@ def said_with(**variables):
 @pytest.mark.parametrize("variables", [{}, {"AWS_ENDPOINT_URL": "https://eks.us-west-2.amazonaws.com"}])
 def test_ranges_for_documents_end_a_run_on_aws_before_it_begins(variables):
     said = said_with(**variables)
-    assert "refused: publicCidrs of handson-dev in " in said
+    assert "refused: publicCidrs of handson-dev has " in said
     assert "203.0.113.0/24, which is for documents (RFC 5737)" in said
     assert "builds" not in said
 

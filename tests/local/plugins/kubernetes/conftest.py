@@ -29,7 +29,7 @@ def api(instance):
 def kubeconfig(instance, api):
     """Make an EKS cluster, and the kubeconfig for it as `aws eks update-kubeconfig` writes it."""
     aws = Aws(instance)
-    environment = Environment(aws, client=aws.client)
+    environment = Environment(aws, api)
     cluster = environment.eks.describe_cluster(name="kube")["cluster"]
     arguments = ["--region", REGION, "eks", "get-token", "--cluster-name", "kube", "--output", "json"]
     execution = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "aws", "args": arguments}
