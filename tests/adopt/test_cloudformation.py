@@ -6,7 +6,6 @@ import jmespath
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from hpkit.adopt import cloudformation, read_cloudformation, read_stacks
 from hpkit.adopt.handover_model import ManagedResource
@@ -145,11 +144,16 @@ def live(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     # In a process where an endpoint on moto ran before, moto has lost the bucket of the template now and then.
-    for attempt in Retrying(stop=stop_after_attempt(5), retry=retry_if_exception_type(ClientError), reraise=True):
-        with attempt, ExitStack() as stack:
-            stack.enter_context(mock_aws())
-            client = made()
-            kept = stack.pop_all()
+    for left in reversed(range(5)):
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(mock_aws())
+                client = made()
+                kept = stack.pop_all()
+            break
+        except ClientError:
+            if not left:
+                raise
     with kept:
         yield client
 
