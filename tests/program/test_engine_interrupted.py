@@ -12,9 +12,7 @@ import subprocess
 
 import pytest
 
-from local.supervisor import control
 from tests.local.chaos.harness import run_of
-from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
@@ -59,14 +57,9 @@ def test_an_up_gets_over_the_death_of_the_supervisor(handson, instance, live, re
     if handson.resources():
         handson.destroy()
     assert live.everything() == nothing
-    before = instance.state()
     with run_of(handson, instance, tmp_path) as run:
         run.reaches("eks.CreateCluster")
-        os.kill(before.supervisor.pid, signal.SIGKILL)
-        eventually(lambda: not [each for each in before.processes() if each.alive()], "its parts die with it")
-        assert run.going_on, run.said
-        after = control.start(instance, say=print)
-        assert after.supervisor != before.supervisor
+        run.loses_its_supervisor()
         assert run.ends(), run.said
     handson.up()
     assert live.settled() == settled

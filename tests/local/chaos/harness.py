@@ -13,6 +13,7 @@ from subprocess import Popen
 
 import psutil
 
+from local.supervisor import control
 from local.supervisor.instance import Instance
 from tests.running import eventually
 
@@ -61,6 +62,15 @@ class Run:
         if part == "aws":
             # It counts from when it was started.
             self.before = {}
+
+    def loses_its_supervisor(self):
+        """Kill -9 the supervisor, with which its parts die, and start the cloud again."""
+        before = self.instance.state()
+        os.kill(before.supervisor.pid, signal.SIGKILL)
+        eventually(lambda: not [each for each in before.processes() if each.alive()], "its parts die with it")
+        assert self.going_on, self.said
+        after = control.start(self.instance, say=print)
+        assert after.supervisor != before.supervisor
 
     def ends(self):
         """Wait for the end; return whether it was a good one. A bad one has to say clearly what happened."""

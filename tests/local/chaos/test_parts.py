@@ -1,8 +1,5 @@
 """Kill -9 of a part, or of the supervisor, while `pulumi up` runs: what is there at last is what would have been."""
 
-import os
-import signal
-
 import pytest
 
 from local.supervisor import control
@@ -71,14 +68,10 @@ def test_an_up_gets_over_the_death_of_a_part(cloud, handson, reference, tmp_path
 
 
 def test_an_up_gets_over_the_death_of_the_supervisor(cloud, handson, reference, mark, tmp_path):
-    instance, before = cloud.instance, cloud.instance.state()
+    instance = cloud.instance
     with run_of(handson, instance, tmp_path) as run:
         run.reaches("eks.CreateCluster")
-        os.kill(before.supervisor.pid, signal.SIGKILL)
-        eventually(lambda: not [each for each in before.processes() if each.alive()], "its parts die with it")
-        assert run.going_on, run.said
-        after = control.start(instance, say=print)
-        assert after.supervisor != before.supervisor
+        run.loses_its_supervisor()
         assert run.ends(), run.said
     assert_next_up_is_right(handson, cloud, reference)
     control.reset(instance)
