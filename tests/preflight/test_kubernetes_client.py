@@ -7,6 +7,7 @@ import pytest
 
 from hpkit.preflight.kubernetes_client import find_kueue
 from hpkit.preflight.model import FailedCall
+from local.kubernetes.api import Api
 from local.kubernetes.pki import authority
 from tests.local.controllers.conftest import Aws, Environment
 
@@ -24,8 +25,8 @@ def aws(instance):
 
 
 @pytest.fixture(scope="module")
-def environment(aws):
-    return Environment(aws, client=aws.client)
+def environment(aws, instance):
+    return Environment(aws, Api.of_kubeconfig(instance.kubeconfig, field_manager="test"))
 
 
 @pytest.fixture(scope="module")

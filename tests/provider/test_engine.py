@@ -61,7 +61,8 @@ def test_quota_moves_between_teams_at_full_capacity(project):
         config["computeQuotaResources"][0]["count"] = count
     assert project.preview() == {"john": "update", "smith": "update"}
     assert "will find no room" not in project.run("preview").stdout, "what one gives up is there for the other"
-    project.up("--parallel", "1")  # john, who grows, has the only place first
+    # In which order Python's threads register the two is open: one who waits for room needs a place beside the other's.
+    project.up("--parallel", "2")
     assert project.preview() == {}
 
 
