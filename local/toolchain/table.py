@@ -32,6 +32,7 @@ _KUEUE = "0.19.2"
 _KUEUE_FITS = Range(Version("0.19"), Version("0.20"))
 _KARPENTER = "1.15.0"
 _JOBSET = "0.12.0"
+_KUBERAY = "1.6.2"
 
 
 def _pulumi_release(*members: str) -> Release:
@@ -265,6 +266,22 @@ TOOLS: tuple[Tool, ...] = (
             ),
         ),
         purpose="JobSet's CRD",
+        on_demand=True,
+    ),
+    Tool(
+        name="kuberay-crds",
+        version=_KUBERAY,
+        fits=Range(Version(_KUBERAY), Version("1.7")),
+        executables=(),
+        # Of the version that Kueue is built with.
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "kueue",
+                module="github.com/ray-project/kuberay/ray-operator",
+                patterns=tuple(f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs")),
+            ),
+        ),
+        purpose="KubeRay's CRDs",
         on_demand=True,
     ),
     Tool(

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -273,14 +274,14 @@ def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(p
     )
 
 
-@pytest.fixture
-def jobsets(platform, instance, api):
-    """The kind of JobSet, as its project publishes it, and a Kueue that has seen it."""
+@pytest.fixture(scope="module")
+def frameworks(platform, instance, api):
+    """The kinds of JobSet and KubeRay, as their projects publish them, and a Kueue that has seen them."""
     try:
-        (found,) = get_all([tool_named("jobset-crds")], say=print)
+        found = get_all([tool_named("jobset-crds"), tool_named("kuberay-crds")], say=print)
     except ToolError as error:
         pytest.skip(str(error))
-    for crd in crds_in(found.path):
+    for crd in chain.from_iterable(crds_in(each.path) for each in found):
         api.create(CRDS, crd)
     # It looks for kinds that it did not find less and less often; at its start it finds them.
     before = instance.state().parts["kueue"]
@@ -289,25 +290,53 @@ def jobsets(platform, instance, api):
     eventually(lambda: instance.state().ready, "it runs again")
 
 
-def test_kueue_holds_a_job_set_until_there_is_quota(jobsets, api):
-    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "4"}}
-    pod = {"containers": [{"name": "main", "image": "x", "resources": resources}], "restartPolicy": "Never"}
-    document = {
+def job_set():
+    template = {"spec": {"template": {"spec": {**trains(), "restartPolicy": "Never"}}}}
+    return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
-        "metadata": {"name": "framed", "labels": {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}},
-        "spec": {"replicatedJobs": [{"name": "w", "replicas": 2, "template": {"spec": {"template": {"spec": pod}}}}]},
+        "spec": {"replicatedJobs": [{"name": "w", "replicas": 2, "template": template}]},
     }
+
+
+def ray_cluster():
+    head = {"containers": [{"name": "head", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}
+    workers = {"groupName": "w", "replicas": 2, "minReplicas": 2, "maxReplicas": 2, "rayStartParams": {}}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "spec": {
+            "headGroupSpec": {"rayStartParams": {}, "template": {"spec": head}},
+            "workerGroupSpecs": [{**workers, "template": {"spec": trains()}}],
+        },
+    }
+
+
+def ray_job():
+    spec = {"entrypoint": "python train.py", "shutdownAfterJobFinishes": True, "rayClusterSpec": ray_cluster()["spec"]}
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": spec}
+
+
+def trains():
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "4"}}
+    return {"containers": [{"name": "main", "image": "x", "resources": resources}]}
+
+
+@pytest.mark.parametrize("make", [job_set, ray_cluster, ray_job], ids=lambda make: make()["kind"])
+def test_kueue_holds_the_kinds_of_other_frameworks_until_there_is_quota(frameworks, api, make):
+    document = make()
+    document["metadata"] = {"name": "framed", "labels": {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}}
     job(api, "a", "all", 6)
     job(api, "b", "all", 5)
     eventually(runs(api, "a", "all", 6), "a uses all that it has")
     eventually(runs(api, "b", "all", 5), "and so does b")
-    folder = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/hyperpod-ns-a/jobsets"
+    folder = f"/apis/{document['apiVersion']}/namespaces/hyperpod-ns-a/{document['kind'].lower()}s"
     api.create(folder, document)
     eventually(lambda: workload(api, "a", "framed"), "it has a workload")
     assert api.read(f"{folder}/framed")["spec"]["suspend"] is True
     remove(api, "a", "all")
-    eventually(lambda: api.read(f"{folder}/framed")["spec"].get("suspend") is False, "it may run")
+    # A RayJob that is not suspended has no such field: the kind leaves out what is false.
+    eventually(lambda: not api.read(f"{folder}/framed")["spec"].get("suspend"), lambda: reasons(api, "a", "framed"))
     api.delete(f"{folder}/framed")
 
 
