@@ -58,6 +58,18 @@ class Release:
             raise PluginError("name, namespace and chart of a release must be known to make it")
         return _id(inputs), self._write(task, inputs, revision=1, upgrade=False)
 
+    def may_come(self, task: Task, inputs: Props, state: Props) -> bool:
+        """Return whether what was only recorded could be installed now: helm and the chart can be had."""
+        if (state.get("status") or {}).get("status") != RECORDED or self.helm.lacking():
+            return False
+        if any(is_unknown(inputs.get(key)) for key in ("namespace", "chart")):
+            return False
+        try:
+            with self.helm.run(task, str(inputs["namespace"])) as helm:
+                return chart_of(task, helm, inputs).path is not None
+        except PluginError:  # a preview does not fail for what is not there yet, nor wait long for it
+            return False
+
     def update(self, task: Task, inputs: Props, state: Props) -> Props:
         """Upgrade, or write down anew; what was recorded is installed once its chart can be had."""
         status = state.get("status") or {}

@@ -39,6 +39,7 @@ from provider.engine.values import Props, from_struct, is_unknown, to_struct
 __all__ = ["KubernetesServicer"]
 
 _SECONDS = 600.0  # the official plugin's default
+_LOOKING_SECONDS = 15.0  # for a chart that could not be had when its release was recorded
 
 
 class KubernetesServicer(PluginServicer):
@@ -148,6 +149,10 @@ class KubernetesServicer(PluginServicer):
         token = token_of(request.urn)
         release = token == TOKEN
         anew = [change for change in found if self._replaces(change, token, old, new)]
+        if release and not found:
+            task = Task(request.urn, _LOOKING_SECONDS, self.cancelled, self.log)
+            if self._release.may_come(task, new, from_struct(request.olds)):
+                return _update_of("chart")
         some = provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE
         return provider_pb2.DiffResponse(
             changes=some,
@@ -260,6 +265,12 @@ def _check_response(inputs: Props, failures: list[tuple[str, str]]) -> Any:
 
 def _read_response(resource_id: str, inputs: Props, outputs: Props) -> Any:
     return provider_pb2.ReadResponse(id=resource_id, inputs=to_struct(inputs), properties=to_struct(outputs))
+
+
+def _update_of(key: str) -> Any:
+    diff = provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.UPDATE, inputDiff=False)
+    some = provider_pb2.DiffResponse.DIFF_SOME
+    return provider_pb2.DiffResponse(changes=some, diffs=[key], detailedDiff={key: diff}, hasDetailedDiff=True)
 
 
 def _property_diff(change: Change, replace: bool) -> Any:

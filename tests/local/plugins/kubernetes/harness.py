@@ -75,8 +75,10 @@ class Plugin:
             raise FailedError("; ".join(f"{each.property}: {each.reason}" for each in answer.failures))
         return from_struct(answer.inputs)
 
-    def diff(self, token, name, old, new):
-        request = provider_pb2.DiffRequest(urn=urn(token, name), old_inputs=to_struct(old), news=to_struct(new))
+    def diff(self, token, name, old, new, *, outputs=None):
+        request = provider_pb2.DiffRequest(
+            urn=urn(token, name), old_inputs=to_struct(old), olds=to_struct(outputs or {}), news=to_struct(new)
+        )
         answer = self.call("Diff", request)
         return set(answer.detailedDiff), list(answer.replaces), answer.deleteBeforeReplace
 

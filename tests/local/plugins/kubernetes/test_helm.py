@@ -338,6 +338,22 @@ def test_no_variable_of_helm_leads_to_another_api_server(plugin, release, monkey
     plugin.delete(RELEASE, "sample", found, outputs)
 
 
+def test_a_recorded_release_is_to_be_updated_as_soon_as_its_chart_can_be_had(
+    plugin, release, chart, monkeypatch, tmp_path, helm
+):
+    far = {**release, "chart": "sample", "version": "1.2.3", "repositoryOpts": {"repo": "http://127.0.0.1:9/charts"}}
+    found, inputs, outputs = plugin.create(RELEASE, "sample", far)
+    assert outputs["status"]["status"] == "recorded"
+    assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs) == (set(), [], False)
+    helm("package", str(chart), "--destination", str(tmp_path))
+    monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path))
+    assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs) == ({"chart"}, [], False)
+    outputs = plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
+    assert outputs["status"]["status"] == "deployed"
+    assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs) == (set(), [], False)
+    plugin.delete(RELEASE, "sample", found, outputs)
+
+
 def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_lost(
     plugin, api, release, monkeypatch, tmp_path
 ):
