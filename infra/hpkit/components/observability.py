@@ -12,8 +12,8 @@ import pulumi_aws as aws
 from hpkit.components.addon_values import cloudwatch_values, hyperpod_values
 from hpkit.components.alerts import alert_rules
 from hpkit.components.base import Component, DeployContext, document
-from hpkit.config.addons import MetricsProvider
-from hpkit.config.organization import Observability as Spec
+from hpkit.config.observability import MetricsProvider
+from hpkit.config.observability import Observability as Spec
 from hpkit.iam.documents import grafana_policy, metrics_policy, service_trust
 from hpkit.plan.model import Plan
 from hpkit.plan.names import role_name

@@ -17,7 +17,24 @@ __all__ = ["ADDONS", "AddonInfo", "known_version"]
 _FORM = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 _EMPTY: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
 _ANY: dict[str, Any] = {"type": "object"}
-_LEVEL = {"type": "string", "enum": ["BASIC", "ADVANCED", "DISABLED"]}
+# Categories that are on have more to offer as ADVANCED, but for inference; those that are off have nothing in between
+# (SageMaker developer guide, "SageMaker HyperPod cluster metrics"; parameters of observability-template.yaml in
+# aws/sagemaker-hyperpod-cluster-setup, and of awsome-distributed-training's module). The template says clusterMetrics
+# where the module says customMetrics, and logging inside metricsProvider where the module has it beside.
+_ON, _OFF, _BASIC = ("BASIC", "ADVANCED"), ("DISABLED", "ADVANCED"), ("BASIC",)
+_METRIC_LEVELS = {
+    "trainingMetrics": _ON,
+    "inferenceMetrics": _BASIC,
+    "taskGovernanceMetrics": _OFF,
+    "scalingMetrics": _OFF,
+    "clusterMetrics": _ON,
+    "customMetrics": _ON,
+    "nodeMetrics": _ON,
+    "acceleratedComputeMetrics": _ON,
+    "networkMetrics": _OFF,
+    "rayMetrics": _OFF,
+}
+_LOGGING = {"type": "object", "additionalProperties": False, "properties": {"enabled": {"type": "boolean"}}}
 
 
 @dataclass(frozen=True)
@@ -44,21 +61,18 @@ _METRICS = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        name: {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"level": _LEVEL, "scrapeInterval": {"type": "integer", "minimum": 1}},
-        }
-        for name in (
-            "trainingMetrics",
-            "inferenceMetrics",
-            "taskGovernanceMetrics",
-            "scalingMetrics",
-            "customMetrics",
-            "nodeMetrics",
-            "acceleratedComputeMetrics",
-            "networkMetrics",
-        )
+        **{
+            name: {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "level": {"type": "string", "enum": list(levels)},
+                    "scrapeInterval": {"type": "integer", "minimum": 1},
+                },
+            }
+            for name, levels in _METRIC_LEVELS.items()
+        },
+        "logging": _LOGGING,
     },
 }
 _OBSERVABILITY = {
@@ -76,11 +90,7 @@ _OBSERVABILITY = {
             "properties": {"workspaceName": {"type": "string"}, "arn": {"type": "string"}},
         },
         "metricsProvider": _METRICS,
-        "logging": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"enabled": {"type": "boolean"}},
-        },
+        "logging": _LOGGING,
     },
 }
 
