@@ -1,16 +1,17 @@
 """Observability: what is measured, where it goes, who sees it, and who is told.
 
-Sources of the levels: SageMaker HyperPod developer guide, "SageMaker HyperPod cluster metrics" (which categories are on,
-and which have advanced metrics); aws/sagemaker-hyperpod-cluster-setup, observability-template.yaml (what each takes).
+Sources of the levels: SageMaker HyperPod developer guide, "SageMaker HyperPod cluster metrics" (which categories are
+on, and which have advanced metrics); aws/sagemaker-hyperpod-cluster-setup, observability-template.yaml (what each
+takes).
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from hpkit.config.base import Model
 
-__all__ = ["AdvancedMetrics", "BasicMetrics", "Metrics", "MetricsProvider", "Observability"]
+__all__ = ["AdvancedMetrics", "Alerts", "BasicMetrics", "GrafanaUsers", "Metrics", "MetricsProvider", "Observability"]
 
 
 class Metrics(Model):
@@ -54,12 +55,42 @@ class MetricsProvider(Model):
     ray_metrics: AdvancedMetrics | None = Field(default=None, description="Ray; newer versions of the add-on.")
 
 
+class Alerts(Model):
+    """Whom the alert rules of Managed Prometheus notify, by Amazon SNS: emails, or a topic that is there already."""
+
+    emails: tuple[Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)], ...] = Field(
+        default=(), description="Who gets them, each once its address is confirmed by the link that AWS sends."
+    )
+    sns_topic_arn: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$",
+        description="A standard topic that is there already. Its policy has to let aps.amazonaws.com publish.",
+    )
+
+
+class GrafanaUsers(Model):
+    """Who has one role in the Grafana workspace: users and groups of IAM Identity Center."""
+
+    user_ids: tuple[Annotated[str, Field(min_length=1, max_length=47)], ...] = Field(
+        default=(), description="User ids (`aws identitystore list-users`)."
+    )
+    group_ids: tuple[Annotated[str, Field(min_length=1, max_length=47)], ...] = Field(
+        default=(), description="Group ids (`aws identitystore list-groups`)."
+    )
+
+
 class Observability(Model):
     """What is measured, and where it goes."""
 
     cloudwatch: bool = Field(default=False, description="CloudWatch add-on with Kueue metrics.")
     prometheus: bool = Field(default=False, description="Amazon Managed Service for Prometheus.")
-    grafana: bool = Field(default=False, description="Amazon Managed Grafana on top of Prometheus.")
+    grafana: bool = Field(
+        default=False, description="Amazon Managed Grafana. Its users are those of IAM Identity Center, which it needs."
+    )
+    grafana_roles: dict[Literal["ADMIN", "EDITOR", "VIEWER"], GrafanaUsers] = Field(
+        default={}, description="Role in Grafana → who has it. Without an ADMIN nobody can set it up."
+    )
+    alerts: Alerts | None = Field(default=None, description="Whom alerts notify; absent = nobody.")
     metrics_provider: MetricsProvider = Field(
         default=MetricsProvider(), description="What the HyperPod observability add-on collects for Prometheus."
     )

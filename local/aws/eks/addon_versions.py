@@ -39,7 +39,12 @@ _LOGGING = {"type": "object", "additionalProperties": False, "properties": {"ena
 
 @dataclass(frozen=True)
 class AddonInfo:
-    """One add-on: `without_nodes` is the status it ends in when the cluster has no running node."""
+    """One add-on.
+
+    `without_nodes` is the status it ends in when the cluster has no running node; `accounts` are its service accounts
+    with the policies that EKS recommends. `calls_at_start`: its pods do not become ready without credentials, which
+    they cannot get from IMDS on HyperPod's nodes; others start, and fail at what they are asked to do.
+    """
 
     name: str
     versions: tuple[str, ...]
@@ -50,6 +55,7 @@ class AddonInfo:
     kind: str = "networking"
     accounts: tuple[tuple[str, str], ...] = ()
     needs: tuple[str, ...] = ()
+    calls_at_start: bool = False
 
     @property
     def default(self) -> str:
@@ -109,8 +115,21 @@ ADDONS = {
         AddonInfo("cert-manager", ("v1.18.2-eksbuild.2",), namespace="cert-manager", kind="security"),
         AddonInfo("external-dns", ("v0.18.0-eksbuild.1",), namespace="external-dns"),
         AddonInfo("aws-fsx-csi-driver", ("v1.6.0-eksbuild.1",), kind="storage"),
-        AddonInfo("aws-ebs-csi-driver", ("v1.47.0-eksbuild.1",), kind="storage"),
-        AddonInfo("aws-efs-csi-driver", ("v2.1.9-eksbuild.1",), kind="storage"),
+        # Its controller ends itself where a dry run of EC2 fails: "Failed health check (verify network connection and
+        # IAM credentials)", as in nebari pull request 3213; the add-on stays DEGRADED.
+        AddonInfo(
+            "aws-ebs-csi-driver",
+            ("v1.47.0-eksbuild.1",),
+            kind="storage",
+            accounts=(("ebs-csi-controller-sa", "service-role/AmazonEBSCSIDriverPolicy"),),
+            calls_at_start=True,
+        ),
+        AddonInfo(
+            "aws-efs-csi-driver",
+            ("v2.1.9-eksbuild.1",),
+            kind="storage",
+            accounts=(("efs-csi-controller-sa", "service-role/AmazonEFSCSIDriverPolicy"),),
+        ),
         AddonInfo("aws-mountpoint-s3-csi-driver", ("v2.0.0-eksbuild.1", "v1.14.1-eksbuild.1"), kind="storage"),
         AddonInfo(
             "amazon-cloudwatch-observability",
@@ -144,6 +163,8 @@ ADDONS = {
             schema=_OBSERVABILITY,
             kind="observability",
             accounts=(("hyperpod-observability-operator-otel-collector", "AmazonPrometheusRemoteWriteAccess"),),
+            # SageMaker developer guide, "Troubleshooting add-on installation failures": a health issue.
+            calls_at_start=True,
             needs=("eks-pod-identity-agent",),
         ),
         AddonInfo(
