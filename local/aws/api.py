@@ -23,6 +23,7 @@ _OWN_SERVICES = {
     "eks": "InvalidParameterException",
     "grafana": "ValidationException",
     "sagemaker": "ValidationException",
+    "sso-admin": "ValidationException",
 }
 # Services that moto answers but for what is registered here.
 _SHARED_SERVICES = {"amp": "ValidationException", "fsx": "BadRequest"}
@@ -52,6 +53,7 @@ _MODULES = (
     "local.aws.hyperpod.quota",
     "local.aws.hyperpod.tags",
     "local.aws.hyperpod.update",
+    "local.aws.identity_center",
 )
 
 

@@ -37,6 +37,7 @@ _RESPONSES = {
     "kms": "moto.kms.responses.KmsResponse",
     "logs": "moto.logs.responses.LogsResponse",
     "s3": "moto.s3.responses.S3Response",
+    "sns": "moto.sns.responses.SNSResponse",
     "sts": "moto.sts.responses.TokenResponse",
 }
 _BOTO_NAMES = {"servicequotas": "service-quotas"}
@@ -53,6 +54,7 @@ def render() -> str:
         *_own("sagemaker", "SageMaker HyperPod", HYPERPOD),
         *_own("eks", "Amazon EKS", re.compile(".")),
         *_own("grafana", "Amazon Managed Grafana", re.compile(".")),
+        *_own("sso-admin", "IAM Identity Center", re.compile(r"(?:Create|Delete|List)Instances?$")),
         *_base_services(),
         *_machines(),
         *_faults(),

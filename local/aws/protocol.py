@@ -20,7 +20,12 @@ __all__ = ["Call", "parameters", "read_call", "render", "service_model"]
 # S3 tells these apart by a header, all other operations by method, path and query.
 _COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
 # Services that sign requests with another name than the one their API model has.
-_SIGNING_NAMES = {"aps": "amp", "monitoring": "cloudwatch", "servicequotas": "service-quotas"}
+_SIGNING_NAMES = {
+    "aps": "amp",
+    "monitoring": "cloudwatch",
+    "servicequotas": "service-quotas",
+    "sso": "sso-admin",
+}
 _RPC = re.compile(r"/service/[^/]+/operation/([^/]+)")
 _CREDENTIAL = re.compile(r"Credential=([^/]*)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 

@@ -19,7 +19,11 @@ RIGHTS = {
     ),
     "karpenter": iam.karpenter_role_policy(ACCOUNT),
     "metrics": iam.metrics_policy(ACCOUNT, WORKSPACE),
-    "grafana": iam.grafana_policy(WORKSPACE),
+    "grafana": iam.grafana_policy(ACCOUNT, eks="handson-dev", workspace_arn=WORKSPACE),
+    "grafana without Prometheus": iam.grafana_policy(ACCOUNT, eks="handson-dev", workspace_arn=None),
+    "keda": iam.keda_policy(WORKSPACE),
+    "keda without Prometheus": iam.keda_policy(None),
+    "volumes": iam.volumes_policy("arn:aws:sagemaker:us-west-2:123456789012:cluster/0a1b2c3d4e5f", EKS),
     "lustre": iam.lustre_policy("arn:aws:fsx:us-west-2:123456789012:file-system/fs-0a1b2c3d4e5f60718"),
 }
 # SageMaker HyperPod developer guide, IAM for HyperPod on EKS: what the execution role needs beside the managed policy.
@@ -95,6 +99,43 @@ def test_the_execution_role_decrypts_with_the_key_of_its_scripts_alone():
     assert decrypting(bucket_arn=bucket, key_arn=key) == [[key]]
     assert decrypting(bucket_arn=bucket, key_arn=None) == []
     assert decrypting(bucket_arn=None, key_arn=key) == [], "nobody runs a script"
+
+
+def test_the_execution_role_reads_alarms_only_where_updates_are_rolled_back_by_them():
+    more = {"eks_arn": EKS, "bucket_arn": None, "subnet_ids": [], "security_group_ids": []}
+    watching = iam.instance_role_policy(ACCOUNT, **more, watches_alarms=True)
+    assert [each["Resource"] for each in watching["Statement"] if each["Action"] == ["cloudwatch:DescribeAlarms"]] == [
+        ["*"]
+    ], "composite alarms are told to no narrower right"
+    assert "cloudwatch:DescribeAlarms" not in actions(RIGHTS["nodes"])
+
+
+def test_grafana_reads_both_of_its_data_sources_and_no_logs_of_others():
+    assert actions(RIGHTS["grafana"]) >= {
+        *("cloudwatch:GetMetricData", "cloudwatch:ListMetrics", "logs:StartQuery", "logs:GetQueryResults"),
+        *("aps:QueryMetrics", "aps:GetLabels", "aps:GetSeries", "aps:GetMetricMetadata", "aps:ListRules"),
+    }
+    logs = [each["Resource"] for each in RIGHTS["grafana"]["Statement"] if "logs:StartQuery" in each["Action"]]
+    assert logs
+    assert all(":log-group:/aws/" in arn for resources in logs for arn in resources)
+    assert not any(action.startswith("aps:") for action in actions(RIGHTS["grafana without Prometheus"]))
+
+
+def test_volumes_are_attached_by_sagemaker_to_nodes_of_one_cluster():
+    assert actions(RIGHTS["volumes"]) == {
+        *("sagemaker:AttachClusterNodeVolume", "sagemaker:DetachClusterNodeVolume", "eks:DescribeCluster")
+    }
+    assert not any("*" in arn for each in RIGHTS["volumes"]["Statement"] for arn in each["Resource"])
+
+
+def test_the_topic_of_alerts_is_open_to_one_workspace_alone():
+    topic = "arn:aws:sns:us-west-2:123456789012:acme-dev-alerts"
+    (statement,) = iam.topic_policy(ACCOUNT, topic_arn=topic, workspace_arn=WORKSPACE)["Statement"]
+    assert statement["Principal"] == {"Service": "aps.amazonaws.com"}
+    assert statement["Condition"] == {
+        "ArnEquals": {"aws:SourceArn": WORKSPACE},
+        "StringEquals": {"aws:SourceAccount": "123456789012"},
+    }
 
 
 def test_karpenter_may_add_and_delete_nodes_and_no_more():

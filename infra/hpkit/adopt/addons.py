@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpkit.adopt.live_platform import LiveAddon, LivePlatform
-from hpkit.plan.existing import POD_ACCOUNTS
+from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER
 
 if TYPE_CHECKING:
     from hpkit.adopt.remarks import Remarks
@@ -39,7 +39,8 @@ def _role(name: str, addon: LiveAddon, live: LivePlatform) -> dict[str, Any]:
     found = association_of(live, account.namespace, account.name) if account else None
     if found is not None and not found.get("ownerArn"):
         return {"role": found["roleArn"]}
-    return {"podIdentity": False} if account is not None and account.managed else {}
+    # As it is: with no role of the kit's, nor one to ask the user for.
+    return {"podIdentity": False} if account is not None and (account.managed or name in ROLE_BY_USER) else {}
 
 
 def association_of(live: LivePlatform, namespace: str, service_account: str) -> Mapping[str, Any] | None:

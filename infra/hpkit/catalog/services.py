@@ -14,6 +14,7 @@ __all__ = [
     "ShapeLimits",
     "addons",
     "find_region",
+    "grafana_regions",
     "kubernetes_versions",
     "limit",
     "regions",
@@ -99,6 +100,11 @@ def regions() -> tuple[Region, ...]:
 def find_region(name: str) -> Region | None:
     """Return a region, or None for one that has no HyperPod on EKS as far as is known."""
     return next((region for region in regions() if region.name == name), None)
+
+
+def grafana_regions() -> tuple[str, ...]:
+    """Return the regions that have Amazon Managed Grafana, sorted by name."""
+    return tuple(sorted(_services()["grafanaRegions"]["regions"]))
 
 
 def kubernetes_versions() -> tuple[str, ...]:

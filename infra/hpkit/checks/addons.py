@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from hpkit.catalog import TASK_GOVERNANCE, addons
 from hpkit.checks.rule import Context, Issue, Rule, listing
-from hpkit.plan.existing import POD_ACCOUNTS
+from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
 
 __all__ = ["RULES"]
 
@@ -94,10 +94,24 @@ def _known_account(context: Context) -> Iterator[Issue]:
             )
 
 
+def _has_rights(context: Context) -> Iterator[Issue]:
+    for addon in context.plan.addons:
+        given = addon.role or addon.service_account_role_arn or not addon.pod_identity
+        if addon.name not in ROLE_BY_USER or given or makes_pod_role(context.plan, addon):
+            continue
+        yield Issue(
+            (*context.path, "addons", addon.name),
+            f"{addon.name} may do nothing on AWS: its pods have no role, and HyperPod's nodes lend them none",
+            f"Name a role for EKS Pod Identity in `role`, with rights on {ROLE_BY_USER[addon.name]}; or write "
+            "`podIdentity: false` if you see to it otherwise.",
+        )
+
+
 RULES = (
     Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
     Rule("ADD002", "error", "The add-ons that an add-on needs are there.", _GUIDE, _requirements),
     Rule("ADD003", "error", "Only an add-on that can be configured is.", _GOVERNANCE, _values),
     Rule("ADD004", "error", "An add-on's pods take their role in one way.", _EKS, _one_way),
     Rule("ADD005", "error", "A role is for an add-on whose service account is known.", _CONTRACT, _known_account),
+    Rule("ADD006", "warning", "An add-on that calls AWS has a role.", _EKS, _has_rights),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from hpkit.checks import (
     governance,
     karpenter,
     network,
+    observability,
     storage,
     waivers,
 )
@@ -29,7 +30,7 @@ __all__ = ["RULES", "check", "rule_by_id"]
 
 _BY_PREFIX = (
     access, addons, allowances, capacity, cluster, config_file,
-    eks, governance, karpenter, network, storage, waivers,
+    eks, governance, karpenter, network, observability, storage, waivers,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
 _BY_ID = {rule.id: rule for rule in RULES}

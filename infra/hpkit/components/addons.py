@@ -12,14 +12,12 @@ import pulumi_aws as aws
 
 from hpkit.catalog import TASK_GOVERNANCE, AddOn
 from hpkit.catalog import addons as known_addons
-from hpkit.components.base import Component, DeployContext, document
+from hpkit.components.base import Component, DeployContext
 from hpkit.components.eks import Eks
-from hpkit.iam.account import managed_policy
-from hpkit.iam.documents import pod_trust
-from hpkit.plan.existing import POD_ACCOUNTS, PodAccount, is_associated
+from hpkit.components.pod_identity import PodRoles
+from hpkit.plan.existing import POD_ACCOUNTS, is_associated
 from hpkit.plan.merging import merged
 from hpkit.plan.model import AddonPlan, Plan
-from hpkit.plan.names import role_name
 
 __all__ = ["Addons"]
 
@@ -47,7 +45,8 @@ class Addons(Component):
         policies: Mapping[str, pulumi.Output[str]] | None = None,
     ) -> None:
         super().__init__(name, opts=opts)
-        self._plan, self._context, self._eks = plan, context, eks
+        self._plan, self._eks = plan, eks
+        self._pods = PodRoles(self, plan, context, eks)
         self._values = values or {}
         self._policies = policies or {}
         known = {addon.name: addon for addon in known_addons()}
@@ -90,41 +89,13 @@ class Addons(Component):
         )
 
     def _pod_identity(self, addon: AddonPlan) -> aws.eks.PodIdentityAssociation:
-        account = POD_ACCOUNTS[addon.name]
-        role: pulumi.Input[str]
-        rights: Sequence[pulumi.Resource]
-        role, rights = (addon.role, ()) if addon.role is not None else self._pod_role(addon.name, account)
-        return aws.eks.PodIdentityAssociation(
+        return self._pods.associate(
             addon.name,
-            cluster_name=self._eks.name,
-            namespace=account.namespace,
-            service_account=account.name,
-            role_arn=role,
-            opts=self.child(after=rights),
+            POD_ACCOUNTS[addon.name],
+            description=f"Pods of the add-on {addon.name}",
+            given=addon.role,
+            policy=self._policies.get(addon.name),
         )
-
-    def _pod_role(self, addon: str, account: PodAccount) -> tuple[pulumi.Output[str], Sequence[pulumi.Resource]]:
-        where = self._context.account
-        role = aws.iam.Role(
-            addon,
-            name=role_name(self._plan, addon),
-            description=f"Pods of the add-on {addon}",
-            assume_role_policy=document(lambda cluster_arn: pod_trust(where, cluster_arn), cluster_arn=self._eks.arn),
-            opts=self.child(),
-        )
-        rights: list[pulumi.Resource] = [
-            aws.iam.RolePolicyAttachment(
-                f"{addon}-{policy.rpartition('/')[2]}",
-                role=role.name,
-                policy_arn=managed_policy(where, policy),
-                opts=self.child(),
-            )
-            for policy in account.managed
-        ]
-        policy = self._policies.get(addon)
-        if policy is not None:
-            rights.append(aws.iam.RolePolicy(addon, name=addon, role=role.id, policy=policy, opts=self.child()))
-        return role.arn, rights
 
 
 def _requires(known: Mapping[str, AddOn], name: str) -> tuple[str, ...]:

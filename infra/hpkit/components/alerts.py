@@ -1,14 +1,15 @@
-"""Alert rules over Kueue's own metrics, as Prometheus takes them.
+"""Alert rules over Kueue's own metrics, as Prometheus takes them, and whom its alert manager notifies.
 
 Source of the metrics: Kueue documentation, "Prometheus metrics"; the HyperPod observability add-on forwards them with
 its task-governance category.
 """
 
+import json
 from typing import Any
 
 from hpkit.plan.model import Plan, TeamPlan
 
-__all__ = ["alert_rules"]
+__all__ = ["alert_manager", "alert_rules"]
 
 _WAITING_MINUTES = 30
 _PREEMPTIONS_AN_HOUR = 10
@@ -18,6 +19,29 @@ def alert_rules(plan: Plan) -> dict[str, Any]:
     """Return rule groups: one for the cluster, and one per team whose work waits or is taken away too often."""
     groups = [_group(team) for team in plan.teams if not team.is_shared_pool]
     return {"groups": [_cluster(), *groups]}
+
+
+def alert_manager(plan: Plan, topic_arn: str) -> str:
+    """Return the alert manager's definition: one message for all alerts of a name, again after four hours.
+
+    Source: Amazon Managed Service for Prometheus user guide, "Configure alert manager to send messages to your Amazon
+    SNS topic": the region has to be said; a subject is given since the default can be too long for SNS.
+    """
+    sns = {
+        "topic_arn": topic_arn,
+        "sigv4": {"region": topic_arn.split(":")[3]},
+        "subject": f"[{{{{ .Status }}}}] {plan.stack} {{{{ .GroupLabels.alertname }}}}",
+    }
+    route = {
+        "receiver": "sns",
+        "group_by": ["alertname"],
+        "group_wait": "30s",
+        "group_interval": "5m",
+        "repeat_interval": "4h",
+    }
+    config = {"route": route, "receivers": [{"name": "sns", "sns_configs": [sns]}]}
+    # JSON is YAML, and the same text on every run.
+    return json.dumps({"alertmanager_config": json.dumps(config, sort_keys=True)}, sort_keys=True)
 
 
 def _cluster() -> dict[str, Any]:

@@ -9,11 +9,14 @@ import pulumi
 import pulumi_kubernetes as k8s
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from hpkit.components.base import Component
+from hpkit.components.base import Component, DeployContext, document
 from hpkit.components.eks import Eks
+from hpkit.components.pod_identity import PodRoles
 from hpkit.components.warm_pool import WarmPools
 from hpkit.config.autoscaling import Autoscaling as Spec
-from hpkit.config.autoscaling import NodePool
+from hpkit.config.autoscaling import Keda, NodePool
+from hpkit.iam.documents import keda_policy
+from hpkit.plan.existing import KEDA_ACCOUNT
 from hpkit.plan.model import Plan
 
 __all__ = ["Autoscaling"]
@@ -33,13 +36,19 @@ class Autoscaling(Component):
         name: str,
         plan: Plan,
         spec: Spec,
+        context: DeployContext,
         *,
         eks: Eks,
+        workspace_arn: pulumi.Input[str] | None,
         after: Sequence[pulumi.Resource],
         groups: Mapping[str, pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """Build; after: the cluster with autoscaling on, groups: what stands for each autoscaled group."""
+        """Build.
+
+        workspace_arn: of Managed Prometheus, None without one; after: the cluster with autoscaling on; groups: what
+        stands for each autoscaled group.
+        """
         super().__init__(name, opts=opts)
         self._eks = eks
         classes = {
@@ -61,17 +70,29 @@ class Autoscaling(Component):
         if warm:
             WarmPools("warm-pools", warm, pools, eks=eks, opts=self.child())
         if spec.keda is not None:
-            k8s.helm.v3.Release(
-                "keda",
-                name="keda",
-                namespace="keda",
-                create_namespace=True,
-                chart="keda",
-                version=_KEDA_VERSION,
-                repository_opts=k8s.helm.v3.RepositoryOptsArgs(repo="https://kedacore.github.io/charts"),
-                opts=self.child(after=after, provider=eks.kubernetes),
-            )
+            self._keda(spec.keda, PodRoles(self, plan, context, eks), workspace_arn, after)
         self.register_outputs({"nodeClasses": sorted(classes)})
+
+    def _keda(
+        self, spec: Keda, pods: PodRoles, workspace_arn: pulumi.Input[str] | None, after: Sequence[pulumi.Resource]
+    ) -> None:
+        identity = pods.associate(
+            "keda",
+            KEDA_ACCOUNT,
+            description="Pods of KEDA's operator",
+            given=spec.role,
+            policy=document(keda_policy, workspace_arn=workspace_arn),
+        )
+        k8s.helm.v3.Release(
+            "keda",
+            name="keda",
+            namespace=KEDA_ACCOUNT.namespace,
+            create_namespace=True,
+            chart="keda",
+            version=_KEDA_VERSION,
+            repository_opts=k8s.helm.v3.RepositoryOptsArgs(repo="https://kedacore.github.io/charts"),
+            opts=self.child(after=[*after, identity], provider=self._eks.kubernetes),
+        )
 
     def _pool(self, pool: NodePool, node_class: pulumi.Resource) -> pulumi.Resource:
         return CustomResource(

@@ -16,7 +16,7 @@ from hpkit.iam.documents import (
     karpenter_role_policy,
     service_trust,
 )
-from hpkit.plan.existing import cluster_role, makes_karpenter_role, makes_node_role
+from hpkit.plan.existing import cluster_role, makes_karpenter_role, makes_node_role, watches_alarms
 from hpkit.plan.model import Plan
 from hpkit.plan.names import role_name
 
@@ -86,6 +86,7 @@ class Identity(Component):
                 # The control plane's subnets are those of the cluster itself.
                 subnet_ids=[*network.control_plane_subnet_ids, *network.node_subnet_ids.values()],
                 security_group_ids=list(network.security_group_ids),
+                watches_alarms=watches_alarms(self._plan),
             ),
         )
         self.for_nodes += [attached, rights]

@@ -1,22 +1,22 @@
-"""What is measured: CloudWatch with Kueue metrics, Managed Prometheus with alert rules, Managed Grafana."""
+"""What is measured: CloudWatch with Kueue metrics, Managed Prometheus with alerts, Managed Grafana with its users."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
 from hpkit.components.addon_values import cloudwatch_values, hyperpod_values
-from hpkit.components.alerts import alert_rules
+from hpkit.components.alerts import alert_manager, alert_rules
 from hpkit.components.base import Component, DeployContext, document
-from hpkit.config.addons import MetricsProvider
-from hpkit.config.organization import Observability as Spec
-from hpkit.iam.documents import grafana_policy, metrics_policy, service_trust
+from hpkit.config.observability import Alerts, MetricsProvider
+from hpkit.config.observability import Observability as Spec
+from hpkit.iam.documents import grafana_policy, metrics_policy, service_trust, topic_policy
 from hpkit.plan.model import Plan
-from hpkit.plan.names import role_name
+from hpkit.plan.names import role_name, topic_name
 from hpkit.plan.protected import kept
 
 __all__ = ["Observability"]
@@ -49,8 +49,19 @@ class Observability(Component):
             values[_CLOUDWATCH] = cloudwatch_values()
         if spec.prometheus:
             self.workspace = self._prometheus()
+            if spec.alerts is not None:
+                self._notify(spec.alerts, self.workspace)
         if spec.grafana:
             self.grafana = self._grafana()
+            for role, users in sorted(spec.grafana_roles.items()):
+                aws.grafana.RoleAssociation(
+                    role.lower(),
+                    workspace_id=self.grafana.id,
+                    role=role,
+                    user_ids=sorted(users.user_ids) or None,
+                    group_ids=sorted(users.group_ids) or None,
+                    opts=self.child(),
+                )
         if self.workspace is not None:
             values[_HYPERPOD] = self._hyperpod_values(self.workspace, spec.metrics_provider)
             policies[_HYPERPOD] = document(
@@ -75,6 +86,31 @@ class Observability(Component):
         )
         return workspace
 
+    def _notify(self, spec: Alerts, workspace: aws.amp.Workspace) -> None:
+        topic_arn = spec.sns_topic_arn or self._topic(spec.emails, workspace).arn
+        aws.amp.AlertManagerDefinition(
+            "alerts",
+            workspace_id=workspace.id,
+            definition=pulumi.Output.from_input(topic_arn).apply(lambda arn: alert_manager(self._plan, arn)),
+            opts=self.child(),
+        )
+
+    def _topic(self, emails: Sequence[str], workspace: aws.amp.Workspace) -> aws.sns.Topic:
+        account, name = self._context.account, topic_name(self._plan, "alerts")
+        topic_arn = account.arn("sns", name)
+        topic = aws.sns.Topic(
+            "alerts",
+            name=name,
+            policy=document(
+                lambda workspace_arn: topic_policy(account, topic_arn=topic_arn, workspace_arn=workspace_arn),
+                workspace_arn=workspace.arn,
+            ),
+            opts=self.child(),
+        )
+        for email in sorted(set(emails)):
+            aws.sns.TopicSubscription(email, topic=topic.arn, protocol="email", endpoint=email, opts=self.child())
+        return topic
+
     def _grafana(self) -> aws.grafana.Workspace:
         role = aws.iam.Role(
             "grafana",
@@ -85,14 +121,18 @@ class Observability(Component):
             ),
             opts=self.child(),
         )
-        if self.workspace is not None:
-            aws.iam.RolePolicy(
-                "grafana",
-                name="grafana",
-                role=role.id,
-                policy=document(grafana_policy, workspace_arn=self.workspace.arn),
-                opts=self.child(),
-            )
+        existing, account = self._plan.spec.eks.existing, self._context.account
+        eks = existing.name if existing else self._plan.stack
+        aws.iam.RolePolicy(
+            "grafana",
+            name="grafana",
+            role=role.id,
+            policy=document(
+                lambda workspace_arn: grafana_policy(account, eks=eks, workspace_arn=workspace_arn),
+                workspace_arn=None if self.workspace is None else self.workspace.arn,
+            ),
+            opts=self.child(),
+        )
         return aws.grafana.Workspace(
             "grafana",
             name=self._plan.stack,

@@ -28,7 +28,7 @@ from hpkit.components.scheduling import Scheduling
 from hpkit.components.storage import Storage
 from hpkit.components.untagged import untagged
 from hpkit.iam.account import AwsAccount
-from hpkit.iam.documents import lustre_policy
+from hpkit.iam.documents import lustre_policy, volumes_policy
 from hpkit.plan.model import Plan
 from hpkit.plan.principals import is_administrator, is_viewer, teams_of
 from hpkit.plan.protected import contents_of, kept
@@ -38,7 +38,7 @@ __all__ = ["build"]
 
 # Zones where EKS cannot place its control plane (Amazon EKS user guide, VPC and subnet considerations).
 _NO_CONTROL_PLANE = ["use1-az3", "usw1-az2", "cac1-az3"]
-_FSX_CSI = "aws-fsx-csi-driver"
+_EBS_CSI, _FSX_CSI = "aws-ebs-csi-driver", "aws-fsx-csi-driver"
 
 
 def build(plan: Plan) -> dict[str, Any]:
@@ -84,25 +84,44 @@ def build(plan: Plan) -> dict[str, Any]:
         after=[guard, *reached, *ready, *([dependencies.release] if dependencies.release else [])],
         opts=opts,
     )
-    addons, observed = _node_addons(plan, context, eks, storage, after=[platform.cluster], opts=opts)
+    addons, observed = _node_addons(plan, context, eks, storage, platform, opts=opts)
     parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
     parts += [] if observed is None else [observed]
-    parts += [*_on_the_cluster(plan, eks, platform, addons, access, opts=opts), access]
+    parts += [*_on_the_cluster(plan, context, eks, platform, addons, access, observed, opts=opts), access]
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
     guard_cluster(plan, live, after=parts, opts=opts)
     return _outputs(plan, eks, platform)
 
 
 def _on_the_cluster(
-    plan: Plan, eks: Eks, platform: HyperPod, addons: Addons, access: Access, *, opts: pulumi.ResourceOptions
+    plan: Plan,
+    context: DeployContext,
+    eks: Eks,
+    platform: HyperPod,
+    addons: Addons,
+    access: Access,
+    observed: Observability | None,
+    *,
+    opts: pulumi.ResourceOptions,
 ) -> Sequence[pulumi.Resource]:
     """Return what is used of the cluster: autoscaling, governance and each team's access."""
     parts: list[pulumi.Resource] = []
     after = [platform.cluster]
     if plan.spec.autoscaling is not None:
         groups = platform.autoscaled
+        workspace = observed.workspace if observed else None
         parts.append(
-            Autoscaling("autoscaling", plan, plan.spec.autoscaling, eks=eks, after=after, groups=groups, opts=opts)
+            Autoscaling(
+                "autoscaling",
+                plan,
+                plan.spec.autoscaling,
+                context,
+                eks=eks,
+                workspace_arn=None if workspace is None else workspace.arn,
+                after=after,
+                groups=groups,
+                opts=opts,
+            )
         )
     quotas = {}
     restarted: list[pulumi.Resource] = []
@@ -212,13 +231,13 @@ def _node_addons(
     context: DeployContext,
     eks: Eks,
     storage: Storage,
+    platform: HyperPod,
     *,
-    after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> tuple[Addons, Observability | None]:
     """Return the add-ons that need nodes, and what they report to."""
     observed = None
-    policies: dict[str, pulumi.Output[str]] = {}
+    policies = {_EBS_CSI: document(volumes_policy, cluster_arn=platform.cluster.cluster_arn, eks_arn=eks.arn)}
     values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
     if plan.spec.observability is not None:
         observed = Observability("observability", plan, plan.spec.observability, context, opts=opts)
@@ -232,7 +251,7 @@ def _node_addons(
         context,
         eks=eks,
         needing_nodes=True,
-        after=after,
+        after=[platform.cluster],
         values=values,
         policies=policies,
         opts=opts,

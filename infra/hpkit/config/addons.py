@@ -1,13 +1,13 @@
 """EKS add-ons: versions, and how they are configured."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from hpkit.config.base import Api, Model
 
-__all__ = ["Addon", "Metrics", "MetricsProvider"]
+__all__ = ["Addon"]
 
 
 def _json(value: Any) -> Any:
@@ -55,23 +55,3 @@ class Addon(Model):
         if isinstance(value, float):
             raise PydanticCustomError("version_float", "a version without quotes is a number")
         return {"version": value} if isinstance(value, str) else value
-
-
-class Metrics(Model):
-    """Metrics of one kind."""
-
-    level: Literal["BASIC", "ADVANCED", "DISABLED"] = Field(description="How much is collected.")
-    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between two readings.")
-
-
-class MetricsProvider(Model):
-    """What the HyperPod observability add-on collects; absent kinds stay as the add-on has them."""
-
-    training_metrics: Metrics | None = Field(default=None, description="Training jobs.")
-    inference_metrics: Metrics | None = Field(default=None, description="Inference endpoints.")
-    task_governance_metrics: Metrics = Field(default=Metrics(level="BASIC"), description="Queues, quotas, borrowing.")
-    scaling_metrics: Metrics = Field(default=Metrics(level="BASIC"), description="KEDA and Karpenter.")
-    custom_metrics: Metrics | None = Field(default=None, description="Your own endpoints.")
-    node_metrics: Metrics | None = Field(default=None, description="Nodes.")
-    accelerated_compute_metrics: Metrics | None = Field(default=None, description="GPUs and Trainium.")
-    network_metrics: Metrics | None = Field(default=None, description="EFA.")

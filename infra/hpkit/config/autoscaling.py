@@ -88,6 +88,12 @@ class NodePool(Model):
 class Keda(Model):
     """KEDA, which scales pods; its pending pods make Karpenter add nodes."""
 
+    role: Annotated[str, Api("RoleArn")] | None = Field(
+        default=None,
+        description="IAM role of its operator, if there is one already: for scalers that ask more of AWS, queues say. "
+        "Absent: the kit's, which reads CloudWatch metrics and this environment's Managed Prometheus.",
+    )
+
 
 class Autoscaling(Model):
     """Managed Karpenter of one environment."""

@@ -173,6 +173,13 @@ class InstanceGroup(Model):
         return (self.instance_type,) if self.instance_type else self.instance_types
 
     @property
+    def auto_rollback_alarms(self) -> tuple[str, ...]:
+        """Return the alarms that roll back an update of the group, by schedule or as a patch."""
+        updates = (self.auto_patch, self.scheduled_update)
+        configs = [each.deployment_config for each in updates if each is not None]
+        return tuple(alarm for config in configs if config is not None for alarm in config.auto_rollback_alarms)
+
+    @property
     def has_lifecycle(self) -> bool:
         """Return whether nodes of the group run a script when they are created."""
         return self.lifecycle_script != NO_SCRIPT

@@ -5,26 +5,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hpkit.config.addons import Addon, MetricsProvider
+from hpkit.config.addons import Addon
 from hpkit.config.autoscaling import Autoscaling
 from hpkit.config.base import Model, Name
 from hpkit.config.cluster import Cluster
 from hpkit.config.governance import ClusterPolicy, Governance, Team
 from hpkit.config.network import Eks, Network
+from hpkit.config.observability import Observability
 from hpkit.config.storage import Storage
 
-__all__ = ["AllowDelete", "Environment", "Observability", "Organization", "Waiver"]
-
-
-class Observability(Model):
-    """What is measured, and where it goes."""
-
-    cloudwatch: bool = Field(default=False, description="CloudWatch add-on with Kueue metrics.")
-    prometheus: bool = Field(default=False, description="Amazon Managed Service for Prometheus.")
-    grafana: bool = Field(default=False, description="Amazon Managed Grafana on top of Prometheus.")
-    metrics_provider: MetricsProvider = Field(
-        default=MetricsProvider(), description="What the HyperPod observability add-on collects for Prometheus."
-    )
+__all__ = ["AllowDelete", "Environment", "Organization", "Waiver"]
 
 
 class Waiver(Model):

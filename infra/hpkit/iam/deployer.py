@@ -20,13 +20,14 @@ from hpkit.plan.existing import (
     execution_roles,
     made_roles,
     makes_karpenter_role,
+    makes_keda_role,
     makes_node_role,
     makes_pod_role,
     pod_roles,
     service_account_roles,
 )
 from hpkit.plan.model import Plan
-from hpkit.plan.names import bucket_name, role_name
+from hpkit.plan.names import bucket_name, role_name, topic_name
 
 __all__ = [
     "NO_ACCOUNT",
@@ -145,6 +146,7 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         "bucket": bucket,
         "eks": existing.name if existing else plan.stack,
         "log_group": f"/aws/eks/{plan.stack}/cluster",
+        "topic": topic_name(plan, "alerts"),
         "roles": (account.role_arn(f"{_role_prefix(plan)}*"),) if made_roles(plan) else (),
         "pod_roles": pod_roles(plan),
         "storage_key": (storage.kms_key_arn,) if storage is not None and storage.kms_key_arn else (),
@@ -198,7 +200,8 @@ def _passed(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[dict
         for purpose, (token, services) in _PASSED.items()
         if token in types
     }
-    pods = [prefix] if any(makes_pod_role(plan, addon) for addon in plan.addons) else []
+    made = makes_keda_role(plan) or any(makes_pod_role(plan, addon) for addon in plan.addons)
+    pods = [prefix] if made else []
     passed["pods"] = ([*pods, *pod_roles(plan)], ("pods.eks.amazonaws.com",))
     statements = [
         _statement(

@@ -11,11 +11,14 @@ __all__ = [
     "grafana_policy",
     "instance_role_policy",
     "karpenter_role_policy",
+    "keda_policy",
     "key_policy",
     "lustre_policy",
     "metrics_policy",
     "pod_trust",
     "service_trust",
+    "topic_policy",
+    "volumes_policy",
 ]
 
 Document = dict[str, Any]
@@ -40,10 +43,12 @@ def instance_role_policy(
     key_arn: str | None = None,
     subnet_ids: Sequence[str],
     security_group_ids: Sequence[str],
+    watches_alarms: bool = False,
 ) -> Document:
     """Return what an instance group's execution role needs on EKS, beside the policy that AWS manages for it.
 
-    bucket_arn: where lifecycle scripts lie, None without any; key_arn: what they are encrypted with, None for S3's own.
+    bucket_arn: where lifecycle scripts lie, None without any; key_arn: what they are encrypted with, None for S3's own;
+    watches_alarms: updates of the group are rolled back by alarms.
     """
     return _document(
         "instance-role",
@@ -54,6 +59,7 @@ def instance_role_policy(
         bucket=bucket_arn or (),
         scripts=f"{bucket_arn}/*" if bucket_arn else (),
         key=key_arn if bucket_arn and key_arn else (),
+        alarms="*" if watches_alarms else (),
     )
 
 
@@ -67,9 +73,29 @@ def metrics_policy(account: AwsAccount, workspace_arn: str) -> Document:
     return _document("metrics", account, workspace=workspace_arn)
 
 
-def grafana_policy(workspace_arn: str) -> Document:
-    """Return what Managed Grafana needs to query one workspace."""
-    return _document("grafana", workspace=workspace_arn)
+def grafana_policy(account: AwsAccount, *, eks: str, workspace_arn: str | None) -> Document:
+    """Return what Managed Grafana needs of CloudWatch, and of a workspace of Managed Prometheus, None without one.
+
+    eks: name of the EKS cluster, whose container logs it reads.
+    """
+    return _document(
+        "grafana", account, eks=eks, workspace=workspace_arn or (), listed="*" if workspace_arn is not None else ()
+    )
+
+
+def volumes_policy(cluster_arn: str, eks_arn: str) -> Document:
+    """Return what the EBS CSI driver needs to attach volumes to nodes of a HyperPod cluster."""
+    return _document("volumes", nodes=cluster_arn, cluster=eks_arn)
+
+
+def keda_policy(workspace_arn: str | None) -> Document:
+    """Return what KEDA needs to scale by CloudWatch metrics, and by those of a workspace, None without one."""
+    return _document("keda", workspace=workspace_arn or ())
+
+
+def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str) -> Document:
+    """Let Managed Prometheus publish to the topic for one workspace alone."""
+    return _document("topic", account, topic=topic_arn, workspace=workspace_arn)
 
 
 def lustre_policy(file_system_arn: str) -> Document:

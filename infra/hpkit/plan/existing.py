@@ -1,7 +1,7 @@
 """Which roles and buckets of an environment the kit makes, and which it is given; who the pods of add-ons are.
 
 Sources of the service accounts: the add-ons' own pages in the SageMaker HyperPod developer guide and the Amazon EKS
-user guide.
+user guide; for KEDA, external-dns and cert-manager, their charts' defaults.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,9 @@ from typing import Final
 from hpkit.plan.model import AddonPlan, Plan
 
 __all__ = [
+    "KEDA_ACCOUNT",
     "POD_ACCOUNTS",
+    "ROLE_BY_USER",
     "MadeRole",
     "PodAccount",
     "cluster_role",
@@ -21,11 +23,13 @@ __all__ = [
     "made_roles",
     "makes_bucket",
     "makes_karpenter_role",
+    "makes_keda_role",
     "makes_node_role",
     "makes_pod_role",
     "makes_script",
     "pod_roles",
     "service_account_roles",
+    "watches_alarms",
 ]
 
 _HYPERPOD_METRICS: Final = "amazon-sagemaker-hyperpod-observability"
@@ -34,11 +38,15 @@ _FSX_CSI: Final = "aws-fsx-csi-driver"
 
 @dataclass(frozen=True, slots=True)
 class PodAccount:
-    """The service account of an add-on's pods; managed: the policies of a role that the kit makes for it, by name."""
+    """The service account of an add-on's pods.
+
+    managed: the policies of a role that the kit makes for it, by name; inline: whether that role has one of its own.
+    """
 
     namespace: str
     name: str
     managed: tuple[str, ...] = ()
+    inline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +61,33 @@ POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
     "amazon-cloudwatch-observability": PodAccount(
         "amazon-cloudwatch", "cloudwatch-agent", managed=("CloudWatchAgentServerPolicy",)
     ),
-    _HYPERPOD_METRICS: PodAccount("hyperpod-observability", "hyperpod-observability-operator-otel-collector"),
+    _HYPERPOD_METRICS: PodAccount(
+        "hyperpod-observability", "hyperpod-observability-operator-otel-collector", inline=True
+    ),
     "amazon-sagemaker-hyperpod-training-operator": PodAccount(
         "aws-hyperpod",
         "hp-training-operator-controller-manager",
         managed=("AmazonSageMakerHyperPodTrainingOperatorAccess",),
     ),
+    # On HyperPod nodes, volumes are attached by SageMaker (developer guide, "Amazon EBS CSI driver").
     "aws-ebs-csi-driver": PodAccount(
-        "kube-system", "ebs-csi-controller-sa", managed=("service-role/AmazonEBSCSIDriverPolicy",)
+        "kube-system", "ebs-csi-controller-sa", managed=("service-role/AmazonEBSCSIDriverPolicy",), inline=True
     ),
-    "aws-efs-csi-driver": PodAccount("kube-system", "efs-csi-controller-sa"),
-    _FSX_CSI: PodAccount("kube-system", "fsx-csi-controller-sa"),
+    "aws-efs-csi-driver": PodAccount(
+        "kube-system", "efs-csi-controller-sa", managed=("service-role/AmazonEFSCSIDriverPolicy",)
+    ),
+    _FSX_CSI: PodAccount("kube-system", "fsx-csi-controller-sa", inline=True),
     "aws-mountpoint-s3-csi-driver": PodAccount("kube-system", "s3-csi-driver-sa"),
+    "cert-manager": PodAccount("cert-manager", "cert-manager"),
+    "external-dns": PodAccount("external-dns", "external-dns"),
     "vpc-cni": PodAccount("kube-system", "aws-node"),
+}
+KEDA_ACCOUNT: Final = PodAccount("keda", "keda-operator", inline=True)
+# Add-ons that can do nothing without a role, and of which only the user knows what on: then the kit makes none.
+ROLE_BY_USER: Final[Mapping[str, str]] = {
+    "aws-mountpoint-s3-csi-driver": "the buckets that pods mount",
+    "external-dns": "the hosted zones that it keeps",
+    _FSX_CSI: "the file systems that it mounts or makes",
 }
 
 
@@ -74,9 +96,20 @@ def makes_node_role(plan: Plan) -> bool:
     return any(group.spec.execution_role is None for group in plan.groups)
 
 
+def watches_alarms(plan: Plan) -> bool:
+    """Return whether updates of some group with the kit's execution role are rolled back by alarms."""
+    return any(group.spec.execution_role is None and group.spec.auto_rollback_alarms for group in plan.groups)
+
+
 def makes_karpenter_role(plan: Plan) -> bool:
     """Return whether Karpenter is on and needs a role."""
     return plan.spec.autoscaling is not None and plan.spec.autoscaling.cluster_role is None
+
+
+def makes_keda_role(plan: Plan) -> bool:
+    """Return whether KEDA is on and its operator needs a role."""
+    keda = plan.spec.autoscaling.keda if plan.spec.autoscaling else None
+    return keda is not None and keda.role is None
 
 
 def makes_bucket(plan: Plan) -> bool:
@@ -99,7 +132,8 @@ def makes_pod_role(plan: Plan, addon: AddonPlan) -> bool:
         return observability is not None and observability.prometheus
     if addon.name == _FSX_CSI:
         return storage is not None and storage.lustre is not None
-    return addon.name in POD_ACCOUNTS and bool(POD_ACCOUNTS[addon.name].managed)
+    account = POD_ACCOUNTS.get(addon.name)
+    return account is not None and (account.inline or bool(account.managed))
 
 
 def made_roles(plan: Plan) -> list[MadeRole]:
@@ -113,9 +147,10 @@ def made_roles(plan: Plan) -> list[MadeRole]:
     if makes_karpenter_role(plan):
         roles.append(MadeRole((), inline=True))
     if observability is not None and observability.grafana:
-        roles.append(MadeRole((), inline=observability.prometheus))
+        roles.append(MadeRole((), inline=True))
     pods = [POD_ACCOUNTS[addon.name] for addon in plan.addons if makes_pod_role(plan, addon)]
-    return [*roles, *(MadeRole(account.managed, inline=not account.managed) for account in pods)]
+    pods += [KEDA_ACCOUNT] if makes_keda_role(plan) else []
+    return [*roles, *(MadeRole(account.managed, inline=account.inline) for account in pods)]
 
 
 def is_associated(plan: Plan, addon: AddonPlan) -> bool:
@@ -134,8 +169,10 @@ def cluster_role(plan: Plan) -> str | None:
 
 
 def pod_roles(plan: Plan) -> tuple[str, ...]:
-    """Return the existing roles that add-ons' pods take by EKS Pod Identity."""
-    return tuple(sorted({addon.role for addon in plan.addons if addon.role is not None}))
+    """Return the existing roles that pods of add-ons and of KEDA take by EKS Pod Identity."""
+    keda = plan.spec.autoscaling.keda if plan.spec.autoscaling else None
+    given = {keda.role if keda else None, *(addon.role for addon in plan.addons)}
+    return tuple(sorted(role for role in given if role is not None))
 
 
 def service_account_roles(plan: Plan) -> tuple[str, ...]:
@@ -151,8 +188,10 @@ def given_roles(plan: Plan) -> dict[str, str]:
         for addon in plan.addons
         if (role := addon.role or addon.service_account_role_arn) is not None
     }
+    keda = plan.spec.autoscaling.keda if plan.spec.autoscaling else None
     return {
         **addons,
+        **({keda.role: "pods of KEDA"} if keda is not None and keda.role is not None else {}),
         **({karpenter: "managed Karpenter"} if karpenter is not None else {}),
         **dict.fromkeys(execution_roles(plan), "execution role of instance groups"),
     }

@@ -4,12 +4,13 @@ import hashlib
 
 from hpkit.plan.model import Plan
 
-__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "role_name", "short_type"]
+__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "role_name", "short_type", "topic_name"]
 
 # Kubernetes groups of data scientists, one per team.
 GROUP_PREFIX = "hyperpod:team:"
 _ROLE_LIMIT = 64
 _BUCKET_LIMIT = 63
+_TOPIC_LIMIT = 256
 _HASH_LENGTH = 6
 
 
@@ -34,6 +35,11 @@ def bucket_name(plan: Plan, account: str) -> str:
     """
     tail = f"-{account}-{plan.spec.region}"
     return bounded(f"sagemaker-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
+
+
+def topic_name(plan: Plan, purpose: str) -> str:
+    """Return the name of an SNS topic, which is of one region (256 characters at most)."""
+    return bounded(f"{plan.stack}-{purpose}", _TOPIC_LIMIT)
 
 
 def short_type(token: str) -> str:

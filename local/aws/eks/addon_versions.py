@@ -17,12 +17,34 @@ __all__ = ["ADDONS", "AddonInfo", "known_version"]
 _FORM = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 _EMPTY: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
 _ANY: dict[str, Any] = {"type": "object"}
-_LEVEL = {"type": "string", "enum": ["BASIC", "ADVANCED", "DISABLED"]}
+# Categories that are on have more to offer as ADVANCED, but for inference; those that are off have nothing in between
+# (SageMaker developer guide, "SageMaker HyperPod cluster metrics"; parameters of observability-template.yaml in
+# aws/sagemaker-hyperpod-cluster-setup, and of awsome-distributed-training's module). The template says clusterMetrics
+# where the module says customMetrics, and logging inside metricsProvider where the module has it beside.
+_ON, _OFF, _BASIC = ("BASIC", "ADVANCED"), ("DISABLED", "ADVANCED"), ("BASIC",)
+_METRIC_LEVELS = {
+    "trainingMetrics": _ON,
+    "inferenceMetrics": _BASIC,
+    "taskGovernanceMetrics": _OFF,
+    "scalingMetrics": _OFF,
+    "clusterMetrics": _ON,
+    "customMetrics": _ON,
+    "nodeMetrics": _ON,
+    "acceleratedComputeMetrics": _ON,
+    "networkMetrics": _OFF,
+    "rayMetrics": _OFF,
+}
+_LOGGING = {"type": "object", "additionalProperties": False, "properties": {"enabled": {"type": "boolean"}}}
 
 
 @dataclass(frozen=True)
 class AddonInfo:
-    """One add-on: `without_nodes` is the status it ends in when the cluster has no running node."""
+    """One add-on.
+
+    `without_nodes` is the status it ends in when the cluster has no running node; `accounts` are its service accounts
+    with the policies that EKS recommends. `calls_at_start`: its pods do not become ready without credentials, which
+    they cannot get from IMDS on HyperPod's nodes; others start, and fail at what they are asked to do.
+    """
 
     name: str
     versions: tuple[str, ...]
@@ -33,6 +55,7 @@ class AddonInfo:
     kind: str = "networking"
     accounts: tuple[tuple[str, str], ...] = ()
     needs: tuple[str, ...] = ()
+    calls_at_start: bool = False
 
     @property
     def default(self) -> str:
@@ -44,21 +67,18 @@ _METRICS = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        name: {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"level": _LEVEL, "scrapeInterval": {"type": "integer", "minimum": 1}},
-        }
-        for name in (
-            "trainingMetrics",
-            "inferenceMetrics",
-            "taskGovernanceMetrics",
-            "scalingMetrics",
-            "customMetrics",
-            "nodeMetrics",
-            "acceleratedComputeMetrics",
-            "networkMetrics",
-        )
+        **{
+            name: {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "level": {"type": "string", "enum": list(levels)},
+                    "scrapeInterval": {"type": "integer", "minimum": 1},
+                },
+            }
+            for name, levels in _METRIC_LEVELS.items()
+        },
+        "logging": _LOGGING,
     },
 }
 _OBSERVABILITY = {
@@ -76,11 +96,7 @@ _OBSERVABILITY = {
             "properties": {"workspaceName": {"type": "string"}, "arn": {"type": "string"}},
         },
         "metricsProvider": _METRICS,
-        "logging": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"enabled": {"type": "boolean"}},
-        },
+        "logging": _LOGGING,
     },
 }
 
@@ -99,8 +115,21 @@ ADDONS = {
         AddonInfo("cert-manager", ("v1.18.2-eksbuild.2",), namespace="cert-manager", kind="security"),
         AddonInfo("external-dns", ("v0.18.0-eksbuild.1",), namespace="external-dns"),
         AddonInfo("aws-fsx-csi-driver", ("v1.6.0-eksbuild.1",), kind="storage"),
-        AddonInfo("aws-ebs-csi-driver", ("v1.47.0-eksbuild.1",), kind="storage"),
-        AddonInfo("aws-efs-csi-driver", ("v2.1.9-eksbuild.1",), kind="storage"),
+        # Its controller ends itself where a dry run of EC2 fails: "Failed health check (verify network connection and
+        # IAM credentials)", as in nebari pull request 3213; the add-on stays DEGRADED.
+        AddonInfo(
+            "aws-ebs-csi-driver",
+            ("v1.47.0-eksbuild.1",),
+            kind="storage",
+            accounts=(("ebs-csi-controller-sa", "service-role/AmazonEBSCSIDriverPolicy"),),
+            calls_at_start=True,
+        ),
+        AddonInfo(
+            "aws-efs-csi-driver",
+            ("v2.1.9-eksbuild.1",),
+            kind="storage",
+            accounts=(("efs-csi-controller-sa", "service-role/AmazonEFSCSIDriverPolicy"),),
+        ),
         AddonInfo("aws-mountpoint-s3-csi-driver", ("v2.0.0-eksbuild.1", "v1.14.1-eksbuild.1"), kind="storage"),
         AddonInfo(
             "amazon-cloudwatch-observability",
@@ -134,6 +163,8 @@ ADDONS = {
             schema=_OBSERVABILITY,
             kind="observability",
             accounts=(("hyperpod-observability-operator-otel-collector", "AmazonPrometheusRemoteWriteAccess"),),
+            # SageMaker developer guide, "Troubleshooting add-on installation failures": a health issue.
+            calls_at_start=True,
             needs=("eks-pod-identity-agent",),
         ),
         AddonInfo(

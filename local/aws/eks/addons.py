@@ -126,6 +126,13 @@ def arrived(
             "InsufficientNumberOfReplicas",
             "The add-on is unhealthy because all deployments have all pods unscheduled: no nodes available",
         )
+    elif info.calls_at_start and not _has_role(ctx, {**addon, **new}, info):
+        _fail(
+            addon,
+            "DEGRADED",
+            "InsufficientNumberOfReplicas",
+            "The add-on is unhealthy because it doesn't have the desired number of replicas.",
+        )
     else:
         settled = {**addon, **new, "health": {"issues": []}, "status": machine.done}
         ctx.controllers.addon_active(addon_document(settled))
@@ -145,6 +152,19 @@ def _has_nodes(ctx: Context, eks: str) -> bool:
         for cluster in ctx.table("clusters").values()
         if cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2] == eks
         for node in cluster["nodes"].values()
+    )
+
+
+def _has_role(ctx: Context, addon: Record, info: AddonInfo) -> bool:
+    """Return whether pods of the add-on can get credentials, by the OIDC provider or by Pod Identity."""
+    if addon.get("serviceAccountRoleArn"):
+        return True
+    accounts = {name for name, _ in info.accounts}
+    return any(
+        each["clusterName"] == addon["clusterName"]
+        and each["namespace"] == info.namespace
+        and each["serviceAccount"] in accounts
+        for each in ctx.table("podidentity").values()
     )
 
 

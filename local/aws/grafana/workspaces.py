@@ -8,6 +8,7 @@ from __future__ import annotations
 from local.aws.api import operation, page
 from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
+from local.aws.identity_center import has_identity_center
 from local.aws.lifecycle import MACHINES, action
 from local.aws.references import require_role
 
@@ -67,6 +68,9 @@ def _check(ctx: Context, params: Record) -> None:
     if params.get("workspaceRoleArn"):
         purpose, trusted = "the workspace role", "grafana.amazonaws.com"
         require_role(ctx, params["workspaceRoleArn"], trusts=trusted, purpose=purpose, code="ValidationException")
+    # As told by who met it: terraform-aws-managed-service-grafana, issue 30.
+    if "AWS_SSO" in params.get("authenticationProviders", ()) and not has_identity_center(ctx):
+        raise ServiceError("ValidationException", "SSO is not enabled in any region.")
     version = params.get("grafanaVersion", DEFAULT_VERSION)
     if version not in VERSIONS:
         raise ServiceError("ValidationException", f"grafanaVersion {version} is not one of {', '.join(VERSIONS)}")
@@ -165,6 +169,7 @@ def describe_workspace_authentication(ctx: Context, params: Record) -> Record:
 def update_workspace_authentication(ctx: Context, params: Record) -> Record:
     """Change who signs users in; at once, as on AWS."""
     workspace = require_workspace(ctx, params["workspaceId"], active=True)
+    _check(ctx, params)
     workspace["authenticationProviders"] = params["authenticationProviders"]
     if "samlConfiguration" in params:
         workspace["saml"] = params["samlConfiguration"]

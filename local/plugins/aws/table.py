@@ -24,6 +24,7 @@ from local.plugins.aws.services import (
     s3_object,
     s3_settings,
     security,
+    sns,
     vpc,
 )
 
@@ -34,7 +35,7 @@ _MODULES: Final = (
     *(s3, s3_settings, s3_object, fsx),
     *(iam, iam_policies, kms),
     *(eks, eks_addons, eks_access),
-    *(cloudwatch, amp, grafana),
+    *(cloudwatch, amp, grafana, sns),
 )
 RESOURCE_TYPES: Final[dict[str, ResourceType]] = {
     kind.token: kind for module in _MODULES for kind in module.RESOURCE_TYPES

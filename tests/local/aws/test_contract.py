@@ -136,10 +136,14 @@ def _shared_with_moto(cloud: Any) -> None:
     """Operations of our own in services that moto answers otherwise."""
     amp, fsx = cloud.endpoint.client("amp"), cloud.endpoint.client("fsx")
     workspace = amp.create_workspace(alias="a")["workspaceId"]
-    amp.create_alert_manager_definition(workspaceId=workspace, data=b"one")
-    amp.put_alert_manager_definition(workspaceId=workspace, data=b"two")
+    one, two = (
+        f"alertmanager_config: 'route: {{receiver: {name}}}\n\n  receivers: [{{name: {name}}}]'".encode()
+        for name in ("one", "two")
+    )
+    amp.create_alert_manager_definition(workspaceId=workspace, data=one)
+    amp.put_alert_manager_definition(workspaceId=workspace, data=two)
     found = amp.describe_alert_manager_definition(workspaceId=workspace)["alertManagerDefinition"]
-    assert found["data"] == b"two"
+    assert found["data"] == two
     amp.delete_alert_manager_definition(workspaceId=workspace)
     system = fsx.create_file_system(FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=cloud.subnets[:1])
     identifier = system["FileSystem"]["FileSystemId"]
@@ -148,11 +152,21 @@ def _shared_with_moto(cloud: Any) -> None:
     assert described["LustreConfiguration"]["DataCompressionType"] == "LZ4"
 
 
+def _identity_center(cloud: Any) -> None:
+    sso = cloud.endpoint.client("sso-admin")
+    (instance,) = sso.list_instances(RegionScope="ALL_REGIONS")["Instances"]
+    sso.delete_instance(InstanceArn=instance["InstanceArn"])
+    assert sso.list_instances()["Instances"] == []
+    made = sso.create_instance(Name="central")["InstanceArn"]
+    assert [each["InstanceArn"] for each in sso.list_instances()["Instances"]] == [made]
+
+
 def test_every_operation_works_with_boto3(cloud: Any) -> None:
     _hyperpod(cloud)
     _eks(cloud)
     _grafana(cloud)
     _shared_with_moto(cloud)
+    _identity_center(cloud)
     stats = cloud.endpoint.stats()
     assert stats["errors"] == {}
     called = {tuple(name.split(".")) for name in stats["calls"]}

@@ -241,6 +241,47 @@ def test_inline_pod_identity_belongs_to_the_add_on(cloud: Any, refused: Callable
     assert eks.list_pod_identity_associations(clusterName="kube")["associations"] == []
 
 
+@pytest.mark.parametrize(
+    ("addon", "namespace", "account"),
+    [
+        ("aws-ebs-csi-driver", "kube-system", "ebs-csi-controller-sa"),
+        (
+            "amazon-sagemaker-hyperpod-observability",
+            "hyperpod-observability",
+            "hyperpod-observability-operator-otel-collector",
+        ),
+    ],
+)
+def test_an_add_on_that_calls_aws_at_its_start_is_degraded_without_a_role(
+    cloud: Any, addon: str, namespace: str, account: str
+) -> None:
+    cloud.make_cluster()
+    cloud.eks.create_addon(clusterName="kube", addonName="eks-pod-identity-agent")
+    cloud.eks.create_addon(clusterName="kube", addonName=addon)
+    found = _addon(cloud, addon)
+    assert (found["status"], found["health"]["issues"][0]["code"]) == ("DEGRADED", "InsufficientNumberOfReplicas")
+    role = cloud.role("pods", "pods.eks.amazonaws.com")
+    cloud.eks.create_pod_identity_association(
+        clusterName="kube", namespace=namespace, serviceAccount=account, roleArn=role
+    )
+    assert _addon(cloud, addon)["status"] == "DEGRADED", "pods get credentials when they are created"
+    cloud.eks.update_addon(clusterName="kube", addonName=addon)
+    assert _addon(cloud, addon)["status"] == "ACTIVE"
+
+
+def test_a_role_by_the_oidc_provider_is_one_as_well(cloud: Any) -> None:
+    cloud.make_cluster()
+    role = cloud.role("pods", "pods.eks.amazonaws.com")
+    cloud.eks.create_addon(clusterName="kube", addonName="aws-ebs-csi-driver", serviceAccountRoleArn=role)
+    assert _addon(cloud, "aws-ebs-csi-driver")["status"] == "ACTIVE"
+
+
+def test_an_add_on_that_calls_aws_when_asked_to_is_active_without_a_role(cloud: Any) -> None:
+    cloud.make_cluster()
+    cloud.eks.create_addon(clusterName="kube", addonName="aws-mountpoint-s3-csi-driver")
+    assert _addon(cloud, "aws-mountpoint-s3-csi-driver")["status"] == "ACTIVE"
+
+
 def test_pod_identity_rules(cloud: Any, refused: Callable[..., str]) -> None:
     eks, role = cloud.eks, cloud.role("pods", "pods.eks.amazonaws.com")
     account = {"clusterName": "kube", "namespace": "n", "serviceAccount": "s"}

@@ -46,6 +46,9 @@ DRIFTS: dict[str, Drift] = {
     "alerts": lambda aws, out: aws("amp").put_rule_groups_namespace(
         workspaceId=out["workspaceId"], name=out["name"], data=b"groups: []\n"
     ),
+    "topic": lambda aws, out: aws("sns").set_topic_attributes(
+        TopicArn=out["arn"], AttributeName="DisplayName", AttributeValue="other"
+    ),
     "grafana": lambda aws, out: aws("grafana").update_workspace(workspaceId=out["id"], workspaceDescription="other"),
     "editors": lambda aws, out: aws("grafana").update_permissions(
         workspaceId=out["workspaceId"],

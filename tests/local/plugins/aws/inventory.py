@@ -25,6 +25,8 @@ _LISTS = (
     ("eks", "list_clusters", "clusters", ""),
     ("fsx", "describe_file_systems", "FileSystems", "FileSystemId"),
     ("amp", "list_workspaces", "workspaces", "workspaceId"),
+    ("sns", "list_topics", "Topics", "TopicArn"),
+    ("sns", "list_subscriptions", "Subscriptions", "SubscriptionArn"),
     ("grafana", "list_workspaces", "workspaces", "id"),
 )
 

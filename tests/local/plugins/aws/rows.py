@@ -40,6 +40,7 @@ WRITE = _policy(Action=["s3:PutObject", "s3:GetObject"], Resource=["*"])
 TAGS = {"Name": "first"}
 TAGGED = {"tags": {"Name": "second", "more": "yes"}}
 ZONES = {"a": "us-west-2a", "b": "us-west-2b"}
+ALERT_MANAGER = "alertmanager_config: |\n  route: {receiver: first}\n  receivers: [{name: first}]\n"
 RULES = "groups:\n- name: test\n  rules: []\n"
 
 ROWS: dict[str, Row] = {
@@ -389,9 +390,24 @@ ROWS: dict[str, Row] = {
     ),
     "manager": Row(
         "amp.AlertManagerDefinition",
-        {"workspace_id": "${metrics.id}", "definition": "alertmanager_config: |\n  route:\n    receiver: a\n"},
-        {"definition": "alertmanager_config: |\n  route:\n    receiver: b\n"},
+        {"workspace_id": "${metrics.id}", "definition": ALERT_MANAGER},
+        {"definition": ALERT_MANAGER.replace("first", "second")},
         {"workspace_id": "ws-other"},
+    ),
+    "topic": Row(
+        "sns.Topic",
+        {
+            "policy": _policy(Principal={"Service": "aps.amazonaws.com"}, Action="sns:Publish", Resource="*"),
+            "tags": TAGS,
+        },
+        {"display_name": "alerts", **TAGGED},
+        {"name": "others"},
+    ),
+    "subscription": Row(
+        "sns.TopicSubscription",
+        {"topic": "${topic.arn}", "protocol": "email", "endpoint": "ops@example.com"},
+        replace={"endpoint": "others@example.com"},
+        only="a subscription is what it is",
     ),
     "grafana": Row(
         "grafana.Workspace",

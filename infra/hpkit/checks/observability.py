@@ -1,0 +1,98 @@
+"""OBS: what is measured, who sees it, and who is told."""
+
+from collections.abc import Iterator
+
+from hpkit.catalog import grafana_regions
+from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.config.document import Path
+from hpkit.config.observability import Observability
+
+__all__ = ["RULES"]
+
+_PROMETHEUS = "Amazon Managed Service for Prometheus user guide, alert manager"
+_GRAFANA = "Amazon Managed Grafana user guide, users and permissions"
+_REGIONS = "Amazon Managed Grafana user guide, supported Regions"
+_METRICS = "SageMaker HyperPod developer guide, cluster metrics"
+_CONTRACT = "Config contract"
+
+
+def _spec(context: Context) -> tuple[Observability, Path]:
+    return context.spec.observability or Observability(), (*context.path, "observability")
+
+
+def _one_receiver(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    alerts = spec.alerts
+    if alerts is not None and bool(alerts.emails) == (alerts.sns_topic_arn is not None):
+        said = "emails and snsTopicArn together" if alerts.emails else "neither emails nor snsTopicArn"
+        yield Issue(
+            (*path, "alerts"),
+            f"alerts has {said}, and alerts go to one topic",
+            "Write emails, for a topic of the kit's, or snsTopicArn, for one that is there with its own subscriptions.",
+        )
+
+
+def _does_nothing(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    without = (
+        ("alerts", spec.alerts is not None, "prometheus", spec.prometheus),
+        ("metricsProvider", "metrics_provider" in spec.model_fields_set, "prometheus", spec.prometheus),
+        ("grafanaRoles", bool(spec.grafana_roles), "grafana", spec.grafana),
+    )
+    for key, stated, needed, there in without:
+        if stated and not there:
+            yield Issue(
+                (*path, key), f"{key} does nothing without {needed}", f"Write `{needed}: true`, or remove {key}."
+            )
+
+
+def _told(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    if spec.prometheus and spec.alerts is None:
+        yield Issue(
+            (*path, "prometheus"),
+            "Managed Prometheus gets alert rules, and nobody is told when one fires",
+            "Name who is: `alerts: {emails: [...]}`, or the topic of yours, `alerts: {snsTopicArn: ...}`.",
+        )
+
+
+def _signs_in(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    admins = spec.grafana_roles.get("ADMIN")
+    if spec.grafana and (admins is None or not (admins.user_ids or admins.group_ids)):
+        yield Issue(
+            (*path, "grafana"),
+            "no user or group is ADMIN of Grafana, so nobody can add its data sources and dashboards",
+            "Name a user or group of IAM Identity Center: `grafanaRoles: {ADMIN: {groupIds: [...]}}` "
+            "(aws identitystore list-groups).",
+        )
+
+
+def _offered(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    if spec.grafana and context.spec.region not in grafana_regions():
+        yield Issue(
+            (*path, "grafana"),
+            f"Managed Grafana is not offered in {context.spec.region} ({listing(list(grafana_regions()), 20)})",
+            "Remove grafana; a workspace of another region can read this region's Managed Prometheus.",
+        )
+
+
+def _measured(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    if spec.prometheus and spec.metrics_provider.task_governance_metrics.level == "DISABLED":
+        yield Issue(
+            (*path, "metricsProvider", "taskGovernanceMetrics", "level"),
+            "Kueue's metrics are not collected, and the alert rules are about nothing else: none will fire",
+            "Write ADVANCED, or remove taskGovernanceMetrics.",
+        )
+
+
+RULES = (
+    Rule("OBS001", "error", "Alerts go to emails or to a topic, one of the two.", _CONTRACT, _one_receiver),
+    Rule("OBS002", "warning", "No key of observability does nothing.", _CONTRACT, _does_nothing),
+    Rule("OBS003", "warning", "Somebody is told when an alert fires.", _PROMETHEUS, _told),
+    Rule("OBS004", "warning", "Somebody can set Grafana up.", _GRAFANA, _signs_in),
+    Rule("OBS005", "error", "Managed Grafana is offered in the region.", _REGIONS, _offered),
+    Rule("OBS006", "warning", "What alert rules are about is measured.", _METRICS, _measured),
+)
