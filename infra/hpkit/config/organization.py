@@ -62,6 +62,12 @@ class Environment(Model):
     """One stack: complete in itself."""
 
     region: str = Field(pattern=r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$", description="AWS region.")
+    account: str | None = Field(
+        default=None,
+        pattern=r"^[0-9]{12}$",
+        description="AWS account, 12 digits in quotes: with credentials of any other one nothing is read or changed. "
+        "Absent: whichever the credentials are of.",
+    )
     network: Network = Field(description="VPC, zones, way out.")
     eks: Eks = Field(description="The EKS cluster.")
     cluster: Cluster = Field(description="The HyperPod cluster.")

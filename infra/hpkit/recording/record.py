@@ -132,7 +132,7 @@ class Recording:
 
 def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Recording:
     """Return what a plan registers in a stack, by default the plan's own; raises what the program raises."""
-    given = answers or Answers()
+    given = answers or (Answers(account=plan.spec.account) if plan.spec.account else Answers())
     engine, recording = _Engine(plan.spec.region, given), Recording(plan)
     monitor = _Monitor(engine)
     mocks.set_mocks(engine, project=PROJECT, stack=stack or plan.stack, preview=False, monitor=monitor)
