@@ -110,6 +110,7 @@ class Addons(Component):
             name=role_name(self._plan, addon),
             description=f"Pods of the add-on {addon}",
             assume_role_policy=document(lambda cluster_arn: pod_trust(where, cluster_arn), cluster_arn=self._eks.arn),
+            permissions_boundary=self._plan.spec.permissions_boundary,
             opts=self.child(),
         )
         rights: list[pulumi.Resource] = [

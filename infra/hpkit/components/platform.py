@@ -30,7 +30,7 @@ from hpkit.components.untagged import untagged
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.documents import lustre_policy
 from hpkit.plan.model import Plan
-from hpkit.plan.principals import is_administrator, is_viewer, teams_of
+from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
 from hpkit.plan.protected import contents_of, kept
 from hpkit.sdk import Provider
 
@@ -172,6 +172,12 @@ def _check_caller(plan: Plan, caller: str) -> None:
     """
     if pulumi.runtime.is_dry_run() or is_administrator(plan, caller):
         return
+    if not is_deployer(plan, caller):
+        raise pulumi.RunError(
+            f"{caller} is not among `deployers` of {plan.stack} ({', '.join(plan.spec.deployers)}): it could not write to "
+            "the lifecycle bucket. Nothing was made. Deploy with one of these, or name this role's ARN there and have "
+            "one of them run `pulumi up`."
+        )
     teams = teams_of(plan, caller)
     if is_viewer(plan, caller):
         raise pulumi.RunError(
