@@ -153,5 +153,5 @@ def test_services_are_trusted_for_this_account_alone():
 
 
 def test_the_bucket_refuses_what_is_not_tls():
-    statement = iam.bucket_policy("arn:aws:s3:::sagemaker-scripts")["Statement"][0]
+    statement = iam.bucket_policy("arn:aws:s3:::sagemaker-scripts", writers=(), sealed=False)["Statement"][0]
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})

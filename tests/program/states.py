@@ -19,8 +19,12 @@ _KEPT = (
 _GIVEN = ("arn", "endpoint", "certificateAuthority", "clusterArn", "prometheusEndpoint")
 # What the engine adds to a provider's inputs.
 _ENGINES = ("__internal", "version")
-# What the program reads live, and so a recording cannot know: the add-on's own settings of Kueue.
-_LIVE = {("kubernetes:core/v1:ConfigMapPatch", "data"), ("kubernetes:apps/v1:DeploymentPatch", "spec")}
+# What the program reads live, and so a recording cannot know: the add-on's own settings of Kueue, and who deploys.
+_LIVE = {
+    ("kubernetes:core/v1:ConfigMapPatch", "data"),
+    ("kubernetes:apps/v1:DeploymentPatch", "spec"),
+    ("aws:s3/bucketPolicy:BucketPolicy", "policy"),
+}
 
 
 def _trimmed(export: Mapping) -> list[dict]:

@@ -36,6 +36,7 @@ def adopt(live: LivePlatform, *, organization: str, environment: str) -> Adopted
     members, administrators = _access(live, remarks)
     spec: dict[str, Any] = {
         "region": live.region,
+        "account": live.account,
         "manageTags": False,
         "network": {"existing": _network(live)},
         "eks": {"version": live.eks["version"], "existing": {"name": live.eks_name}},

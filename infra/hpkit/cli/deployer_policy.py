@@ -2,22 +2,25 @@
 
 import json
 import re
+from typing import Final
 
 import click
 
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.deployer import NO_ACCOUNT, policies_text
+from hpkit.plan.model import Plan
+from hpkit.project import Loaded
 
 __all__ = ["command"]
 
+_ACCOUNT: Final = f"The account's 12 digits; without it that of the file, or {NO_ACCOUNT}, which is nobody's."
 
-def _policies_text(stack: str, account: str) -> str:
+
+def _policies_text(plan: Plan, loaded: Loaded, account: str) -> str:
     """Return the policies of one stack as JSON: a list of `name` and `document`."""
     from hpkit.recording import Answers
 
-    (loaded,) = resolve((), (stack,))
-    (plan,) = plans_of([loaded])
     recording = record_plan(plan, loaded, Answers(account=account))
     registered = (each.type for each in recording.resources.values())
     return policies_text(plan, AwsAccount("aws", plan.spec.region, account), registered)
@@ -25,7 +28,7 @@ def _policies_text(stack: str, account: str) -> str:
 
 @click.command("deployer-policy")
 @click.option("--stack", required=True, metavar="S", help="The stack that is to be deployed.")
-@click.option("--account", metavar="ID", help=f"The account's 12 digits; without it {NO_ACCOUNT}, which is nobody's.")
+@click.option("--account", metavar="ID", help=_ACCOUNT)
 def command(stack: str, account: str | None) -> None:
     """Print the IAM policies that `pulumi up`, `refresh` and `destroy` of a stack need.
 
@@ -34,7 +37,13 @@ def command(stack: str, account: str | None) -> None:
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise click.BadParameter(f"`{account}` is not an account; write its 12 digits", param_hint="--account")
-    text = _policies_text(stack, account or NO_ACCOUNT)
+    (loaded,) = resolve((), (stack,))
+    (plan,) = plans_of([loaded])
+    stated = plan.spec.account
+    if account is not None and stated not in (None, account):
+        raise click.BadParameter(f"{stack} belongs to account {stated}, as its file says", param_hint="--account")
+    account = account or stated
+    text = _policies_text(plan, loaded, account or NO_ACCOUNT)
     click.echo(text, nl=False)
     count = len(json.loads(text))
     click.echo(f"{count} policies; attach all of them to the role that deploys {stack}", err=True)

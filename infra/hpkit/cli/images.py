@@ -66,9 +66,9 @@ def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
     from hpkit.charts import images_in
     from hpkit.errors import ToolError
     from hpkit.plan.dependencies import chart_images
-    from hpkit.recording import Answers
+    from hpkit.recording import UNKNOWN_ACCOUNT, Answers
 
-    recording = record_plan(plan, loaded, Answers())
+    recording = record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT))
     manifests = [each.inputs for each in recording.all("") if each.type.startswith("kubernetes:")]
     found = dict.fromkeys(images_in(manifests), "manifests of the stack")
     if plan.dependencies is None:

@@ -41,7 +41,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
 def _tree(plan: Plan, loaded: Loaded) -> "Node":
     from hpkit.recording import UNKNOWN_ACCOUNT, Answers, tree_of
 
-    return tree_of(record_plan(plan, loaded, Answers(account=UNKNOWN_ACCOUNT)))
+    return tree_of(record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT)))
 
 
 def _with_count(tree: "Node") -> dict[str, Any]:

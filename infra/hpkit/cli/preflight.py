@@ -43,7 +43,7 @@ def command(stack: str, form: str, profile: str | None) -> None:
     # Without an organization there would be no plan.
     organization = cast("Organization", loaded.parsed.organization)
     session = aws_session(profile, plan.spec.region)
-    recording = record_plan(plan, loaded, Answers(account=UNKNOWN_ACCOUNT))
+    recording = record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT))
     results = evaluate(organization, recording, _fetch(session, recording))
     counts = count_by_status(results)
     if form == "json":

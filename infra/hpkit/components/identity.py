@@ -107,6 +107,7 @@ class Identity(Component):
             name=role_name(self._plan, purpose),
             description=description,
             assume_role_policy=json.dumps(trust, sort_keys=True),
+            permissions_boundary=self._plan.spec.permissions_boundary,
             opts=self.child(),
         )
 

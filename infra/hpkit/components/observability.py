@@ -119,6 +119,7 @@ class Observability(Component):
             assume_role_policy=json.dumps(
                 service_trust(self._context.account, "grafana.amazonaws.com"), sort_keys=True
             ),
+            permissions_boundary=self._plan.spec.permissions_boundary,
             opts=self.child(),
         )
         existing, account = self._plan.spec.eks.existing, self._context.account

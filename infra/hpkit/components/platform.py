@@ -30,7 +30,7 @@ from hpkit.components.untagged import untagged
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.documents import lustre_policy, volumes_policy
 from hpkit.plan.model import Plan
-from hpkit.plan.principals import is_administrator, is_viewer, teams_of
+from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
 from hpkit.plan.protected import contents_of, kept
 from hpkit.sdk import Provider
 
@@ -48,11 +48,13 @@ def build(plan: Plan) -> dict[str, Any]:
     provider = aws.Provider(
         "aws",
         region=plan.spec.region,
+        allowed_account_ids=[plan.spec.account] if plan.spec.account else None,
         default_tags=tags,
         profile=credentials.profile,
         assume_roles=[_assumed(role) for role in credentials.roles] or None,
     )
     context, hyperpod_provider = _start_providers(plan, provider, credentials)
+    _check_account(plan, context.account.id)
     _check_caller(plan, context.caller)
     # What is done to the resources of a component is taken from its options: every component gets these.
     opts = pulumi.ResourceOptions(
@@ -159,7 +161,7 @@ def _start_providers(plan: Plan, provider: aws.Provider, credentials: Credential
     """
     asked = pulumi.InvokeOptions(provider=provider)
     # Left only when all is loaded: modules that load themselves when touched must not be touched from two threads.
-    with ThreadPoolExecutor(max_workers=1) as side, _answered():
+    with ThreadPoolExecutor(max_workers=1) as side, _answered(plan):
         loaded = side.submit(_load_sdks)
         zones = _zones(asked)
     loaded.result()
@@ -168,12 +170,13 @@ def _start_providers(plan: Plan, provider: aws.Provider, credentials: Credential
     hyperpod = Provider(
         "hyperpod",
         region=plan.spec.region,
+        account_id=plan.spec.account,
         profile=credentials.profile,
         assume_role_arn=credentials.role_arn,
         allow_replace=None if kept(plan, "cluster") else "true",
         contents="; ".join(contents_of(plan).values()),
     )
-    with _answered():
+    with _answered(plan):
         caller = aws.get_caller_identity(opts=asked)
         account = AwsAccount(
             partition=aws.get_partition(opts=asked).partition, region=plan.spec.region, id=caller.account_id
@@ -188,6 +191,12 @@ def _check_caller(plan: Plan, caller: str) -> None:
     """
     if pulumi.runtime.is_dry_run() or is_administrator(plan, caller):
         return
+    if not is_deployer(plan, caller):
+        raise pulumi.RunError(
+            f"{caller} is not among `deployers` of {plan.stack} ({', '.join(plan.spec.deployers)}): it could not write to "
+            "the lifecycle bucket. Nothing was made. Deploy with one of these, or name this role's ARN there and have "
+            "one of them run `pulumi up`."
+        )
     teams = teams_of(plan, caller)
     if is_viewer(plan, caller):
         raise pulumi.RunError(
@@ -202,12 +211,27 @@ def _check_caller(plan: Plan, caller: str) -> None:
         )
 
 
+def _check_account(plan: Plan, found: str) -> None:
+    """Refuse credentials of another account; raises pulumi.RunError.
+
+    Both plugins refuse them as well, since `pulumi refresh` and `pulumi destroy` do not run this program.
+    """
+    expected = plan.spec.account
+    if expected is not None and found != expected:
+        raise pulumi.RunError(
+            f"these credentials are of account {found}, and {plan.stack} belongs to account {expected}, as `account` "
+            f"of its environment says. Nothing was made. Use credentials of {expected} (AWS_PROFILE, aws sso login, "
+            "aws:profile of the stack), or correct `account`."
+        )
+
+
 @contextmanager
-def _answered() -> Iterator[None]:
+def _answered(plan: Plan) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
-        raise pulumi.RunError(f"AWS did not say where this is: {error}") from None
+        expected = f" ({plan.stack} belongs to account {plan.spec.account})" if plan.spec.account else ""
+        raise pulumi.RunError(f"AWS did not say where this is: {error}{expected}") from None
 
 
 def _zones(asked: pulumi.InvokeOptions) -> list[str]:

@@ -62,6 +62,7 @@ class PodRoles:
             name=role_name(self._plan, name),
             description=description,
             assume_role_policy=document(lambda cluster_arn: pod_trust(where, cluster_arn), cluster_arn=self._eks.arn),
+            permissions_boundary=self._plan.spec.permissions_boundary,
             opts=child(),
         )
         rights: list[pulumi.Resource] = [

@@ -16,6 +16,7 @@ from hpkit.iam.documents import bucket_policy
 from hpkit.plan.existing import makes_bucket, makes_script
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name
+from hpkit.plan.principals import is_viewer, writers_of
 from hpkit.plan.protected import kept
 
 __all__ = ["ON_CREATE", "Storage"]
@@ -69,7 +70,7 @@ class Storage(Component):
             opts=self.child(protect=kept(self._plan, "bucket")),
         )
         self.bucket_arn, self.kept = bucket.arn, {"bucket": bucket.id}
-        closed = self._harden_bucket(bucket)
+        closed = self._harden_bucket(bucket, context.caller)
         self.ready = (self._script(bucket.id, closed), *closed)
 
     @property
@@ -77,8 +78,8 @@ class Storage(Component):
         """The key of the bucket and the file system; None where S3 and FSx have keys of their own."""
         return self._plan.spec.storage.kms_key_arn if self._plan.spec.storage else None
 
-    def _harden_bucket(self, bucket: aws.s3.Bucket) -> list[pulumi.Resource]:
-        """Private, encrypted, versioned, owner-enforced, TLS only."""
+    def _harden_bucket(self, bucket: aws.s3.Bucket, caller: str) -> list[pulumi.Resource]:
+        """Private, encrypted, versioned, owner-enforced, TLS only, written by deployers alone."""
         private = aws.s3.BucketPublicAccessBlock(
             "lifecycle",
             bucket=bucket.id,
@@ -118,13 +119,22 @@ class Storage(Component):
             ],
             opts=self.child(after=[versioned]),
         )
-        tls_only = aws.s3.BucketPolicy(
+        guarded = aws.s3.BucketPolicy(
             "lifecycle",
             bucket=bucket.id,
-            policy=document(bucket_policy, bucket_arn=bucket.arn),
-            opts=self.child(after=[private]),
+            policy=document(
+                bucket_policy,
+                bucket_arn=bucket.arn,
+                writers=list(writers_of(self._plan, caller)),
+                sealed=bool(self._plan.spec.deployers),
+            ),
+            opts=pulumi.ResourceOptions.merge(
+                self.child(after=[private]),
+                # Who only looks is no writer, and does not know who was.
+                pulumi.ResourceOptions(ignore_changes=["policy"] if is_viewer(self._plan, caller) else None),
+            ),
         )
-        return [private, owned, encrypted, versioned, tls_only]
+        return [private, owned, encrypted, versioned, guarded]
 
     def _script(self, bucket: pulumi.Output[str], closed: list[pulumi.Resource]) -> aws.s3.BucketObjectv2:
         content = _SCRIPT.read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hpkit.config.addons import Addon
 from hpkit.config.autoscaling import Autoscaling
-from hpkit.config.base import Model, Name
+from hpkit.config.base import Api, Model, Name
 from hpkit.config.cluster import Cluster
 from hpkit.config.governance import ClusterPolicy, Governance, Team
 from hpkit.config.network import Eks, Network
@@ -52,6 +52,24 @@ class Environment(Model):
     """One stack: complete in itself."""
 
     region: str = Field(pattern=r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$", description="AWS region.")
+    account: str | None = Field(
+        default=None,
+        pattern=r"^[0-9]{12}$",
+        description="AWS account, 12 digits in quotes: with credentials of any other one nothing is read or changed. "
+        "Absent: whichever the credentials are of.",
+    )
+    deployers: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
+        default=(),
+        description="IAM roles that run `pulumi up` and `destroy`: beside `eks.administrators` the only ones that may write "
+        "to the lifecycle bucket or change its policy. Absent: whoever ran the last `up`, and the policy can be changed "
+        "by others.",
+    )
+    permissions_boundary: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws[a-z-]*:iam::(?:[0-9]{12}|aws):policy/[\w+=,.@/-]+$",
+        description="IAM policy that bounds every role that the kit makes. Who deploys by `hpkit deployer-policy` can then "
+        "make no role without it, and take it from none.",
+    )
     network: Network = Field(description="VPC, zones, way out.")
     eks: Eks = Field(description="The EKS cluster.")
     cluster: Cluster = Field(description="The HyperPod cluster.")

@@ -22,8 +22,9 @@ _EXAMPLE: Final = "handson-dev"
 def _reference() -> str:
     """Return what `hpkit deployer-policy --stack` prints of the example."""
     (plan,) = load_stack(_EXAMPLE).plans.values()
-    registered = (each.type for each in record(plan, Answers(account=NO_ACCOUNT)).resources.values())
-    return policies_text(plan, AwsAccount("aws", plan.spec.region, NO_ACCOUNT), registered)
+    account = plan.spec.account or NO_ACCOUNT
+    registered = (each.type for each in record(plan, Answers(account=account)).resources.values())
+    return policies_text(plan, AwsAccount("aws", plan.spec.region, account), registered)
 
 
 def _page() -> str:

@@ -120,6 +120,8 @@ def actions_of(plan: Plan, types: frozenset[str]) -> frozenset[str]:
     actions |= {action for each in made for action in each.service}
     if any(group.spec.image_id not in (None, "default") for group in plan.groups):
         actions |= {f"ec2:{action}" for action in _CUSTOM_IMAGE.split()}
+    if plan.spec.permissions_boundary:
+        actions.add("iam:PutRolePermissionsBoundary")
     if plan.spec.storage is not None and plan.spec.storage.kms_key_arn:
         actions |= {f"kms:{action}" for action in _STORAGE_KEY.split()}
     return frozenset(actions if plan.spec.manage_tags else (each for each in actions if not _TAGGING.search(each)))
@@ -133,7 +135,7 @@ def _statements(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[
         kept, resources = sorted(rule.actions & actions), fill(list(rule.resources), values)
         if kept and resources:
             statements.append(_statement(rule.sid, kept, resources, [conditions[name] for name in rule.conditions]))
-    return [*statements, *_passed(plan, account, types), *_service_roles(account, types)]
+    return [*statements, *_passed(plan, account, types), *_service_roles(account, types), *_kept_boundary(plan)]
 
 
 def _values(plan: Plan, account: AwsAccount) -> Values:
@@ -157,11 +159,13 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
 
 def _conditions(plan: Plan, account: AwsAccount, actions: Iterable[str]) -> dict[str, dict[str, Any]]:
     services = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+    boundary = plan.spec.permissions_boundary
     managed = {"ArnEquals": {"iam:PolicyARN": _managed(plan, account)}}
     # The tags of a service are there whoever manages those of the environment.
     others: dict[str, dict[str, Any]] = {
         "FOR_SERVICES": services,
         "MANAGED_POLICIES": managed,
+        "BOUNDARY": {"StringEquals": {"iam:PermissionsBoundary": boundary}} if boundary else {},
         "GUARDDUTY": {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
     }
     tags = {key: plan.tags[key] for key in ("hpkit:organization", "hpkit:environment")}
@@ -223,6 +227,20 @@ def _service_roles(account: AwsAccount, types: frozenset[str]) -> list[dict[str,
     resources = [account.role_arn(f"aws-service-role/{service}/*") for service in services]
     condition = {"StringEquals": {"iam:AWSServiceName": services}}
     return [_statement("ServiceLinkedRoles", ["iam:CreateServiceLinkedRole"], resources, [condition])]
+
+
+def _kept_boundary(plan: Plan) -> list[dict[str, Any]]:
+    """Return what keeps the boundary as it is, whatever else the deployer may do.
+
+    Source: IAM user guide, permissions boundaries, "Delegating responsibility to others using permissions boundaries".
+    """
+    boundary = plan.spec.permissions_boundary
+    if boundary is None:
+        return []
+    taken = _statement("KeepBoundary", ["iam:DeleteRolePermissionsBoundary"], ["arn:*:iam::*:role/*"], [])
+    changes = ["CreatePolicyVersion", "DeletePolicy", "DeletePolicyVersion", "SetDefaultPolicyVersion"]
+    changed = _statement("KeepBoundaryPolicy", [f"iam:{each}" for each in changes], [boundary], [])
+    return [{**each, "Effect": "Deny"} for each in (taken, changed)]
 
 
 def _role_prefix(plan: Plan) -> str:

@@ -108,9 +108,12 @@ def key_policy(account: AwsAccount, log_group: str) -> Document:
     return _document("key", account, log_group=log_group)
 
 
-def bucket_policy(bucket_arn: str) -> Document:
-    """Refuse every request to the bucket that does not come over TLS."""
-    return _document("bucket", bucket=bucket_arn)
+def bucket_policy(bucket_arn: str, *, writers: Sequence[str], sealed: bool) -> Document:
+    """Refuse every request to the bucket that does not come over TLS, and every change but by its writers.
+
+    writers: patterns of their ARNs; sealed: the policy itself is theirs alone as well.
+    """
+    return _document("bucket", bucket=bucket_arn, writers=writers, sealed_bucket=bucket_arn if sealed else ())
 
 
 def _document(name: str, account: AwsAccount | None = None, **values: str | Sequence[str]) -> Document:

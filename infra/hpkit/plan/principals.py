@@ -2,7 +2,7 @@
 
 from hpkit.plan.model import Plan
 
-__all__ = ["Principal", "is_administrator", "is_viewer", "principal_of", "teams_of"]
+__all__ = ["Principal", "is_administrator", "is_deployer", "is_viewer", "principal_of", "teams_of", "writers_of"]
 
 Principal = tuple[str, str]
 
@@ -21,6 +21,37 @@ def principal_of(arn: str) -> Principal:
 def is_administrator(plan: Plan, arn: str) -> bool:
     """Say whether the file names the principal of an ARN among `eks.administrators`."""
     return principal_of(arn) in {principal_of(each) for each in plan.spec.eks.administrators}
+
+
+def is_deployer(plan: Plan, arn: str) -> bool:
+    """Say whether the principal of an ARN may deploy as far as the file says: any may where it names nobody."""
+    named = {principal_of(each) for each in plan.spec.deployers}
+    return not named or principal_of(arn) in named or is_administrator(plan, arn)
+
+
+def writers_of(plan: Plan, caller: str) -> tuple[str, ...]:
+    """Return who may write to the lifecycle bucket, as patterns of `aws:PrincipalArn`.
+
+    Those whom the file names; the caller too, where it names no deployer and the caller administers nothing. Whoever
+    administers the cluster is root on its nodes anyway, and can repair what locks a deployer out.
+    """
+    named = (*plan.spec.deployers, *plan.spec.eks.administrators)
+    if plan.spec.deployers or is_administrator(plan, caller):
+        return tuple(sorted(set(named)))
+    return tuple(sorted({*named, *_patterns(caller)}))
+
+
+def _patterns(arn: str) -> tuple[str, ...]:
+    """Return what `aws:PrincipalArn` may be of the principal of an ARN: that of a session lacks the role's path.
+
+    Source: IAM user guide, global condition keys, aws:PrincipalArn.
+    """
+    partition, account = arn.split(":")[1], arn.split(":")[4]
+    resource = arn.split(":", 5)[5].split("/")
+    if resource[0] != "assumed-role":
+        return (arn,)
+    role = f"arn:{partition}:iam::{account}:role"
+    return (f"{role}/{resource[1]}", f"{role}/*/{resource[1]}")
 
 
 def is_viewer(plan: Plan, arn: str) -> bool:

@@ -1,6 +1,6 @@
 """The caller's identity, the region, and whether the roles that the file names exist."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hpkit.catalog import find_region, regions
@@ -22,7 +22,7 @@ def check_account(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     if isinstance(caller, FailedCall):
         yield call_failed(_AREA, "identity", caller)
     else:
-        yield ok(_AREA, "identity", found=f"{caller['Arn']} in account {caller['Account']}")
+        yield _account(plan, caller)
         yield _access_of_caller(plan, caller["Arn"])
     yield from _check_region(plan)
 
@@ -42,6 +42,18 @@ def check_roles(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
         yield unknown(_ROLES, SERVICE_ROLE, why=why, fix=fix, found="not there", needed="made by the service")
     else:
         yield call_failed(_ROLES, SERVICE_ROLE, found)
+
+
+def _account(plan: Plan, caller: Mapping[str, str]) -> CheckResult:
+    """Check whether the identity is one of the account that the environment names."""
+    expected, found = plan.spec.account, f"{caller['Arn']} in account {caller['Account']}"
+    if expected is None:
+        return ok(_AREA, "identity", found=found, needed="any account: `account` of the environment names none")
+    needed = f"account {expected}"
+    if caller["Account"] == expected:
+        return ok(_AREA, "identity", found=found, needed=needed)
+    fix = f"Use credentials of {expected} (--profile, AWS_PROFILE), or correct `account` of the environment"
+    return missing(_AREA, "identity", found=found, needed=needed, fix=fix)
 
 
 def _access_of_caller(plan: Plan, arn: str) -> CheckResult:

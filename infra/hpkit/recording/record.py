@@ -8,7 +8,7 @@ same on every run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +31,7 @@ class Answers:
 
     account: its twelve digits; partition: `aws`, `aws-cn`, …; zones: names of the region's zones, absent: four;
     eks: an EKS cluster that is there already, as DescribeCluster describes it; caller: ARN of who asks, absent: a role
-    that no file names.
+    that no file names, or the first of the file's deployers.
     """
 
     account: str = "123456789012"
@@ -132,7 +132,9 @@ class Recording:
 
 def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Recording:
     """Return what a plan registers in a stack, by default the plan's own; raises what the program raises."""
-    given = answers or Answers()
+    given = answers or (Answers(account=plan.spec.account) if plan.spec.account else Answers())
+    if not given.caller and plan.spec.deployers:
+        given = replace(given, caller=plan.spec.deployers[0])
     engine, recording = _Engine(plan.spec.region, given), Recording(plan)
     monitor = _Monitor(engine)
     mocks.set_mocks(engine, project=PROJECT, stack=stack or plan.stack, preview=False, monitor=monitor)

@@ -19,6 +19,7 @@ class Provider(pulumi.ProviderResource):
         region: pulumi.Input[str] | None = None,
         endpoint: pulumi.Input[str] | None = None,
         profile: pulumi.Input[str] | None = None,
+        account_id: pulumi.Input[str] | None = None,
         assume_role_arn: pulumi.Input[str] | None = None,
         node_wait_seconds: pulumi.Input[str] | None = None,
         allow_replace: pulumi.Input[str] | None = None,
@@ -33,6 +34,7 @@ class Provider(pulumi.ProviderResource):
             region: AWS region; else aws:region, else the environment's.
             endpoint: URL of the SageMaker API; for a local cloud.
             profile: Named profile; else aws:profile, else the environment's.
+            account_id: Account that the credentials must be of: with another one's, nothing is read or changed.
             assume_role_arn: Role to assume for every call.
             node_wait_seconds: How long to wait for nodes once a cluster is InService (1200); then go on with a
                 warning.
@@ -49,6 +51,7 @@ class Provider(pulumi.ProviderResource):
                 "region": region,
                 "endpoint": endpoint,
                 "profile": profile,
+                "accountId": account_id,
                 "assumeRoleArn": assume_role_arn,
                 "nodeWaitSeconds": node_wait_seconds,
                 "allowReplace": allow_replace,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import threading
@@ -9,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -18,6 +20,7 @@ from botocore.session import Session
 
 from provider import VERSION
 from provider.aws.errors import classify, refused
+from provider.engine.errors import RefusedError
 from provider.engine.task import Task
 
 __all__ = ["ClientSettings", "Document", "SageMakerApi", "operation_name", "settings_from"]
@@ -40,6 +43,8 @@ class ClientSettings:
     endpoint: str | None = None
     profile: str | None = None
     assume_role_arn: str | None = None
+    account_id: str | None = None
+    sts_endpoint: str | None = None
 
 
 def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> ClientSettings:
@@ -49,11 +54,17 @@ def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> 
     except ValueError:
         stack = {}
     aws = {key.rpartition(":")[2]: value for key, value in stack.items() if key.startswith("aws:")}
+    endpoint = (
+        config.get("endpoint")
+        or _first(aws, "endpoints", "sagemaker")
+        or environment.get("AWS_ENDPOINT_URL_SAGEMAKER")
+    )
     return ClientSettings(
         region=config.get("region") or aws.get("region") or environment.get("AWS_REGION"),
-        endpoint=config.get("endpoint")
-        or _first(aws, "endpoints", "sagemaker")
-        or environment.get("AWS_ENDPOINT_URL_SAGEMAKER"),
+        endpoint=endpoint,
+        account_id=config.get("accountId"),
+        # A local cloud answers for every service; AWS's own endpoint of SageMaker for that one alone.
+        sts_endpoint=_first(aws, "endpoints", "sts") or (endpoint if endpoint and _is_loopback(endpoint) else None),
         profile=config.get("profile") or aws.get("profile"),
         assume_role_arn=config.get("assumeRoleArn") or _first(aws, "assumeRoles", "roleArn"),
     )
@@ -71,6 +82,14 @@ def _first(aws: Mapping[str, Any], key: str, member: str) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 class SageMakerApi:
     """The SageMaker API, as the handlers use it."""
 
@@ -79,12 +98,15 @@ class SageMakerApi:
         self.calls: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._created: Any = None
+        self._is_account_checked = settings.account_id is None
 
     def client(self) -> Any:
         """Return the boto3 client, which is created at the first call."""
         with self._lock:
             if self._created is None:
                 session = boto3.Session(botocore_session=_session(self.settings), region_name=self.settings.region)
+                if not self._is_account_checked:
+                    self._check_account(session)
                 self._created = session.client(
                     "sagemaker",
                     endpoint_url=self.settings.endpoint,
@@ -97,6 +119,21 @@ class SageMakerApi:
                 )
                 self._created.meta.events.register("before-parse", _require_whole_body)
             return self._created
+
+    def _check_account(self, session: boto3.Session) -> None:
+        """Ask whose the credentials are, before any other call: to another account, all of a stack seems to be gone."""
+        try:
+            asked = session.client("sts", endpoint_url=self.settings.sts_endpoint).get_caller_identity()
+        except (ClientError, BotoCoreError) as error:
+            raise refused("GetCallerIdentity", error) from None
+        found, expected = asked["Account"], self.settings.account_id
+        if found != expected:
+            raise RefusedError(
+                f"these credentials ({asked['Arn']}) are of account {found}, and this stack belongs to account "
+                f"{expected}: nothing was read or changed. What to do: use credentials of {expected} (AWS_PROFILE, "
+                "aws:profile of the stack), or correct hyperpod:accountId (hpkit: `account` of the environment)"
+            )
+        self._is_account_checked = True
 
     def _send(self, operation: str, params: Document) -> Document:
         answer: Document = getattr(self.client(), operation)(**params)

@@ -19,6 +19,7 @@ SETTINGS: Final = {
     "region": "AWS region; else aws:region, else the environment's.",
     "endpoint": "URL of the SageMaker API; for a local cloud.",
     "profile": "Named profile; else aws:profile, else the environment's.",
+    "accountId": "Account that the credentials must be of: with another one's, nothing is read or changed.",
     "assumeRoleArn": "Role to assume for every call.",
     "nodeWaitSeconds": "How long to wait for nodes once a cluster is InService (1200); then go on with a warning.",
     "allowReplace": "`true` lets a change replace clusters, or all resources by another region.",

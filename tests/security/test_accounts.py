@@ -1,0 +1,86 @@
+"""Credentials of another account: whoever runs with them changes nothing, and reads nothing that the state believes."""
+
+import pulumi
+import pytest
+
+from hpkit.plan.derive import derive
+from hpkit.preflight.account import check_account
+from hpkit.preflight.calls import CALLER
+from hpkit.preflight.model import Responses
+from hpkit.recording import Answers, record
+from local.aws.testing import running_endpoint
+from provider.aws.client import settings_from
+from tests import builders
+from tests.provider.harness import CREDENTIALS, FailedError, World, in_process
+
+OURS, THEIRS = "123456789012", "210987654321"
+
+
+def plan_of(account=OURS):
+    return derive(builders.typed(builders.organization(environment={"account": account} if account else {})), "dev")
+
+
+def test_who_has_credentials_of_another_account_makes_a_platform_there():
+    with pytest.raises(pulumi.RunError) as refused:
+        record(plan_of(), Answers(account=THEIRS))
+    assert f"credentials are of account {THEIRS}" in str(refused.value)
+    assert f"acme-dev belongs to account {OURS}" in str(refused.value)
+
+
+def test_who_has_credentials_of_another_account_destroys_or_refreshes_without_the_program():
+    found = record(plan_of())
+    assert found.one("pulumi:providers:aws").inputs["allowedAccountIds"] == f'["{OURS}"]'
+    assert found.one("pulumi:providers:hyperpod").inputs["accountId"] == OURS
+
+
+def test_a_file_that_names_no_account_takes_any():
+    assert record(plan_of(None), Answers(account=THEIRS)).resources
+    inputs = record(plan_of(None)).one("pulumi:providers:aws").inputs
+    assert "allowedAccountIds" not in inputs
+
+
+@pytest.fixture
+def live(monkeypatch):
+    """Give a cluster that the plugin made with the right credentials: the world, and the engine's state."""
+    for name, value in {**CREDENTIALS, "MOTO_IAM_LOAD_MANAGED_POLICIES": "false"}.items():
+        monkeypatch.setenv(name, value)
+    with running_endpoint() as endpoint:
+        world = World(endpoint, client=endpoint.client)
+        with in_process(**world.settings, accountId=OURS) as engine:
+            engine.up("Cluster", "c", world.cluster())
+            yield world, engine.state
+
+
+@pytest.mark.parametrize("operation", ["refresh", "delete", "create"])
+def test_who_runs_the_plugin_in_another_account_loses_the_state_or_changes_something(live, operation):
+    world, state = live
+    with in_process(**world.settings, accountId=THEIRS) as stranger:
+        stranger.state = dict(state)
+        change = {
+            "refresh": lambda: stranger.refresh("Cluster", "c"),
+            "delete": lambda: stranger.delete("Cluster", "c"),
+            "create": lambda: stranger.up("Cluster", "other", world.cluster()),
+        }[operation]
+        with pytest.raises(FailedError) as refused:
+            change()
+        assert f"are of account {OURS}, and this stack belongs to account {THEIRS}" in str(refused.value)
+        assert "nothing was read or changed" in str(refused.value)
+        assert stranger.state == state
+    assert len(world.sm.list_clusters()["ClusterSummaries"]) == 1
+
+
+def test_the_check_goes_where_the_calls_go():
+    assert settings_from({"endpoint": "http://127.0.0.1:1"}, {}).sts_endpoint == "http://127.0.0.1:1"
+    private = "https://vpce-1.api.sagemaker.us-west-2.vpce.amazonaws.com"
+    assert settings_from({"endpoint": private}, {}).sts_endpoint is None
+    stack = '{"aws:endpoints": "[{\\"sts\\": \\"http://127.0.0.1:2\\"}]"}'
+    assert settings_from({}, {"PULUMI_CONFIG": stack}).sts_endpoint == "http://127.0.0.1:2"
+
+
+@pytest.mark.parametrize(("account", "status"), [(OURS, "ok"), (THEIRS, "missing"), (None, "ok")])
+def test_preflight_names_both_accounts(account, status):
+    caller = {"Account": OURS, "Arn": f"arn:aws:iam::{OURS}:role/x"}
+    identity = next(check_account(plan_of(account), Responses({CALLER.key: caller})))
+    assert (identity.what, identity.status) == ("identity", status)
+    assert OURS in identity.found
+    assert account is None or account in identity.needed

@@ -1,0 +1,140 @@
+"""Who writes the script that every new node runs as root: of the deployer's principals, and of nobody else."""
+
+import json
+
+import pulumi
+import pytest
+
+from hpkit.plan.derive import derive
+from hpkit.recording import Answers, record
+from tests import builders
+from tests.security.evaluation import Request, allows, managed
+
+ACCOUNT = "123456789012"
+ADMIN, CI, STUDIO, POWER = (
+    f"arn:aws:iam::{ACCOUNT}:role/{name}"
+    for name in ("PlatformAdmin", "ci/deploy", "service-role/AmazonSageMaker-ExecutionRole-20260101T000000", "power")
+)
+SESSION = f"arn:aws:sts::{ACCOUNT}:assumed-role/deploy/run-1"
+EVERYTHING_ON_S3 = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+
+
+def program(*, caller=SESSION, **environment):
+    data = builders.organization(environment=environment)
+    data["environments"]["dev"]["eks"]["administrators"] = [ADMIN]
+    return record(derive(builders.typed(data), "dev"), Answers(caller=caller))
+
+
+def policy_of(found):
+    return json.loads(found.one("s3/bucketPolicy:BucketPolicy").inputs["policy"])
+
+
+def bucket_of(found):
+    return found.one("s3/bucket:Bucket").made["arn"]
+
+
+def request(found, who, action, *, inside=""):
+    """Return a request on the bucket or, with inside, on an object in it."""
+    return Request(who, f"s3:{action}", bucket_of(found) + inside, {"aws:SecureTransport": "true"})
+
+
+@pytest.fixture(params=["named", "the caller"])
+def found(request):
+    return program(deployers=[CI]) if request.param == "named" else program()
+
+
+def studio_policy(found):
+    """Return AmazonSageMakerFullAccess as it meets this bucket: a recording makes up ARNs without the bucket's name."""
+    name = found.one("s3/bucket:Bucket").inputs["bucket"]
+    document = json.loads(json.dumps(managed("AmazonSageMakerFullAccess")))
+    for statement in document["Statement"]:
+        resources = statement.get("Resource", [])
+        if "arn:aws:s3:::*sagemaker*" in resources and "sagemaker" in name:
+            statement["Resource"] = [*resources, f"{bucket_of(found)}*"]
+    return document
+
+
+@pytest.mark.parametrize("action", ["PutObject", "DeleteObject"])
+def test_a_studio_role_becomes_root_on_nodes_by_overwriting_their_script(found, action):
+    script = f"/{found.one('BucketObjectv2').inputs['key']}"
+    attack = request(found, STUDIO, action, inside=script)
+    assert allows(attack, identity=[studio_policy(found)]), "without the bucket's policy nothing refuses it"
+    assert not allows(attack, identity=[studio_policy(found)], resource=policy_of(found))
+
+
+@pytest.mark.parametrize("action", ["PutObject", "PutObjectAcl", "DeleteObjectVersion", "ReplicateObject"])
+def test_who_may_do_everything_with_s3_overwrites_the_script(found, action):
+    attack = request(found, POWER, action, inside="/lifecycle/0123/on_create.sh")
+    assert allows(attack, identity=[EVERYTHING_ON_S3])
+    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["PutBucketVersioning", "PutLifecycleConfiguration", "PutReplicationConfiguration", "PutBucketAcl", "DeleteBucket"],
+)
+def test_who_may_do_everything_with_s3_loses_the_old_versions_or_has_others_written(found, action):
+    attack = request(found, POWER, action)
+    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+
+
+@pytest.mark.parametrize("action", ["PutBucketPolicy", "DeleteBucketPolicy"])
+def test_who_may_do_everything_with_s3_takes_the_policy_away_first(action):
+    found = program(deployers=[CI])
+    assert not allows(request(found, POWER, action), identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+
+
+@pytest.mark.parametrize("who", [ADMIN, CI])
+@pytest.mark.parametrize("action", ["PutObject", "DeleteObjectVersion", "PutBucketVersioning", "PutBucketPolicy"])
+def test_who_deploys_or_administers_still_can(found, who, action):
+    inside = "/lifecycle/0123/on_create.sh" if "Object" in action else ""
+    assert allows(request(found, who, action, inside=inside), identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+
+
+def test_a_deployer_that_no_file_names_can_be_followed_by_another():
+    found = program()
+    assert allows(request(found, POWER, "PutBucketPolicy"), identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+
+
+@pytest.mark.parametrize("deployers", [[], [CI]])
+def test_nodes_still_read_their_script(deployers):
+    found = program(deployers=deployers)
+    node = f"arn:aws:iam::{ACCOUNT}:role/acme-dev-us-west-2-nodes"
+    for action, inside in (("GetObject", "/lifecycle/0123/on_create.sh"), ("ListBucket", "")):
+        asked = request(found, node, action, inside=inside)
+        assert allows(asked, identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+
+
+def test_a_role_of_the_same_name_in_another_account_is_not_the_deployer():
+    found = program()
+    stranger = CI.replace(ACCOUNT, "210987654321")
+    attack = request(found, stranger, "PutObject", inside="/x")
+    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(found))
+
+
+def test_who_is_no_deployer_is_told_before_anything_is_made():
+    with pytest.raises(pulumi.RunError, match=r"power/x is not among `deployers` of acme-dev.*Nothing was made"):
+        program(deployers=[CI], caller=f"arn:aws:sts::{ACCOUNT}:assumed-role/power/x")
+    assert program(deployers=[CI], caller=f"arn:aws:sts::{ACCOUNT}:assumed-role/PlatformAdmin/x").resources
+
+
+def test_one_who_administers_leaves_the_policy_as_it_is_for_all_administrators():
+    caller = f"arn:aws:sts::{ACCOUNT}:assumed-role/PlatformAdmin/x"
+    assert ADMIN in str(policy_of(program(caller=caller)))
+    assert "assumed-role" not in str(policy_of(program(caller=caller)))
+
+
+def test_everybody_who_deploys_sees_the_same_policy_where_the_file_names_them():
+    administrator = program(deployers=[CI], caller=f"arn:aws:sts::{ACCOUNT}:assumed-role/PlatformAdmin/x")
+    assert policy_of(administrator) == policy_of(program(deployers=[CI]))
+
+
+def test_a_preview_by_a_viewer_shows_no_other_writer(monkeypatch):
+    data = builders.organization()
+    viewer = f"arn:aws:iam::{ACCOUNT}:role/preview"
+    data["environments"]["dev"]["eks"]["viewers"] = [viewer]
+    plan = derive(builders.typed(data), "dev")
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    found = record(plan, Answers(caller=viewer))
+    assert found.one("s3/bucketPolicy:BucketPolicy").ignore_changes == ("policy",)
+    assert program().one("s3/bucketPolicy:BucketPolicy").ignore_changes == ()
