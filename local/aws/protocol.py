@@ -15,7 +15,7 @@ from botocore.model import OperationModel, ServiceModel
 
 from local.aws.errors import Reply, ServiceError
 
-__all__ = ["Call", "parameters", "read_call", "render", "service_model"]
+__all__ = ["Call", "parameters", "path_segments", "read_call", "render", "service_model"]
 
 # S3 tells these apart by a header, all other operations by method, path and query.
 _COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
@@ -106,7 +106,11 @@ def _routes(service: str) -> tuple[tuple[str, re.Pattern[str], frozenset[str], s
     """Return method, path, required query keys and name of each operation, most specific first."""
     rows = []
     for name in service_model(service).operation_names:
-        http = service_model(service).operation_model(name).http
+        model = service_model(service).operation_model(name)
+        # S3's PutBucketLifecycle is where PutBucketLifecycleConfiguration is, and takes another document.
+        if model.deprecated:
+            continue
+        http = model.http
         path, _, query = http["requestUri"].partition("?")
         pattern = re.sub(r"\\\{(\w+)(\\\+)?\\\}", _segment, re.escape(path))
         keys = frozenset(part.partition("=")[0] for part in query.split("&") if part) | _required_in_query(
@@ -155,9 +159,7 @@ def parameters(call: Call) -> dict[str, Any]:
 
 
 def _rest_parameters(call: Call, operation: OperationModel, body: dict[str, Any]) -> dict[str, Any]:
-    pattern = next(row[1] for row in _routes(call.service) if row[3] == call.operation)
-    found = pattern.fullmatch(call.path)
-    segments = found.groupdict() if found else {}
+    segments = path_segments(call)
     members = operation.input_shape.members
     wire = {shape.serialization.get("name", name): name for name, shape in members.items()}
     result = {wire.get(key, key): value for key, value in body.items()}
@@ -169,6 +171,13 @@ def _rest_parameters(call: Call, operation: OperationModel, body: dict[str, Any]
         elif place == "querystring" and key in call.query:
             result[name] = _from_text(shape, call.query[key])
     return result
+
+
+def path_segments(call: Call) -> dict[str, str]:
+    """Return the parts of a path that its operation names, as they were sent."""
+    pattern = next(row[1] for row in _routes(call.service) if row[3] == call.operation)
+    found = pattern.fullmatch(call.path)
+    return found.groupdict() if found else {}
 
 
 def _from_text(shape: Any, values: list[str]) -> Any:

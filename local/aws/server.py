@@ -17,6 +17,8 @@ from werkzeug.serving import make_server
 from local.aws import api
 from local.aws.backend import Backend
 from local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
+from local.aws.moto_requests import check_moto_request
+from local.aws.moto_rules import check_moto_rules
 from local.aws.moto_state import SERVICES
 from local.aws.protocol import Call, read_call, render, service_model
 from local.aws.record import CallRecorder
@@ -192,6 +194,8 @@ class Endpoint:
                 self.backend.save()
         if service not in SERVICES:
             raise unsupported(call.service, call.operation)
+        params = check_moto_request(call, environ)
+        check_moto_rules(self.backend.context(call.region), call.service, call.operation, params)
         reply = self.backend.moto.call(environ, service=call.service, operation=call.operation)
         if call.changes_state:
             self.backend.remember(call.invocation, reply)

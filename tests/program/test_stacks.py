@@ -1,6 +1,7 @@
 """What each example stack registers: resources, wiring, order, names."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -48,6 +49,15 @@ def test_every_aws_resource_goes_to_the_regions_own_provider(program):
         each.name for each in program.all("") if each.type.startswith("aws:") and provider.urn not in each.provider
     ]
     assert strays == []
+
+
+def test_security_groups_say_what_ec2_takes(program):
+    """EC2 API reference, CreateSecurityGroup and IpRange: a description has no other characters, no apostrophe."""
+    groups = program.all("ec2/securityGroup:SecurityGroup")
+    rules = [*program.all("securityGroupIngressRule:"), *program.all("securityGroupEgressRule:")]
+    said = [each.inputs["description"] for each in (*groups, *rules) if each.inputs.get("description")]
+    assert groups
+    assert [each for each in said if not re.fullmatch(r"[a-zA-Z0-9 ._\-:/()#,@\[\]+=&;{}!$*]{1,255}", each)] == []
 
 
 def test_names_are_unique_and_without_double_colons(program):

@@ -130,7 +130,7 @@ class Network(Component):
         nodes = aws.ec2.SecurityGroup(
             "nodes",
             name=f"{self._plan.stack}-nodes",
-            description="HyperPod nodes and the EKS control plane's interfaces",
+            description="HyperPod nodes and interfaces of the EKS control plane",
             vpc_id=self.vpc_id,
             tags={"Name": f"{self._plan.stack}-nodes"},
             opts=self.child(),

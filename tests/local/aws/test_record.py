@@ -13,6 +13,8 @@ from local.aws.record import CallRecorder, read_record
 from local.aws.server import Endpoint
 
 CONTENT = "not-for-the-record"
+ASSUMED = {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
+TRUST = json.dumps({"Version": "2012-10-17", "Statement": [ASSUMED]})
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def test_a_call_is_recorded_with_what_it_names_in_every_protocol(recorded):
         CidrBlock="10.0.0.0/16",
         TagSpecifications=[{"ResourceType": "vpc", "Tags": [{"Key": "hpkit:organization", "Value": "acme"}]}],
     )
-    client("iam").create_role(RoleName="acme-dev", AssumeRolePolicyDocument=json.dumps({"Statement": []}))
+    client("iam").create_role(RoleName="acme-dev", AssumeRolePolicyDocument=TRUST)
     client("sagemaker").list_compute_quotas()
     client("s3").create_bucket(Bucket="acme", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
     client("s3").put_object(Bucket="acme", Key="a/b", Body=CONTENT.encode())
@@ -60,7 +62,9 @@ def test_a_call_is_recorded_with_what_it_names_in_every_protocol(recorded):
 
 def test_neither_documents_nor_contents_nor_secrets_are_recorded(recorded):
     client, file = recorded
-    client("iam").create_role(RoleName="acme-dev", AssumeRolePolicyDocument=json.dumps({"Statement": [CONTENT]}))
+    client("iam").create_role(
+        RoleName="acme-dev", AssumeRolePolicyDocument=json.dumps({"Id": CONTENT, "Statement": [ASSUMED]})
+    )
     client("s3").create_bucket(Bucket="acme", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
     client("s3").put_object(Bucket="acme", Key="script", Body=CONTENT.encode())
     assert CONTENT not in file.read_text(encoding="utf-8")

@@ -18,6 +18,11 @@ from local.supervisor import control
 from local.supervisor.instance import Instance
 from tests.running import eventually
 
+TRUST = (
+    '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",'
+    ' "Principal": {"Service": "eks.amazonaws.com"}}]}'
+)
+
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 
@@ -95,7 +100,7 @@ def test_after_a_reboot_a_start_goes_on_with_everything_and_touches_no_stranger(
         admin = Api.of_kubeconfig(instance.kubeconfig, field_manager="tests")
         admin.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}})
         admin.close()
-        client(f"http://127.0.0.1:{before['aws']}", "iam").create_role(RoleName="kept", AssumeRolePolicyDocument="{}")
+        client(f"http://127.0.0.1:{before['aws']}", "iam").create_role(RoleName="kept", AssumeRolePolicyDocument=TRUST)
         for each in first.processes():
             os.kill(each.pid, signal.SIGKILL)
         eventually(lambda: not [each for each in first.processes() if each.alive()], "all are dead at once")

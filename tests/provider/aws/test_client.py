@@ -14,6 +14,11 @@ from provider.engine.task import Task
 from tests.provider.harness import in_process
 from tests.running import held_port
 
+TRUST = (
+    '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",'
+    ' "Principal": {"Service": "eks.amazonaws.com"}}]}'
+)
+
 ROLE = "arn:aws:iam::123456789012:role/deployer"
 
 
@@ -40,7 +45,7 @@ def test_a_setting_that_cannot_be_read_is_none(broken):
 
 def test_every_call_is_made_as_the_role_to_assume(world, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", world.endpoint.url)
-    role = world.endpoint.client("iam").create_role(RoleName="deployer", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    role = world.endpoint.client("iam").create_role(RoleName="deployer", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
     with in_process(**world.settings, assumeRoleArn=role) as engine:
         assert engine.up("Cluster", "c", world.cluster())["outputs"]["clusterStatus"] == "InService"
         api = engine.servicer.clients.api
