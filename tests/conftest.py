@@ -4,6 +4,7 @@ import datetime
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 # A chart that every `up` installed would cost each of them; the tests that are of it take the folder from this one.
 if "HPKIT_MIRROR" in os.environ:
     os.environ["HPKIT_TESTS_MIRROR"] = os.environ.pop("HPKIT_MIRROR")
+
+# Tests start Python a thousand times, and a shell may forbid it to keep what it compiled: each would compile all anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
 
