@@ -15,6 +15,13 @@ from tests.builders import organization, typed
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
+OBSERVED = {
+    "observability": {
+        "prometheus": True,
+        "grafana": True,
+        "alerts": {"snsTopicArn": "arn:aws:sns:us-west-2:123456789012:ops"},
+    }
+}
 EXISTING = {
     "network": {
         "existing": {
@@ -42,12 +49,12 @@ def all_calls(environment):
 def test_the_policy_allows_every_call_that_preflight_makes_and_no_other():
     policy = next(json.loads(block) for block in blocks("json") if "HpkitPreflight" in block)
     (statement,) = policy["Statement"]
-    wanted = {call.action for environment in ({}, EXISTING) for call in all_calls(environment)}
+    wanted = {call.action for environment in ({}, EXISTING, OBSERVED) for call in all_calls(environment)}
     assert statement["Action"] == sorted(wanted)
 
 
 def test_every_call_only_reads():
-    for environment in ({}, EXISTING):
+    for environment in ({}, EXISTING, OBSERVED):
         for call in all_calls(environment):
             assert call.operation.startswith(("Describe", "Get", "List")), call.key
 

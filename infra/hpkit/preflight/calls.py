@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from hpkit.recording import Recording
 
 __all__ = [
-    "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "ENDPOINT", "GATEWAYS", "INTERFACES", "KUBERNETES",
+    "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "ENDPOINT", "GATEWAYS", "IDENTITY_CENTER", "INTERFACES", "KUBERNETES",
     "KUBERNETES_VERSIONS", "PUBLIC_ADDRESS", "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "addon_versions",
     "applied_quotas", "cluster", "default_quotas", "eks_addon", "eks_cluster", "eks_name", "first_calls",
-    "further_calls", "needed_addons", "offerings", "role", "role_arns", "security_groups", "subnets", "tags",
+    "further_calls", "needed_addons", "offerings", "role", "role_arns", "security_groups", "subnets", "tags", "topic",
 ]  # fmt: skip
 
 
@@ -52,6 +52,8 @@ COUNTED: Final = (
 )
 KUBERNETES_VERSIONS: Final = ApiCall("eks", "DescribeClusterVersions")
 CLUSTERS: Final = ApiCall("sagemaker", "ListClusters")
+# Identity Center is in one region of an account or organization, which need not be the stack's.
+IDENTITY_CENTER: Final = ApiCall("sso-admin", "ListInstances", {"RegionScope": "ALL_REGIONS"})
 # Not a call of AWS: whether the Kubernetes API of an existing EKS cluster shows a Kueue.
 KUBERNETES: Final = ApiCall("kubernetes", "Kueue")
 # Not calls of AWS's APIs either: by which address the internet sees this machine, and whether EKS's endpoint answers.
@@ -126,6 +128,11 @@ def tags(arn: str) -> ApiCall:
     return ApiCall("sagemaker", "ListTags", {"ResourceArn": arn})
 
 
+def topic(arn: str) -> ApiCall:
+    """Return the call for an SNS topic with its policy."""
+    return ApiCall("sns", "GetTopicAttributes", {"TopicArn": arn})
+
+
 def role(name: str) -> ApiCall:
     """Return the call for a role; IAM takes its name without the path."""
     return ApiCall("iam", "GetRole", {"RoleName": name})
@@ -148,7 +155,7 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
         calls += [subnets(plan), security_groups(plan)]
     services = dict.fromkeys(["sagemaker", "vpc", *(each.service for each in counted)])
     calls += [each(service) for service in services for each in (applied_quotas, default_quotas)]
-    calls += [eks_cluster(plan), role(SERVICE_ROLE)]
+    calls += [eks_cluster(plan), role(SERVICE_ROLE), *_observability(plan)]
     calls += [role(arn.rpartition("/")[2]) for arn in role_arns(plan)]
     return _unique(calls)
 
@@ -176,6 +183,15 @@ def needed_addons(plan: Plan) -> tuple[tuple[str, str], ...]:
     own = {addon.name for addon in plan.addons}
     requires = {addon.name: addon.requires for addon in addons()}
     return tuple((name, each) for name in sorted(own) for each in requires.get(name, ()) if each not in own)
+
+
+def _observability(plan: Plan) -> list[ApiCall]:
+    spec = plan.spec.observability
+    calls = [IDENTITY_CENTER] if spec is not None and spec.grafana else []
+    alerts = spec.alerts if spec is not None and spec.prometheus else None
+    if alerts is not None and alerts.sns_topic_arn is not None:
+        calls.append(topic(alerts.sns_topic_arn))
+    return calls
 
 
 def _unique(calls: list[ApiCall]) -> tuple[ApiCall, ...]:

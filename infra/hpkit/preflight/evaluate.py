@@ -12,6 +12,7 @@ from hpkit.preflight.eks import check_eks
 from hpkit.preflight.hyperpod import check_hyperpod
 from hpkit.preflight.model import CheckResult, Responses
 from hpkit.preflight.network import check_network, check_zones
+from hpkit.preflight.observability import check_observability
 from hpkit.preflight.quotas import check_quotas
 from hpkit.preflight.reach import check_reach
 
@@ -35,6 +36,7 @@ def evaluate(organization: Organization, recording: Recording, responses: Respon
         *check_eks(plan, responses),
         *check_reach(plan, responses),
         *check_hyperpod(plan, responses),
+        *check_observability(plan, responses),
         *check_roles(plan, responses),
     )
 

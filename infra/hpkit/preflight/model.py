@@ -8,7 +8,7 @@ __all__ = ["ApiCall", "CheckResult", "FailedCall", "Responses", "Status", "call_
 
 Status = Literal["ok", "missing", "unknown"]
 # The prefix of a service's actions in IAM, where it is not the SDK's name of the service.
-_IAM_PREFIXES = {"service-quotas": "servicequotas"}
+_IAM_PREFIXES = {"service-quotas": "servicequotas", "sso-admin": "sso"}
 _DENIED = ("AccessDenied", "UnauthorizedOperation", "NotAuthorized", "Forbidden")
 
 

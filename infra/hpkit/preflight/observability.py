@@ -1,0 +1,80 @@
+"""Whether Managed Grafana can sign its users in, and whether alerts may go to the topic that the file names."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hpkit.plan.model import Plan
+from hpkit.preflight.calls import IDENTITY_CENTER, topic
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+
+__all__ = ["check_observability"]
+
+_AREA: Final = "observability"
+_SENDER: Final = "aps.amazonaws.com"
+_SENDS: Final = ("*", "sns:*", "sns:publish")
+
+
+def check_observability(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check IAM Identity Center where the stack has Grafana, and the topic of alerts where it is there already."""
+    spec = plan.spec.observability
+    if spec is None:
+        return
+    if spec.grafana:
+        yield _identity_center(responses)
+    if spec.prometheus and spec.alerts is not None and spec.alerts.sns_topic_arn is not None:
+        yield _topic(spec.alerts.sns_topic_arn, responses)
+
+
+def _identity_center(responses: Responses) -> CheckResult:
+    """Check what Managed Grafana asks for before it makes a workspace; else it says that SSO is not enabled."""
+    what, needed = "IAM Identity Center for Grafana", "an instance that is ACTIVE"
+    found = responses.of(IDENTITY_CENTER)
+    if isinstance(found, FailedCall):
+        return call_failed(_AREA, what, found, needed=needed)
+    instances = found["Instances"]
+    active = next((each for each in instances if each.get("Status", "ACTIVE") == "ACTIVE"), None)
+    if active is not None:
+        return ok(_AREA, what, found=active["InstanceArn"], needed=needed)
+    if instances:
+        state = ", ".join(f"{each['InstanceArn']} {each['Status']}" for each in instances)
+        why = "Grafana can use it once it is ACTIVE"
+        return unknown(_AREA, what, why=why, fix="Wait, and run it again", found=state, needed=needed)
+    fix = "Enable IAM Identity Center (of the organization, in any region), or leave out observability.grafana"
+    return missing(_AREA, what, found="none in any region", needed=needed, fix=fix)
+
+
+def _topic(arn: str, responses: Responses) -> CheckResult:
+    what, needed = f"topic {arn} of alerts", f"lets {_SENDER} publish"
+    found = responses.of(topic(arn))
+    if isinstance(found, FailedCall) and found.is_absence:
+        fix = "Create it, name another one, or write alerts.emails for a topic of the kit's"
+        return missing(_AREA, what, found="not there", needed=needed, fix=fix)
+    if isinstance(found, FailedCall):
+        return call_failed(_AREA, what, found, needed=needed)
+    if _lets_publish(found["Attributes"].get("Policy", "{}")):
+        return ok(_AREA, what, found=needed, needed=needed)
+    fix = (
+        f"Add to its policy: Allow sns:Publish and sns:GetTopicAttributes to the service {_SENDER}, with the workspace "
+        "in aws:SourceArn once it is made, and the account in aws:SourceAccount"
+    )
+    return missing(_AREA, what, found=f"its policy does not name {_SENDER}", needed=needed, fix=fix)
+
+
+def _lets_publish(policy: str) -> bool:
+    """Return whether a policy allows it under some condition: the workspace that it names may not be made yet."""
+    statements = _several(json.loads(policy).get("Statement"))
+    return any(each.get("Effect") == "Allow" and _sends(each) and _is_for_sender(each) for each in statements)
+
+
+def _sends(statement: Mapping[str, Any]) -> bool:
+    return any(str(action).lower() in _SENDS for action in _several(statement.get("Action")))
+
+
+def _is_for_sender(statement: Mapping[str, Any]) -> bool:
+    principal = statement.get("Principal")
+    return isinstance(principal, dict) and _SENDER in _several(principal.get("Service"))
+
+
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]

@@ -1,0 +1,78 @@
+"""Identity Center for Grafana, and the topic of alerts: there, not there, or not known."""
+
+import json
+
+import pytest
+
+from hpkit.plan.derive import derive
+from hpkit.preflight.calls import IDENTITY_CENTER, first_calls, topic
+from hpkit.preflight.model import FailedCall, Responses
+from hpkit.preflight.observability import check_observability
+from hpkit.recording import record
+from tests.builders import organization, typed
+
+TOPIC = "arn:aws:sns:us-west-2:123456789012:ops"
+INSTANCE = {"InstanceArn": "arn:aws:sso:::instance/ssoins-0a1b2c3d4e5f6071", "Status": "ACTIVE"}
+DENIED = FailedCall("sso:ListInstances", "AccessDeniedException", "not allowed")
+
+
+def plan_of(**observability):
+    return derive(typed(organization(environment={"observability": observability})), "dev")
+
+
+def row(call, response, **observability):
+    (found,) = check_observability(plan_of(**observability), Responses({call.key: response}))
+    return found
+
+
+def policy(**statement):
+    return {"Attributes": {"Policy": json.dumps({"Statement": [{"Effect": "Allow", **statement}]})}}
+
+
+def test_they_are_asked_for_where_the_stack_needs_them_alone():
+    asked = {call.key for call in first_calls(record(plan_of(grafana=True)))}
+    assert IDENTITY_CENTER.key in asked
+    alerts = {"prometheus": True, "alerts": {"snsTopicArn": TOPIC}}
+    asked = {call.key for call in first_calls(record(plan_of(**alerts)))}
+    assert topic(TOPIC).key in asked
+    assert IDENTITY_CENTER.key not in asked
+    own = plan_of(prometheus=True, alerts={"emails": ["ops@example.com"]})
+    assert list(check_observability(own, Responses({}))) == []
+    assert IDENTITY_CENTER.action == "sso:ListInstances"
+
+
+@pytest.mark.parametrize(
+    ("response", "status", "found"),
+    [
+        ({"Instances": [INSTANCE]}, "ok", INSTANCE["InstanceArn"]),
+        ({"Instances": []}, "missing", "none in any region"),
+        (
+            {"Instances": [{**INSTANCE, "Status": "CREATE_IN_PROGRESS"}]},
+            "unknown",
+            f"{INSTANCE['InstanceArn']} CREATE_IN_PROGRESS",
+        ),
+        (DENIED, "unknown", ""),
+    ],
+)
+def test_grafana_needs_identity_center(response, status, found):
+    result = row(IDENTITY_CENTER, response, grafana=True)
+    assert (result.status, result.found) == (status, found)
+    assert result.fix or status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("response", "status"),
+    [
+        (policy(Principal={"Service": "aps.amazonaws.com"}, Action=["sns:Publish", "sns:GetTopicAttributes"]), "ok"),
+        (policy(Principal={"Service": ["events.amazonaws.com", "aps.amazonaws.com"]}, Action="SNS:Publish"), "ok"),
+        (policy(Principal={"Service": "aps.amazonaws.com"}, Action="sns:GetTopicAttributes"), "missing"),
+        (policy(Principal={"AWS": "*"}, Action="sns:Publish"), "missing"),
+        (policy(Effect="Deny", Principal={"Service": "aps.amazonaws.com"}, Action="sns:Publish"), "missing"),
+        (FailedCall("sns:GetTopicAttributes", "NotFound", "Topic does not exist"), "missing"),
+        (FailedCall("sns:GetTopicAttributes", "AuthorizationError", "not allowed"), "unknown"),
+    ],
+)
+def test_a_topic_that_is_there_has_to_let_managed_prometheus_publish(response, status):
+    result = row(topic(TOPIC), response, prometheus=True, alerts={"snsTopicArn": TOPIC})
+    assert result.status == status
+    assert result.fix or status == "ok"

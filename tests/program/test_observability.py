@@ -1,0 +1,135 @@
+"""What observability registers: who is told of alerts, what Grafana may read and who may use it, roles of pods."""
+
+import json
+
+import pytest
+
+from tests.builders import group, organization
+from tests.program.recorder import recorded_from
+
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:ops"
+ROLE = "arn:aws:iam::123456789012:role/live/{}"
+FLEET = [group("gpu", "ml.g5.12xlarge", 4), group("burst", "ml.g5.8xlarge", 0)]
+ON = {
+    "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
+    "nodePools": [{"name": "burst", "nodeClass": "burst", "limits": {"nvidia.com/gpu": 8}}],
+}
+
+
+def observed(**observability):
+    return recorded_from(organization(environment={"observability": observability}))
+
+
+def definition(program):
+    found = program.one("amp/alertManagerDefinition:AlertManagerDefinition").inputs["definition"]
+    return json.loads(json.loads(found)["alertmanager_config"])
+
+
+def statements(program, name):
+    return json.loads(program.one("iam/rolePolicy:RolePolicy", name).inputs["policy"])["Statement"]
+
+
+def actions(program, name):
+    return {action for each in statements(program, name) for action in each["Action"]}
+
+
+def test_emails_are_subscribed_to_a_topic_that_takes_alerts_of_the_workspace_alone():
+    program = observed(prometheus=True, alerts={"emails": ["b@example.com", "a@example.com"]})
+    topic, workspace = program.one("sns/topic:Topic"), program.one("amp/workspace:Workspace")
+    (statement,) = json.loads(topic.inputs["policy"])["Statement"]
+    assert statement["Resource"] == "arn:aws:sns:us-west-2:123456789012:acme-dev-alerts"
+    assert statement["Condition"]["ArnEquals"] == {"aws:SourceArn": workspace.made["arn"]}
+    found = [each.inputs for each in program.all("sns/topicSubscription:TopicSubscription")]
+    assert {(each["protocol"], each["endpoint"]) for each in found} == {
+        ("email", "a@example.com"),
+        ("email", "b@example.com"),
+    }
+    assert program.waits(program.one("amp/alertManagerDefinition:AlertManagerDefinition"), topic)
+
+
+def test_alerts_go_to_a_topic_that_is_there_in_the_region_that_it_is_in():
+    program = observed(prometheus=True, alerts={"snsTopicArn": TOPIC})
+    assert program.all("sns/") == []
+    config = definition(program)
+    (receiver,) = config["receivers"]
+    assert config["route"]["receiver"] == receiver["name"]
+    (sns,) = receiver["sns_configs"]
+    assert (sns["topic_arn"], sns["sigv4"]) == (TOPIC, {"region": "eu-west-1"})
+    assert sns["subject"].startswith("[{{ .Status }}] acme-dev ")
+
+
+def test_without_alerts_nobody_is_told():
+    program = observed(prometheus=True)
+    assert program.all("amp/alertManagerDefinition") == []
+    assert program.all("sns/") == []
+
+
+def test_grafana_reads_cloudwatch_with_and_without_prometheus():
+    with_prometheus, without = observed(prometheus=True, grafana=True), observed(grafana=True)
+    workspace = with_prometheus.one("amp/workspace:Workspace").made["arn"]
+    for program in (with_prometheus, without):
+        assert {"cloudwatch:GetMetricData", "logs:StartQuery"} <= actions(program, "grafana")
+    assert [each["Resource"] for each in statements(with_prometheus, "grafana") if each["Sid"] == "Query"] == [
+        [workspace]
+    ]
+    assert not any(action.startswith("aps:") for action in actions(without, "grafana"))
+
+
+def test_users_of_grafana_have_the_roles_that_the_file_says():
+    program = observed(
+        grafana=True, grafanaRoles={"ADMIN": {"groupIds": ["g1"]}, "VIEWER": {"userIds": ["u2", "u1"], "groupIds": []}}
+    )
+    found = {each.inputs["role"]: each.inputs for each in program.all("grafana/roleAssociation:RoleAssociation")}
+    assert found["ADMIN"]["groupIds"] == ["g1"]
+    assert found["VIEWER"]["userIds"] == ["u1", "u2"]
+    assert "userIds" not in found["ADMIN"]
+    assert "groupIds" not in found["VIEWER"]
+
+
+def test_the_ebs_driver_may_attach_volumes_to_nodes_of_this_cluster():
+    program = recorded_from(organization(environment={"addons": {"aws-ebs-csi-driver": {}, "aws-efs-csi-driver": {}}}))
+    cluster = program.one("hyperpod:index:Cluster").made["clusterArn"]
+    (attach,) = [each for each in statements(program, "aws-ebs-csi-driver") if each["Sid"] == "Attach"]
+    assert attach["Resource"] == [cluster]
+    attached = {each.inputs["policyArn"] for each in program.all("iam/rolePolicyAttachment:RolePolicyAttachment")}
+    for driver in ("EBS", "EFS"):
+        assert f"arn:aws:iam::aws:policy/service-role/Amazon{driver}CSIDriverPolicy" in attached
+    policy = program.one("iam/rolePolicy:RolePolicy", "aws-ebs-csi-driver")
+    assert program.waits(program.one("eks/addon:Addon", "aws-ebs-csi-driver"), policy)
+
+
+def scaled(keda, **environment):
+    data = {"autoscaling": {**ON, "keda": keda}, **environment}
+    return recorded_from(organization(groups=FLEET, environment=data))
+
+
+def test_keda_reads_the_metrics_that_it_scales_by():
+    program = scaled({}, observability={"prometheus": True, "alerts": {"snsTopicArn": TOPIC}})
+    identity = program.one("eks/podIdentityAssociation:PodIdentityAssociation", "keda")
+    assert (identity.inputs["namespace"], identity.inputs["serviceAccount"]) == ("keda", "keda-operator")
+    assert {"cloudwatch:GetMetricData", "aps:QueryMetrics"} <= actions(program, "keda")
+    assert program.waits(program.one("Release", "keda"), identity), "pods get credentials when they are created"
+    assert not any(action.startswith("aps:") for action in actions(scaled({}), "keda"))
+
+
+def test_keda_takes_a_role_that_is_there():
+    program = scaled({"role": ROLE.format("queues")})
+    identity = program.one("eks/podIdentityAssociation:PodIdentityAssociation", "keda")
+    assert identity.inputs["roleArn"] == ROLE.format("queues")
+    assert "keda" not in {each.name for each in program.all("iam/role:Role")}
+
+
+@pytest.mark.parametrize("key", ["scheduledUpdate", "autoPatch"])
+def test_nodes_read_alarms_where_an_update_is_rolled_back_by_them(key):
+    deployment = {
+        "maximumBatchSize": {"type": "INSTANCE_COUNT", "value": 1},
+        "autoRollbackAlarms": ["gpu-errors"],
+    }
+    when = {
+        "scheduledUpdate": {"scheduleExpression": "cron(0 3 ? * SUN *)"},
+        "autoPatch": {"patchingStrategy": "WhenIdle"},
+    }
+    update = {key: {**when[key], "deploymentConfig": deployment}}
+    program = recorded_from(organization(groups=[group("gpu", "ml.g5.12xlarge", 4, **update)]))
+    assert "cloudwatch:DescribeAlarms" in actions(program, "nodes")
+    assert "cloudwatch:DescribeAlarms" not in actions(recorded_from(organization()), "nodes")
