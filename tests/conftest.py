@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,7 +83,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if item.get_closest_marker("nightly") is None]
     first = ("platform", "clouds", "engine", "cluster")
     paths = [{item.path for item in items if _has(item, name)} for name in first]
-    items.sort(key=lambda item: [item.path not in wanted for wanted in paths])
+    items.sort(key=lambda item: (*(item.path not in wanted for wanted in paths), _takes_platform_away(item)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Give files to workers as `--dist loadfile` does, but those that need the platform to one: each makes its own.
+
+    At night they take too long for that.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "platform" if not NIGHTLY and _needs_platform(config.rootpath / file) else file
+
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@cache
+def _needs_platform(file: Path) -> bool:
+    """Say so from the text: who hands out files has not loaded them."""
+    return "mark.platform" in file.read_text(encoding="utf-8")
+
+
+def _takes_platform_away(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("platform")
+    return marker is not None and marker.kwargs.get("taken_away", False)
 
 
 @pytest.hookimpl(wrapper=True)

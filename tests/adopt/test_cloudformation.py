@@ -1,15 +1,18 @@
 import json
-from contextlib import ExitStack
+import threading
+from contextlib import contextmanager
 
 import boto3
 import jmespath
 import pytest
-from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from hpkit.adopt import cloudformation, read_cloudformation, read_stacks
 from hpkit.adopt.handover_model import ManagedResource
 from hpkit.errors import InputError
+from local.aws.moto_state import MotoState
+from local.aws.testing import running_endpoint
+from tests.running import HANGS
 
 ROOT = "hyperpod-1234"
 REGION = "us-west-2"
@@ -143,19 +146,39 @@ def made():
 def live(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    # In a process where an endpoint on moto ran before, moto has lost the bucket of the template now and then.
-    for left in reversed(range(5)):
-        try:
-            with ExitStack() as stack:
-                stack.enter_context(mock_aws())
-                client = made()
-                kept = stack.pop_all()
-            break
-        except ClientError:
-            if not left:
-                raise
-    with kept:
-        yield client
+    with own_moto():
+        yield made()
+
+
+@contextmanager
+def own_moto():
+    """Mock AWS by a moto that is this thread's alone.
+
+    moto has one state for the process. Endpoints that other tests keep there put theirs in its place every second.
+    """
+    state = MotoState()
+    try:
+        with state.active(), mock_aws():
+            yield
+    finally:
+        state.close()
+
+
+def test_endpoints_in_this_process_leave_the_stacks_of_a_test_alone(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with running_endpoint() as one, running_endpoint() as other:
+        with own_moto():
+            boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="mine")
+            asked = [threading.Thread(target=each.snapshot) for each in (one, other)]
+            for each in asked:
+                each.start()
+                each.join(timeout=0.2)
+            assert [each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]] == ["mine"]
+            assert all(each.is_alive() for each in asked), "they wait meanwhile"
+        for each in asked:
+            each.join(timeout=HANGS)
+        assert other.client("s3").list_buckets()["Buckets"] == []
 
 
 def test_a_live_stack_is_read_with_the_stacks_in_it(live):

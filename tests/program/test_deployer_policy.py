@@ -72,8 +72,7 @@ def _deploy(stack, instance, repository, file):
     groups = data["environments"][environment]["cluster"]["instanceGroups"]
     next(group for group in groups if group["instanceCount"])["instanceCount"] += 1
     repository.write(organization, data)
-    program.up()
-    program.refresh()
+    program.up("--refresh")
     program.destroy()
     return plan_of(stack), types, read_record(file)
 

@@ -188,14 +188,37 @@ EDITS = {
 }
 
 
+# In one `up` what have nothing in common. Alone, each is seen at night.
+STEPS = (
+    ("quota at full capacity, a group's size and labels, priority classes",),
+    (
+        "a zone comes and goes in the middle with a group in it, another gets other addresses",
+        "a team comes and goes in the middle",
+    ),
+    ("a zone gets other addresses and its groups other names",),
+)
+
+
+def together(*changes):
+    def change(data, dev):
+        for each in changes:
+            each(data, dev)
+
+    return change
+
+
 def test_edits_one_after_the_other_change_what_they_are_about_and_taking_all_back_leaves_no_trace(up, edit, live):
+    assert {name for step in STEPS for name in step} == EDITS.keys()
     taken_back = {}
-    for name, case in EDITS.items():
-        edit(case.change)
-        assert up.preview() == {**taken_back, **case.there}, name
+    for step in STEPS:
+        cases = [EDITS[name] for name in step]
+        edit(together(*(case.change for case in cases)))
+        there = {name: op for case in cases for name, op in case.there.items()}
+        assert up.preview() == {**taken_back, **there}, step
         up.up()
-        assert case.look(live) == case.seen, name
-        taken_back = case.back
+        for case in cases:
+            assert case.look(live) == case.seen, step
+        taken_back = {name: op for case in cases for name, op in case.back.items()}
     assert up.preview() == {}
     edit.back(taken_back)
 

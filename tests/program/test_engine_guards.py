@@ -8,7 +8,12 @@ import pytest
 from kubernetes import client
 from kubernetes.client.rest import ApiException
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.cluster,
+    pytest.mark.platform(taken_away=True),
+    pytest.mark.timeout(1800),
+]
 
 NODES = "gpu 4 × ml.g5.12xlarge"
 PROTECTED = "marked for protection"
@@ -146,12 +151,6 @@ def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found
             "REPLACES or DELETES the HyperPod cluster handson",
             ("Cluster:cluster", "replace"),
         ),
-        (
-            renamed_group,
-            {"allowDelete": {"instanceGroups": ["gpu"]}},
-            "This change DELETES the instance group, as allowed: gpu (4 × ml.g5.12xlarge)",
-            ("Cluster:cluster", "update"),
-        ),
         pytest.param(
             lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"),
             {"allowReplace": ["vpc", "eks", "cluster"]},
@@ -160,7 +159,7 @@ def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found
             marks=pytest.mark.nightly,
         ),
     ],
-    ids=["HyperPod cluster", "instance group", "VPC"],
+    ids=["HyperPod cluster", "VPC"],
 )
 def test_what_is_allowed_by_name_is_previewed_with_a_warning(up, edit, change, allowed, warns, operation):
     edit(lambda _, dev: change(dev) or dev.update(allowed))
@@ -184,12 +183,15 @@ def test_another_region_is_allowed_by_a_run_before(up, edit):
     assert changes["Cluster:cluster"] in ("replace", "create-replacement", "delete-replaced")
 
 
-def test_an_allowance_that_nothing_needs_is_said(up, edit):
-    edit(lambda _, dev: dev.update(allowReplace=["cluster", "vpc"], allowDelete={"instanceGroups": ["gpu", "gone"]}))
-    said = up.run("preview").stdout
+def test_an_allowance_that_nothing_needs_is_said_beside_one_that_is(up, edit):
+    allowed = {"allowReplace": ["cluster", "vpc"], "allowDelete": {"instanceGroups": ["gpu", "system", "gone"]}}
+    edit(lambda _, dev: renamed_group(dev) or dev.update(allowed))
+    changes, said = up.preview_with_warnings()
+    assert "This change DELETES the instance group, as allowed: gpu (4 × ml.g5.12xlarge)" in said
+    assert changes["Cluster:cluster"] == "update"
     for name in ("cluster", "vpc"):
         assert f"allowReplace names {name}, and nothing replaces it (any more): take it out of environments.dev" in said
-    assert "deletion of instance group gpu is allowed, and it stays" in said
+    assert "deletion of instance group system is allowed, and it stays" in said
     assert "deletion of instance group gone is allowed, and it is not there (any more)" in said
     edit.undo()
 

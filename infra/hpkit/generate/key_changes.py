@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,8 @@ class Outcome:
         return "lost" if self.change.lost else "in place"
 
 
-def outcomes(file: Path) -> Iterator[Outcome]:
-    """Yield the outcome of every edit of every environment of an organization file."""
+def outcomes(file: Path, keys: Container[str] | None = None) -> Iterator[Outcome]:
+    """Yield the outcome of every edit of every environment of an organization file, or of the edits of some keys."""
     # Plain lists and maps, each its own: what an alias shares is edited in one place alone.
     data = json.loads(json.dumps(read_text(file.read_bytes()).data, default=str))
     for environment in data["environments"]:
@@ -57,7 +57,7 @@ def outcomes(file: Path) -> Iterator[Outcome]:
         if isinstance(plan, tuple):
             raise InputError(f"{file} has errors ({', '.join(plan)}): run `hpkit validate {file}`")
         before, stack = record(plan), plan.stack
-        for edit in edits(data, environment):
+        for edit in (each for each in edits(data, environment) if keys is None or each.key in keys):
             yield _outcome(data, environment, before, edit, stack)
 
 
