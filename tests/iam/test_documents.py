@@ -14,6 +14,7 @@ RIGHTS = {
         ACCOUNT,
         eks_arn=EKS,
         bucket_arn="arn:aws:s3:::sagemaker-scripts",
+        vpc_id="vpc-0a1b2c3d4e5f60718",
         subnet_ids=["subnet-0a1b2c3d4e5f60718"],
         security_group_ids=["sg-0a1b2c3d4e5f60718"],
     ),

@@ -38,6 +38,7 @@ def instance_role_policy(
     eks_arn: str,
     bucket_arn: str | None,
     key_arn: str | None = None,
+    vpc_id: str,
     subnet_ids: Sequence[str],
     security_group_ids: Sequence[str],
 ) -> Document:
@@ -49,6 +50,7 @@ def instance_role_policy(
         "instance-role",
         account,
         cluster=eks_arn,
+        vpc=account.arn("ec2", f"vpc/{vpc_id}"),
         subnets=[account.arn("ec2", f"subnet/{subnet}") for subnet in subnet_ids],
         security_groups=[account.arn("ec2", f"security-group/{group}") for group in security_group_ids],
         bucket=bucket_arn or (),
