@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
 from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
 __all__ = ["WAIVERS", "RunState", "configuration_policy"]
@@ -64,7 +65,7 @@ class RunState:
     def not_waived(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Results:
         """Pass on what no valid waiver covers; resource is the one checked, in a resource policy."""
         run = self._runs[policy.name]
-        waived = {waiver["resource"] for waiver in self._waivers(run) if not self._ended(waiver)}
+        waived = {waiver["resource"] for waiver in self._waivers(run) if not self._void(waiver)}
         for item in found:
             subject = item.resource or resource
             name = subject.name if subject else ""
@@ -95,10 +96,10 @@ class RunState:
             return
         for waiver in given:
             resource = waiver["resource"]
-            ended = self._ended(waiver)
-            if ended:
+            void = self._void(waiver)
+            if void:
                 yield Violation(
-                    f"the waiver of {name} for {resource} {ended} ({waiver['reason']})",
+                    f"the waiver of {name} for {resource} {void} ({waiver['reason']})",
                     "Fix the cause, or set a new date with a reason that still holds.",
                 )
             elif resource not in run.violating | run.undecided:
@@ -108,11 +109,14 @@ class RunState:
     def _waivers(run: _PolicyRun) -> Sequence[Mapping[str, Any]]:
         return (run.settings.get(WAIVERS.name) or []) if run.policy.waivable else []
 
-    def _ended(self, waiver: Mapping[str, Any]) -> str | None:
+    def _void(self, waiver: Mapping[str, Any]) -> str | None:
+        """Return why a waiver waives nothing: it has no end, has ended, or ends too late."""
         try:
             until = datetime.date.fromisoformat(waiver["until"])
         except ValueError:
             return f"has no end date: {waiver['until']} is no day of the calendar"
+        if is_too_long(until, self.today):
+            return f"lasts until {until}, and {LONGEST_DAYS} days are the most"
         return f"ended on {until}" if until < self.today else None
 
 

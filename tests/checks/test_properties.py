@@ -198,7 +198,7 @@ FULL = organization(
             "nodeClasses": [{"name": "burst", "instanceGroups": ["gpu"]}],
             "nodePools": [{"name": "pool", "nodeClass": "burst", "limits": {"nvidia.com/gpu": 8}}],
         },
-        "waivers": [{"rule": "CAP005", "path": "environments", "reason": "test", "until": "2030-01-01"}],
+        "waivers": [{"rule": "CAP005", "path": "environments", "reason": "test", "until": "2027-06-01"}],
     },
 )
 

@@ -14,6 +14,7 @@ RIGHTS = {
         ACCOUNT,
         eks_arn=EKS,
         bucket_arn="arn:aws:s3:::sagemaker-scripts",
+        vpc_id="vpc-0a1b2c3d4e5f60718",
         subnet_ids=["subnet-0a1b2c3d4e5f60718"],
         security_group_ids=["sg-0a1b2c3d4e5f60718"],
     ),
@@ -90,7 +91,7 @@ def test_the_execution_role_may_all_that_the_service_does_with_it():
 
 def test_the_execution_role_decrypts_with_the_key_of_its_scripts_alone():
     bucket, key = "arn:aws:s3:::sagemaker-scripts", "arn:aws:kms:us-west-2:123456789012:key/" + "1" * 36
-    more = {"eks_arn": EKS, "subnet_ids": [], "security_group_ids": []}
+    more = {"eks_arn": EKS, "vpc_id": "vpc-1", "subnet_ids": [], "security_group_ids": []}
 
     def decrypting(**given):
         rights = iam.instance_role_policy(ACCOUNT, **more, **given)

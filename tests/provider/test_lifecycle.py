@@ -380,9 +380,10 @@ def test_a_failed_cluster_update_is_kept_and_retried_by_the_next_run(world, engi
 
 
 def test_a_cluster_that_a_killed_run_made_is_taken_over_not_made_twice(world, engine):
-    made = engine.up("Cluster", "c", world.cluster())
+    inputs = world.cluster(tags=[{"key": "hpkit:environment", "value": "dev"}])
+    made = engine.up("Cluster", "c", inputs)
     engine.state.clear()  # the run died before the engine heard of it
-    assert engine.up("Cluster", "c", world.cluster())["id"] == made["id"]
+    assert engine.up("Cluster", "c", inputs)["id"] == made["id"]
     assert len(world.sm.list_clusters()["ClusterSummaries"]) == 1
 
 

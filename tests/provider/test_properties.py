@@ -22,6 +22,8 @@ FAULTS = {
     "slow-create": ("0.1@quota",),
 }
 TRIES = 40
+# By which what a killed plugin made is known.
+TAGS = [{"key": "hpkit:environment", "value": "dev"}]
 
 
 @st.composite
@@ -41,7 +43,8 @@ def converge(engine, arn, run, *, interrupt=lambda: None):
     """Run `up` again and again, as people do, until nothing fails; deletes come last, as in the engine."""
     for _ in range(TRIES):
         interrupt()
-        calls = [lambda team=team: engine.up("ComputeQuota", team, quota(arn, team, run[team])) for team in run]
+        wanted = {team: quota(arn, team, run[team], tags=TAGS) for team in run}
+        calls = [lambda team=team: engine.up("ComputeQuota", team, wanted[team]) for team in run]
         errors = [result for result in engine.together(calls) if isinstance(result, Exception)]
         if not errors:
             gone = [lambda team=team: engine.delete("ComputeQuota", team) for team in engine.state if team in TEAMS]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
 from hpkit.config.document import Document, Path, format_path
 from hpkit.config.organization import Waiver
+from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
 
 __all__ = ["RULES", "apply"]
 
@@ -13,6 +14,7 @@ RULES = (
     Rule("WAI001", "error", "A waiver has not expired.", "Config contract", waivable=False),
     Rule("WAI002", "warning", "A waiver waives something.", "Config contract", waivable=False),
     Rule("WAI003", "error", "A waiver names a rule that exists and can be waived.", "Config contract", waivable=False),
+    Rule("WAI004", "error", "A waiver ends within a year.", "Config contract", waivable=False),
 )
 
 
@@ -38,6 +40,10 @@ def apply(
             message = f"the waiver of {waiver.rule} ended on {waiver.until} ({waiver.reason})"
             fix = "Fix the cause, or set a new date with a reason that still holds."
             yield PlacedIssue("WAI001", Issue((*path, "until"), message, fix))
+        elif is_too_long(waiver.until, today):
+            message = f"the waiver of {waiver.rule} lasts until {waiver.until}, and {LONGEST_DAYS} days are the most"
+            fix = f"Name a day until {today + datetime.timedelta(days=LONGEST_DAYS)}, and look at it again then."
+            yield PlacedIssue("WAI004", Issue((*path, "until"), message, fix))
         elif not hits:
             message = f"the waiver of {waiver.rule} at `{waiver.path}` waives nothing"
             yield PlacedIssue("WAI002", Issue(path, message, "Remove it."))

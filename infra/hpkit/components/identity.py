@@ -83,6 +83,7 @@ class Identity(Component):
                 build,
                 bucket_arn=storage.bucket_arn,
                 key_arn=storage.key_arn,
+                vpc_id=network.vpc_id,
                 # The control plane's subnets are those of the cluster itself.
                 subnet_ids=[*network.control_plane_subnet_ids, *network.node_subnet_ids.values()],
                 security_group_ids=list(network.security_group_ids),

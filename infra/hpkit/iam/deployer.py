@@ -37,6 +37,7 @@ __all__ = [
     "calling_types",
     "deployer_policies",
     "policies_text",
+    "viewer_policies",
 ]
 
 # Well-formed, so that IAM takes the policy, and nobody's, so that it then allows nothing.
@@ -64,6 +65,8 @@ _BY_TAGS: Final = ("NEW", "OWN", "NOT_ANOTHERS", "UNCLAIMED", "EC2_CREATES")
 _CUSTOM_IMAGE: Final = "DescribeImages DescribeSnapshots ModifyImageAttribute ModifySnapshotAttribute"
 # What sets or takes away tags, in the words of each service.
 _TAGGING: Final = re.compile(r":(?:(?:Un)?Tag\w+|(?:Add|Create|Delete)Tags|(?:Put|Delete)\w+Tagging)$")
+# What changes nothing. `kms:Decrypt` and the like are no reading of a resource's settings.
+_READING: Final = re.compile(r":(?:Describe|Get|List|Head)\w+$")
 _STORAGE_KEY: Final = "CreateGrant Decrypt DescribeKey GenerateDataKey"
 
 
@@ -91,12 +94,28 @@ def deployer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) ->
     )
 
 
-def policies_text(plan: Plan, account: AwsAccount, registered: Iterable[str]) -> str:
+def viewer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) -> tuple[NamedDocument, ...]:
+    """Return the policies of who previews the stack: what of the deployer's rights only reads, on the same resources.
+
+    ReadOnlyAccess would read every bucket, queue and table of the account as well.
+    """
+    found = []
+    for each in _statements(plan, account, types):
+        kept = [action for action in each["Action"] if each["Effect"] == "Allow" and _READING.search(action)]
+        if kept:
+            found.append({**each, "Action": kept})
+    return tuple(
+        NamedDocument(f"{plan.stack}-{plan.spec.region}-viewer-{number}", _document(packed))
+        for number, packed in enumerate(_pack(found), 1)
+    )
+
+
+def policies_text(plan: Plan, account: AwsAccount, registered: Iterable[str], *, read_only: bool = False) -> str:
     """Return the policies as JSON, a list of `name` and `document`; registered: all types that the program registers.
 
-    Raises CatalogError as calling_types does.
+    read_only: of who previews, instead of who deploys. Raises CatalogError as calling_types does.
     """
-    policies = deployer_policies(plan, account, calling_types(registered))
+    policies = (viewer_policies if read_only else deployer_policies)(plan, account, calling_types(registered))
     return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
 
 

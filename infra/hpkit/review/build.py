@@ -139,7 +139,7 @@ def _stack(given: StackInput, record: Record, preview: Preview | None) -> StackR
     changed, unrecorded = _compared(given, before, after, record)
     risks = risks_of(difference, changed) if difference else ()
     losses = losses_of(difference) if difference else ()
-    verdicts = [*_verdicts_of_findings(findings), *_verdicts_of_plan(risks, losses), *_verdicts_of_preview(preview)]
+    verdicts = [*_verdicts_of_waivers(before, after), *_verdicts_of_findings(findings), *_verdicts_of_plan(risks, losses), *_verdicts_of_preview(preview)]
     if "head" in unread:
         verdicts.insert(0, ("blocked", "the head cannot be read"))
     return StackReview(
@@ -192,6 +192,19 @@ def _status(difference: PlanDiff | None) -> Status:
     if difference.after is None:
         return "removed"
     return "changed" if difference.changed else "unchanged"
+
+
+def _verdicts_of_waivers(before: Plan | None, after: Plan | None) -> list[tuple[Verdict, str]]:
+    """Return new waivers and longer ones: what they cover is in no list of findings."""
+    old = {(each.rule, each.path): each.until for each in (before.spec.waivers if before else ())}
+    found = []
+    for each in after.spec.waivers if after else ():
+        until = old.get((each.rule, each.path))
+        if until is None or until < each.until:
+            longer = "" if until is None else f" instead of {until}"
+            kind = "new" if until is None else "longer"
+            found.append(f"{kind} waiver of {each.rule} at {each.path} until {each.until}{longer}: {each.reason}")
+    return [("attention", message) for message in found]
 
 
 def _verdicts_of_findings(findings: FindingChanges) -> list[tuple[Verdict, str]]:

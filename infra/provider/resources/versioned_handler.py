@@ -1,7 +1,8 @@
 """What resources with versions have in common, quotas and cluster policies: statuses, one way to converge.
 
-Neither call takes a client token, so every creation looks by name first: what a killed run created is taken
-over, not created twice. Statuses and remedies: SageMaker developer guide, "Troubleshoot task governance".
+Neither call takes a client token, so every creation looks by name first: what a killed run of this stack created is
+taken over, not created twice; what others created is left alone. Statuses and remedies: SageMaker developer guide,
+"Troubleshoot task governance".
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from provider.engine.task import Task
 from provider.engine.values import Props
 from provider.engine.waiter import wait
 from provider.resources.handler import CONFLICT_RETRIES, Handler, ResourceDiff, ResourceState, forced_replacement
+from provider.resources.ownership import require_own
 from provider.schema.diff import changes, same
 from provider.schema.field_table import from_api, to_api
 from provider.schema.projection import project
@@ -79,7 +81,7 @@ class VersionedHandler(Handler):
         return found
 
     def create(self, task: Task, inputs: Props) -> ResourceState:
-        """Create, or take over what is there under that name."""
+        """Create, or take over what a killed run of this stack created."""
         arn, created = self._create_or_find(task, inputs)
         return self._keeping_state(task, arn, inputs, lambda: self._converge(task, arn, inputs, just_sent=created))
 
@@ -129,6 +131,12 @@ class VersionedHandler(Handler):
         delays = task.delays(0.2, _MAX_POLL_SECONDS)
         for tries in range(CONFLICT_RETRIES + 1):
             live = self.find(task, inputs)
+            if live is not None and live["Status"] == "Deleting":
+                self._settle(task, live[f"{self.name}Arn"], inputs)
+                live = self.find(task, inputs)
+            if live is not None and tries == 0:
+                # What is there at a later look is what this run sent, with an answer that was lost.
+                require_own(self.api, task, live, inputs, name=self.name)
             if live is not None and live["Status"] in _UNRECOVERABLE | _DELETING:
                 self.delete(task, live[f"{self.name}Arn"])
                 live = None

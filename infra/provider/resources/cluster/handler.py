@@ -40,6 +40,7 @@ from provider.resources.cluster.update_request import (
     undeclared_groups,
 )
 from provider.resources.handler import Handler, ResourceDiff, ResourceState, forced_replacement
+from provider.resources.ownership import require_own
 from provider.schema.diff import same
 from provider.schema.field_table import to_api
 
@@ -195,6 +196,9 @@ class ClusterHandler(Handler):
         for tries, delay in enumerate(task.delays(0.3, MAX_POLL_SECONDS)):
             found = self._existing(task, inputs)
             if found is not None:
+                if tries == 0:
+                    # What is there at a later look is what this run sent, with an answer that was lost.
+                    require_own(self.api, task, found, inputs, name=self.name)
                 return str(found["ClusterArn"])
             created = live.send("create_cluster", to_api(self.spec, wanted), tries=tries)
             if created is not None:
@@ -221,8 +225,6 @@ class ClusterHandler(Handler):
                 f"There is a cluster {inputs['clusterName']!r} already, in status Failed: "
                 f"{document.get('FailureMessage', 'no reason given')}. What to do: delete it, then run again."
             )
-        if document["ClusterStatus"] == "InService":
-            task.warn(f"Cluster {inputs['clusterName']} exists already ({document['ClusterArn']}): taken over.")
         return document
 
     def _converge(self, task: Task, arn: str, *, old: Props, new: Props, managed: list[str]) -> ResourceState:

@@ -1,0 +1,14 @@
+"""How long a waiver may last, of the validator's rules and of the policy pack's alike."""
+
+import datetime
+from typing import Final
+
+__all__ = ["LONGEST_DAYS", "is_too_long"]
+
+# Whoever granted it looks at it again within a year, or it is no waiver but another rule.
+LONGEST_DAYS: Final = 366
+
+
+def is_too_long(until: datetime.date, today: datetime.date) -> bool:
+    """Say whether a waiver ends later than one may that is looked at today."""
+    return (until - today).days > LONGEST_DAYS
