@@ -30,6 +30,7 @@ from hpkit.components.untagged import untagged
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.documents import lustre_policy
 from hpkit.plan.model import Plan
+from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator, is_viewer, teams_of
 from hpkit.plan.protected import contents_of, kept
 from hpkit.sdk import Provider
@@ -159,7 +160,11 @@ def _start_providers(plan: Plan, provider: aws.Provider, credentials: Credential
         account = AwsAccount(
             partition=aws.get_partition(opts=asked).partition, region=plan.spec.region, id=caller.account_id
         )
-    return DeployContext(account, caller=caller.arn, credentials=credentials, zones=zones), hyperpod
+        has_log_group = _has_log_group(plan, asked)
+    context = DeployContext(
+        account, caller=caller.arn, credentials=credentials, zones=zones, has_log_group=has_log_group
+    )
+    return context, hyperpod
 
 
 def _check_caller(plan: Plan, caller: str) -> None:
@@ -199,6 +204,13 @@ def _zones(asked: pulumi.InvokeOptions) -> list[str]:
         opts=asked,
     )
     return sorted(found.names)
+
+
+def _has_log_group(plan: Plan, asked: pulumi.InvokeOptions) -> bool:
+    if plan.spec.eks.existing is not None:
+        return False
+    name = log_group(plan)
+    return name in aws.cloudwatch.get_log_groups(log_group_name_prefix=name, opts=asked).log_group_names
 
 
 def _load_sdks() -> None:

@@ -4,7 +4,7 @@ import hashlib
 
 from hpkit.plan.model import Plan
 
-__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "role_name", "short_type"]
+__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "log_group", "role_name", "short_type"]
 
 # Kubernetes groups of data scientists, one per team.
 GROUP_PREFIX = "hyperpod:team:"
@@ -34,6 +34,11 @@ def bucket_name(plan: Plan, account: str) -> str:
     """
     tail = f"-{account}-{plan.spec.region}"
     return bounded(f"sagemaker-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
+
+
+def log_group(plan: Plan) -> str:
+    """Return the name of the log group that EKS writes control-plane logs to; nobody can choose it."""
+    return f"/aws/eks/{plan.stack}/cluster"
 
 
 def short_type(token: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hpkit.config.organization import Organization
 from hpkit.preflight.account import check_account, check_roles
 from hpkit.preflight.eks import check_eks
+from hpkit.preflight.given import check_given
 from hpkit.preflight.hyperpod import check_hyperpod
 from hpkit.preflight.model import CheckResult, Responses
 from hpkit.preflight.network import check_network, check_zones
@@ -36,6 +37,7 @@ def evaluate(organization: Organization, recording: Recording, responses: Respon
         *check_reach(plan, responses),
         *check_hyperpod(plan, responses),
         *check_roles(plan, responses),
+        *check_given(plan, responses),
     )
 
 
