@@ -84,8 +84,8 @@ def test_the_example_costs_what_its_groups_come_to():
     parsed = load(ROOT / "stacks" / "handson.yaml").parsed.organization
     assert parsed is not None
     total = Decimal(0)
-    for group in derive(parsed, "dev").groups:
-        total += group.spec.instance_count * hourly_price(group.spec.types[0], "us-east-1")
+    for each in derive(parsed, "dev").groups:
+        total += each.spec.instance_count * hourly_price(each.spec.types[0], "us-east-1")
     row = re.search(r"^\| the example `handson`.*\| ([\d.,]+) \| ([\d.,]+) \|$", PAGE, re.MULTILINE)
     assert row is not None
     assert Decimal(row[1]) == total

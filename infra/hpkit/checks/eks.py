@@ -147,8 +147,9 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}, and supportType is "
-            "STANDARD: EKS upgrades a cluster that is there, this file would then ask for a downgrade, and what becomes of "
-            f"a new one is not documented; extended support costs {_prices()} until {found.end_of_extended_support}",
+            "STANDARD: EKS upgrades a cluster that is there, this file would then ask for a downgrade, and what "
+            f"becomes of a new one is not documented; extended support costs {_prices()} until "
+            f"{found.end_of_extended_support}",
             f"Write a newer version{_supported(today)}, or `supportType: EXTENDED`, which a cluster that is there must "
             "have had before that day.",
         )

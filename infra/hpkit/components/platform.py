@@ -21,6 +21,7 @@ from hpkit.components.governance import Governance
 from hpkit.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
 from hpkit.components.hyperpod import Dependencies, HyperPod
 from hpkit.components.identity import Identity
+from hpkit.components.lustre import TeamVolumes
 from hpkit.components.network import Network
 from hpkit.components.observability import Observability
 from hpkit.components.outputs import team_table
@@ -88,16 +89,23 @@ def build(plan: Plan) -> dict[str, Any]:
     addons, observed = _node_addons(plan, context, eks, storage, after=[platform.cluster], opts=opts)
     parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
     parts += [] if observed is None else [observed]
-    parts += [*_on_the_cluster(plan, eks, platform, addons, access, opts=opts), access]
+    parts += [*_on_the_cluster(plan, eks, platform, addons, access, storage, opts=opts), access]
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
     guard_cluster(plan, live, after=parts, opts=opts)
     return _outputs(plan, eks, platform)
 
 
 def _on_the_cluster(
-    plan: Plan, eks: Eks, platform: HyperPod, addons: Addons, access: Access, *, opts: pulumi.ResourceOptions
+    plan: Plan,
+    eks: Eks,
+    platform: HyperPod,
+    addons: Addons,
+    access: Access,
+    storage: Storage,
+    *,
+    opts: pulumi.ResourceOptions,
 ) -> Sequence[pulumi.Resource]:
-    """Return what is used of the cluster: autoscaling, governance and each team's access."""
+    """Return what is used of the cluster: autoscaling, governance, each team's access and its claims."""
     parts: list[pulumi.Resource] = []
     after = [platform.cluster]
     if plan.spec.autoscaling is not None:
@@ -124,6 +132,21 @@ def _on_the_cluster(
             restarted = [scheduling.restarted]
         quotas = dict(governance.reserve(after=restarted))
     access.grant(quotas)
+    wanted = plan.spec.storage.lustre if plan.spec.storage else None
+    if wanted is not None and wanted.teams and storage.lustre is not None:
+        driver = addons.installed[_FSX_CSI]
+        parts.append(
+            TeamVolumes(
+                "team-volumes",
+                plan,
+                wanted,
+                eks=eks,
+                file_system=storage.lustre,
+                driver=driver,
+                quotas=quotas,
+                opts=opts,
+            )
+        )
     return parts
 
 

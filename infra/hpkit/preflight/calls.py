@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "ENDPOINT", "GATEWAYS", "INTERFACES", "KUBERNETES",
-    "KUBERNETES_VERSIONS", "PUBLIC_ADDRESS", "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "access_entry", "addon_versions",
-    "applied_quotas", "bucket_encryption", "bucket_location", "cluster", "default_quotas", "eks_addon", "eks_cluster", "eks_name", "existing_bucket", "first_calls",
-    "further_calls", "needed_addons", "offerings", "principals", "role", "role_arns", "security_groups", "simulations", "subnets", "tags",
+    "KUBERNETES_VERSIONS", "PUBLIC_ADDRESS", "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "access_entry",
+    "addon_versions", "applied_quotas", "bucket_encryption", "bucket_location", "cluster", "default_quotas",
+    "eks_addon", "eks_cluster", "eks_name", "existing_bucket", "first_calls", "further_calls", "needed_addons",
+    "offerings", "principals", "role", "role_arns", "security_groups", "simulations", "subnets", "tags",
 ]  # fmt: skip
 
 

@@ -215,8 +215,8 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
 def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[CheckResult]:
     """Check for an access entry that is there already: EKS has one per principal, and refuses a second.
 
-    Source: Amazon EKS API reference, CreateAccessEntry (ResourceInUseException); terraform-aws-eks issue 3293. It is not
-    taken over: the kit deletes what it has, and with it would go the owner's access to a cluster that stays.
+    Source: Amazon EKS API reference, CreateAccessEntry (ResourceInUseException); terraform-aws-eks issue 3293. It is
+    not taken over: the kit deletes what it has, and with it would go the owner's access to a cluster that stays.
     """
     what = f"access entry of {principal} in {eks_name(plan)}"
     response = responses.of(access_entry(plan, principal))
@@ -232,8 +232,8 @@ def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[
         yield unknown(_AREA, what, why=UNMARKED, fix=fix, found="there", needed="not there")
     else:
         fix = (
-            "Take the role out of eks.administrators or eks.viewers: its entry serves as it is, and is not the kit's to "
-            "delete. A member of a team needs the entry that the kit makes: name another role, or delete this one"
+            "Take the role out of eks.administrators or eks.viewers: its entry serves as it is, and is not the kit's "
+            "to delete. A member of a team needs the entry that the kit makes: name another role, or delete this one"
         )
         yield missing(_AREA, what, found="there", needed="not there", fix=fix)
 

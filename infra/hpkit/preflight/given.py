@@ -1,8 +1,8 @@
 """Roles and the bucket that the file hands over instead of having them made: whether they serve.
 
 Sources: SageMaker HyperPod developer guide, "IAM role for SageMaker HyperPod", "Create an IAM role for HyperPod
-autoscaling"; Amazon EKS user guide, EKS Pod Identity; SageMaker API reference, ClusterLifeCycleConfig; IAM API reference,
-SimulatePrincipalPolicy.
+autoscaling"; Amazon EKS user guide, EKS Pod Identity; SageMaker API reference, ClusterLifeCycleConfig; IAM API
+reference, SimulatePrincipalPolicy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _LOCATIONS: Final = {"": "us-east-1", "EU": "eu-west-1"}
 
 def check_given(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Check whom the roles trust, what execution roles may do, and the bucket of lifecycle scripts."""
-    services = {arn: _PODS for arn in pod_roles(plan)}
+    services = dict.fromkeys(pod_roles(plan), _PODS)
     karpenter = cluster_role(plan)
     services |= ({karpenter: _KARPENTER} if karpenter else {}) | dict.fromkeys(execution_roles(plan), _NODES)
     for arn, service in sorted(services.items()):

@@ -199,6 +199,8 @@ class _Engine(mocks.Mocks):
             "certificateAuthority": {"data": "Q0E="},
             "clusterArn": f"arn:{self._answers.partition}:sagemaker:{place}:cluster/abcdefghijkl",
             "prometheusEndpoint": "https://aps.example/",
+            "dnsName": f"{name}.fsx.example",
+            "mountName": "abcdefgh",
         }
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:

@@ -301,3 +301,10 @@ def test_a_log_group_takes_another_key_and_none(refused: Callable[..., str]) -> 
         logs.disassociate_kms_key(logGroupName="/there")
         assert ["kmsKeyId" in each for each in logs.describe_log_groups()["logGroups"]] == [False]
         refused("ResourceNotFoundException", logs.disassociate_kms_key, logGroupName="/absent")
+
+
+def test_a_file_system_has_the_name_that_it_is_mounted_by(cloud: Any) -> None:
+    fsx = cloud.endpoint.client("fsx")
+    fsx.create_file_system(FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=cloud.subnets[:1])
+    (system,) = fsx.describe_file_systems()["FileSystems"]
+    assert len(system["LustreConfiguration"]["MountName"]) == 8
