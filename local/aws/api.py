@@ -26,7 +26,7 @@ _OWN_SERVICES = {
     "sso-admin": "ValidationException",
 }
 # Services that moto answers but for what is registered here.
-_SHARED_SERVICES = {"amp": "ValidationException", "fsx": "BadRequest"}
+_SHARED_SERVICES = {"amp": "ValidationException", "fsx": "BadRequest", "logs": "InvalidParameterException"}
 _CODES = {**_OWN_SERVICES, **_SHARED_SERVICES}
 TOKEN_SECONDS = 8 * 3600  # BatchAddClusterNodes: "The token is valid for 8 hours"
 
@@ -41,6 +41,7 @@ _MODULES = (
     "local.aws.eks.updates",
     "local.aws.eks.addon_catalog",
     "local.aws.fsx",
+    "local.aws.logs",
     "local.aws.grafana.permissions",
     "local.aws.grafana.tags",
     "local.aws.grafana.workspaces",

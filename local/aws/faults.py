@@ -26,6 +26,7 @@ FAULTS: dict[str, str] = {
     "slow-create": "seconds added to every creation",
     "slow-update": "seconds added to every update",
     "slow-delete": "seconds added to every deletion",
+    "late-logs": "seconds after the deletion of an EKS cluster at which its last logs come, into a log group made anew",
     "capacity": "nodes that an instance group can get; what it asks beyond stays missing",
     "node-failure": "probability that a new node fails",
     "role-race": "CreateCluster calls still to be refused because a fresh role cannot be assumed yet",

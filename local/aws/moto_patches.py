@@ -3,7 +3,7 @@
 - ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint cannot be deleted), network
   interfaces of added and removed subnets, private DNS.
 - DeleteSubnet, DeleteVpc and DeleteSecurityGroup refuse while a VPC endpoint, or for the VPC a security group, is left.
-- FSx: the version, status and owner of a file system.
+- FSx: the version, status, owner and mount name of a file system.
 - AddClientIDToOpenIDConnectProvider and RemoveClientIDFromOpenIDConnectProvider.
 - IAM: AWS's own policies (1,500) in the partition `aws` alone. moto looks through all partitions for an access key, and
   would fill every one of them.
@@ -123,7 +123,9 @@ def _with_version(backend: Any, **request: Any) -> Any:
 def _whole_file_system(system: Any) -> dict[str, Any]:
     told = _describe_file_system(system)
     state = {"Lifecycle": "AVAILABLE", "OwnerId": system.backend.account_id, "FileSystemTypeVersion": system.version}
-    return {**told, **state}
+    # Eight characters that FSx chooses (Amazon FSx API reference, LustreFileSystemConfiguration).
+    lustre = {**told.get("LustreConfiguration", {}), "MountName": system.file_system_id[-8:]}
+    return {**told, **state, "LustreConfiguration": lustre}
 
 
 def _policies_of_partition(backend: Any) -> list[Any]:

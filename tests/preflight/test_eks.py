@@ -7,6 +7,7 @@ from hpkit.preflight.calls import (
     CLUSTERS,
     KUBERNETES,
     KUBERNETES_VERSIONS,
+    access_entry,
     addon_versions,
     eks_addon,
     eks_cluster,
@@ -14,7 +15,7 @@ from hpkit.preflight.calls import (
 )
 from hpkit.preflight.eks import check_eks
 from hpkit.preflight.model import FailedCall, Responses
-from tests.builders import organization, typed
+from tests.builders import organization, team, typed
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 ABSENT = FailedCall("eks:DescribeAddon", "ResourceNotFoundException", "No addon")
@@ -131,3 +132,39 @@ def test_a_cluster_that_states_no_authentication_mode_has_that_of_old():
     assert (row.status, row.found) == ("missing", "CONFIG_MAP")
     assert row.command.endswith("--access-config authenticationMode=API_AND_CONFIG_MAP --region us-west-2")
     assert rows["EKS cluster kube"].status == "missing", "CREATING is not ACTIVE"
+
+
+ADMIN, MEMBER = (f"arn:aws:iam::123456789012:role/{name}" for name in ("admin", "nlp"))
+NO_ENTRY = FailedCall("eks:DescribeAccessEntry", "ResourceNotFoundException", "No entry")
+
+
+def entries(response):
+    data = organization(teams=[team("nlp", members=[MEMBER])])
+    data["environments"]["dev"] |= {
+        "eks": {"version": "1.35", "existing": {"name": "kube"}, "administrators": [ADMIN]},
+        "governance": {"allocations": {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}},
+    }
+    plan = derive(typed(data), "dev")
+    found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.35"}}
+    given = {eks_cluster(plan).key: found, access_entry(plan, ADMIN).key: response}
+    given[access_entry(plan, MEMBER).key] = NO_ENTRY
+    asked = {call.key for call in further_calls(plan, Responses({CLUSTERS.key: {"ClusterSummaries": []}, **given}))}
+    assert {access_entry(plan, each).key for each in (ADMIN, MEMBER)} <= asked
+    return {what: row for what, row in rows_of(plan, given).items() if what.startswith("access entry")}
+
+
+def test_an_access_entry_that_somebody_else_made_is_in_the_way():
+    (row,) = entries({"accessEntry": {"principalArn": ADMIN, "tags": {}}}).values()
+    assert (row.what, row.status, row.found) == (f"access entry of {ADMIN} in kube", "missing", "there")
+    assert row.fix.startswith("Take the role out of eks.administrators")
+
+
+def test_the_stacks_own_access_entry_is_as_it_must_be():
+    own = {"hpkit:organization": "acme", "hpkit:environment": "dev"}
+    (row,) = entries({"accessEntry": {"principalArn": ADMIN, "tags": own}}).values()
+    assert row.status == "ok"
+
+
+def test_no_access_entry_says_nothing_and_one_that_cannot_be_looked_up_is_unknown():
+    assert entries(NO_ENTRY) == {}
+    assert [row.status for row in entries(DENIED).values()] == ["unknown"]

@@ -11,7 +11,7 @@ from hpkit.preflight.calls import CLUSTERS, eks_cluster, first_calls, further_ca
 from hpkit.preflight.model import Responses
 from hpkit.project import load
 from hpkit.recording import record
-from tests.builders import organization, typed
+from tests.builders import group, organization, typed
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
@@ -30,7 +30,18 @@ EXISTING = {
             "securityGroupIds": ["sg-01234567"],
         }
     },
-    "eks": {"version": "1.35", "existing": {"name": "kube"}},
+    "eks": {
+        "version": "1.35",
+        "existing": {"name": "kube"},
+        "administrators": ["arn:aws:iam::123456789012:role/admin"],
+    },
+    "storage": {"existing": {"bucket": "sagemaker-scripts"}},
+    "cluster": {
+        "name": "acme",
+        "instanceGroups": [
+            group("gpu", "ml.g5.12xlarge", 4, executionRole="arn:aws:iam::123456789012:role/nodes"),
+        ],
+    },
 }
 
 
@@ -56,7 +67,7 @@ def test_the_policy_allows_every_call_that_preflight_makes_and_no_other():
 def test_every_call_only_reads():
     for environment in ({}, EXISTING, OBSERVED):
         for call in all_calls(environment):
-            assert call.operation.startswith(("Describe", "Get", "List")), call.key
+            assert call.operation.startswith(("Describe", "Get", "List", "Simulate")), call.key
 
 
 def test_every_json_block_can_be_pasted():
@@ -80,8 +91,8 @@ def test_the_example_costs_what_its_groups_come_to():
     parsed = load(ROOT / "stacks" / "handson.yaml").parsed.organization
     assert parsed is not None
     total = Decimal(0)
-    for group in derive(parsed, "dev").groups:
-        total += group.spec.instance_count * hourly_price(group.spec.types[0], "us-east-1")
+    for each in derive(parsed, "dev").groups:
+        total += each.spec.instance_count * hourly_price(each.spec.types[0], "us-east-1")
     row = re.search(r"^\| the example `handson`.*\| ([\d.,]+) \| ([\d.,]+) \|$", PAGE, re.MULTILINE)
     assert row is not None
     assert Decimal(row[1]) == total

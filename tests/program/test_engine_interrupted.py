@@ -63,3 +63,24 @@ def test_an_up_gets_over_the_death_of_the_supervisor(handson, instance, live, re
         assert run.ends(), run.said
     handson.up()
     assert live.settled() == settled
+
+
+def test_an_up_takes_over_the_log_group_that_eks_wrote_again(handson, live, reference):
+    settled, _, nothing = reference
+    if handson.resources():
+        handson.destroy()
+    assert live.everything() == nothing
+    # As the fault late-logs has it, which waits for a time.
+    logs, name = live.client("logs"), "/aws/eks/handson-dev/cluster"
+    logs.create_log_group(logGroupName=name)
+    logs.create_log_stream(logGroupName=name, logStreamName="last")
+    handson.up()
+    (group,) = logs.describe_log_groups()["logGroups"]
+    assert group["retentionInDays"] == 90
+    assert group["kmsKeyId"]
+    assert logs.list_tags_log_group(logGroupName=name)["tags"]["hpkit:organization"] == "handson"
+    assert [each["logStreamName"] for each in logs.describe_log_streams(logGroupName=name)["logStreams"]] == ["last"]
+    assert live.settled() == settled
+    assert handson.preview() == {}
+    handson.destroy()
+    assert live.everything() == nothing

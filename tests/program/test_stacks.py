@@ -7,7 +7,9 @@ import pytest
 import yaml
 from pulumi.runtime import mocks
 
-from hpkit.recording import record
+from hpkit.plan.derive import derive
+from hpkit.recording import Answers, record
+from tests.builders import organization, typed
 from tests.program.recorder import STACKS, recorded, recorded_from
 
 NAMES = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in STACKS.glob("Pulumi.*.yaml"))
@@ -354,3 +356,12 @@ def test_nodes_that_the_examples_begin_with_are_in_the_first_range_of_their_vpc(
     begun = {zone for group in program.plan.groups if group.spec.instance_count for zone in group.zones}
     inside = {zone.availability_zone for zone in program.plan.network.zones if zone.inside_vpc}
     assert begun <= inside
+
+
+def test_a_log_group_that_eks_wrote_of_a_cluster_that_is_gone_is_taken_over():
+    plan = derive(typed(organization()), "dev")
+    name = f"/aws/eks/{plan.stack}/cluster"
+    kind = "cloudwatch/logGroup:LogGroup"
+    assert record(plan).one(kind).import_id == ""
+    assert record(plan, Answers(log_groups=[name])).one(kind).import_id == name
+    assert record(plan, Answers(log_groups=[f"{name}-2"])).one(kind).import_id == "", "the look-up is by prefix"

@@ -91,6 +91,18 @@ def _of_somebody(context: Context) -> Iterator[Issue]:
             )
 
 
+def _without_effect(context: Context) -> Iterator[Issue]:
+    eks = context.spec.eks
+    if eks.existing is not None and eks.endpoint.private_from:
+        yield Issue(
+            (*context.path, "eks", "endpoint", "privateFrom"),
+            f"privateFrom does nothing here: the security groups of the control plane of {eks.existing.name} are its "
+            "owner's",
+            f"Remove it, and let its owner admit port 443 from {listing(list(eks.endpoint.private_from))} in a "
+            "security group of the cluster.",
+        )
+
+
 def _kubernetes(context: Context) -> Iterator[Issue]:
     offered = kubernetes_versions()
     version = context.spec.eks.version
@@ -125,6 +137,8 @@ def _order(version: str) -> tuple[int, ...]:
 
 
 def _left_standard_support(context: Context) -> Iterator[Issue]:
+    # The guide says that STANDARD is upgraded at the end of standard support, and that the policy can be set while the
+    # version is in it; of CreateCluster for a version that has left it already it says nothing.
     eks, today = context.spec.eks, context.today
     found = find_kubernetes_version(eks.version)
     if found is None or today is None or eks.existing is not None or eks.support_type == "EXTENDED":
@@ -133,8 +147,9 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}, and supportType is "
-            "STANDARD: EKS refuses a new cluster of it, and upgrades one that is there; extended support costs "
-            f"{_prices()} until {found.end_of_extended_support}",
+            "STANDARD: EKS upgrades a cluster that is there, this file would then ask for a downgrade, and what "
+            f"becomes of a new one is not documented; extended support costs {_prices()} until "
+            f"{found.end_of_extended_support}",
             f"Write a newer version{_supported(today)}, or `supportType: EXTENDED`, which a cluster that is there must "
             "have had before that day.",
         )
@@ -226,4 +241,5 @@ RULES = (
     Rule("EKS009", "warning", "A private Kubernetes API is in a VPC that is connected.", _EKS, _connected_later),
     Rule("EKS010", "error", "publicCidrs are ranges of the internet.", _EKS, _of_the_internet),
     Rule("EKS011", "warning", "publicCidrs are somebody's, not ranges for documents.", "RFC 5737", _of_somebody),
+    Rule("EKS012", "error", "privateFrom is for an EKS cluster that the kit makes.", _EKS, _without_effect),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from hpkit.checks.rule import Context, Issue, Rule, listing
 
 __all__ = ["RULES"]
 
+_GOVERNANCE = "SageMaker HyperPod developer guide, task governance: a team's namespace comes with its quota"
 _FSX = "Amazon FSx for Lustre user guide, file system deployment"
 
 
@@ -21,4 +22,17 @@ def _zone_of_lustre(context: Context) -> Iterator[Issue]:
         )
 
 
-RULES = (Rule("STO001", "error", "The file system stands in a zone with a subnet.", _FSX, _zone_of_lustre),)
+def _without_teams(context: Context) -> Iterator[Issue]:
+    lustre = context.spec.storage.lustre if context.spec.storage else None
+    if lustre is not None and lustre.teams and not context.plan.teams:
+        yield Issue(
+            (*context.path, "storage", "lustre", "teams"),
+            "teams is true, and no team has a namespace in this environment",
+            "Give a team an allocation in governance, or remove `teams`.",
+        )
+
+
+RULES = (
+    Rule("STO001", "error", "The file system stands in a zone with a subnet.", _FSX, _zone_of_lustre),
+    Rule("STO002", "error", "Claims are for teams of the environment.", _GOVERNANCE, _without_teams),
+)

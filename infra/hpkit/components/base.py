@@ -26,23 +26,29 @@ class Component(pulumi.ComponentResource):
         after: Sequence[pulumi.Resource] = (),
         protect: bool | None = None,
         provider: pulumi.ProviderResource | None = None,
+        import_id: str | None = None,
     ) -> pulumi.ResourceOptions:
         """Return options of a resource inside this component that waits for others."""
-        return pulumi.ResourceOptions(parent=self, depends_on=list(after), protect=protect, provider=provider)
+        return pulumi.ResourceOptions(
+            parent=self, depends_on=list(after), protect=protect, provider=provider, import_=import_id
+        )
 
 
 class DeployContext:
     """Where the platform is built, with what the AWS provider says of it.
 
     account: partition, region and account; caller: ARN of who runs this, of a role's session mostly; credentials: how
-    that one is come by.
+    that one is come by; has_log_group: whether there is a log group that a new EKS cluster would write to.
     """
 
-    def __init__(self, account: AwsAccount, *, caller: str, credentials: Credentials, zones: Sequence[str]) -> None:
+    def __init__(
+        self, account: AwsAccount, *, caller: str, credentials: Credentials, zones: Sequence[str], has_log_group: bool
+    ) -> None:
         self.account = account
         self.caller = caller
         self.credentials = credentials
         self.zones = tuple(zones)
+        self.has_log_group = has_log_group
 
     @property
     def control_plane_zones(self) -> tuple[str, ...]:

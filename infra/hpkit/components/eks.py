@@ -15,6 +15,7 @@ from hpkit.components.identity import Identity
 from hpkit.components.network import Network
 from hpkit.iam.documents import key_policy
 from hpkit.plan.model import Plan
+from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator
 from hpkit.plan.protected import kept
 
@@ -118,22 +119,24 @@ class Eks(Component):
         groups: Sequence[pulumi.Output[str]],
     ) -> aws.eks.Cluster:
         plan, eks = self._plan, self._plan.spec.eks
-        log_group = f"/aws/eks/{plan.stack}/cluster"
+        name = log_group(plan)
         key = aws.kms.Key(
             "key",
             description=f"Kubernetes secrets and control-plane logs of {plan.stack}",
             enable_key_rotation=True,
             deletion_window_in_days=_KEY_DELETION_DAYS,
-            policy=json.dumps(key_policy(self._context.account, log_group), sort_keys=True),
+            policy=json.dumps(key_policy(self._context.account, name), sort_keys=True),
             opts=self.child(protect=kept(plan, "key")),
         )
         # Made before EKS would make it, since that one would keep its logs for ever.
         logs = aws.cloudwatch.LogGroup(
             "control-plane",
-            name=log_group,
+            name=name,
             retention_in_days=eks.log_retention_days,
             kms_key_id=key.arn,
-            opts=self.child(),
+            # One that is there is what EKS wrote of a cluster that is gone (terraform-aws-eks issues 2446, 2763). It is
+            # taken over, then changed (pulumi pull request 19339); of what the state holds, this says nothing.
+            opts=self.child(import_id=name if self._context.has_log_group else None),
         )
         cluster = aws.eks.Cluster(
             "cluster",

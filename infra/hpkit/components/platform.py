@@ -21,6 +21,7 @@ from hpkit.components.governance import Governance
 from hpkit.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
 from hpkit.components.hyperpod import Dependencies, HyperPod
 from hpkit.components.identity import Identity
+from hpkit.components.lustre import TeamVolumes
 from hpkit.components.network import Network
 from hpkit.components.observability import Observability
 from hpkit.components.outputs import team_table
@@ -30,6 +31,7 @@ from hpkit.components.untagged import untagged
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.documents import lustre_policy, volumes_policy
 from hpkit.plan.model import Plan
+from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
 from hpkit.plan.protected import contents_of, kept
 from hpkit.sdk import Provider
@@ -89,7 +91,7 @@ def build(plan: Plan) -> dict[str, Any]:
     addons, observed = _node_addons(plan, context, eks, storage, platform, opts=opts)
     parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
     parts += [] if observed is None else [observed]
-    parts += [*_on_the_cluster(plan, context, eks, platform, addons, access, observed, opts=opts), access]
+    parts += [*_on_the_cluster(plan, context, eks, platform, addons, access, observed, storage, opts=opts), access]
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
     guard_cluster(plan, live, after=parts, opts=opts)
     return _outputs(plan, eks, platform)
@@ -103,10 +105,11 @@ def _on_the_cluster(
     addons: Addons,
     access: Access,
     observed: Observability | None,
+    storage: Storage,
     *,
     opts: pulumi.ResourceOptions,
 ) -> Sequence[pulumi.Resource]:
-    """Return what is used of the cluster: autoscaling, governance and each team's access."""
+    """Return what is used of the cluster: autoscaling, governance, each team's access and its claims."""
     parts: list[pulumi.Resource] = []
     after = [platform.cluster]
     if plan.spec.autoscaling is not None:
@@ -144,6 +147,21 @@ def _on_the_cluster(
             restarted = [scheduling.restarted]
         quotas = dict(governance.reserve(after=restarted))
     access.grant(quotas)
+    wanted = plan.spec.storage.lustre if plan.spec.storage else None
+    if wanted is not None and wanted.teams and storage.lustre is not None:
+        driver = addons.installed[_FSX_CSI]
+        parts.append(
+            TeamVolumes(
+                "team-volumes",
+                plan,
+                wanted,
+                eks=eks,
+                file_system=storage.lustre,
+                driver=driver,
+                quotas=quotas,
+                opts=opts,
+            )
+        )
     return parts
 
 
@@ -181,7 +199,11 @@ def _start_providers(plan: Plan, provider: aws.Provider, credentials: Credential
         account = AwsAccount(
             partition=aws.get_partition(opts=asked).partition, region=plan.spec.region, id=caller.account_id
         )
-    return DeployContext(account, caller=caller.arn, credentials=credentials, zones=zones), hyperpod
+        has_log_group = _has_log_group(plan, asked)
+    context = DeployContext(
+        account, caller=caller.arn, credentials=credentials, zones=zones, has_log_group=has_log_group
+    )
+    return context, hyperpod
 
 
 def _check_caller(plan: Plan, caller: str) -> None:
@@ -242,6 +264,13 @@ def _zones(asked: pulumi.InvokeOptions) -> list[str]:
         opts=asked,
     )
     return sorted(found.names)
+
+
+def _has_log_group(plan: Plan, asked: pulumi.InvokeOptions) -> bool:
+    if plan.spec.eks.existing is not None:
+        return False
+    name = log_group(plan)
+    return name in aws.cloudwatch.get_log_groups(log_group_name_prefix=name, opts=asked).log_group_names
 
 
 def _load_sdks() -> None:

@@ -63,7 +63,7 @@ class Endpoint(Model):
     private_from: tuple[str, ...] = Field(
         default=(),
         description="IPv4 ranges of the VPC itself, or of networks connected with it (peering, transit gateway, VPN), "
-        "that may reach it on port 443. The connection is not made by the kit.",
+        "that may reach it on port 443. The connection is not made by the kit. Not with `existing`.",
     )
 
 

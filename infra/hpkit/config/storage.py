@@ -19,6 +19,11 @@ class Lustre(Model):
     per_unit_storage_throughput: Annotated[int, Field(ge=125, le=1000)] = Field(
         default=250, description="MB/s for each TiB: 125, 250, 500 or 1000."
     )
+    teams: bool = Field(
+        default=False,
+        description="true: each team's namespace gets the claim `fsx-claim` on it. All teams see all files; their "
+        "rights are those of the files.",
+    )
 
 
 class ExistingStorage(Model):

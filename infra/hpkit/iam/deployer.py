@@ -27,7 +27,7 @@ from hpkit.plan.existing import (
     service_account_roles,
 )
 from hpkit.plan.model import Plan
-from hpkit.plan.names import bucket_name, role_name, topic_name
+from hpkit.plan.names import bucket_name, log_group, role_name, topic_name
 
 __all__ = [
     "NO_ACCOUNT",
@@ -166,7 +166,7 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         **account.values(),
         "bucket": bucket,
         "eks": existing.name if existing else plan.stack,
-        "log_group": f"/aws/eks/{plan.stack}/cluster",
+        "log_group": log_group(plan),
         "topic": topic_name(plan, "alerts"),
         "roles": (account.role_arn(f"{_role_prefix(plan)}*"),) if made_roles(plan) else (),
         "pod_roles": pod_roles(plan),

@@ -4,7 +4,7 @@ import hashlib
 
 from hpkit.plan.model import Plan
 
-__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "role_name", "short_type", "topic_name"]
+__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "log_group", "role_name", "short_type", "topic_name"]
 
 # Kubernetes groups of data scientists, one per team.
 GROUP_PREFIX = "hyperpod:team:"
@@ -40,6 +40,11 @@ def bucket_name(plan: Plan, account: str) -> str:
 def topic_name(plan: Plan, purpose: str) -> str:
     """Return the name of an SNS topic, which is of one region (256 characters at most)."""
     return bounded(f"{plan.stack}-{purpose}", _TOPIC_LIMIT)
+
+
+def log_group(plan: Plan) -> str:
+    """Return the name of the log group that EKS writes control-plane logs to; nobody can choose it."""
+    return f"/aws/eks/{plan.stack}/cluster"
 
 
 def short_type(token: str) -> str:

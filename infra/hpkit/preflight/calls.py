@@ -5,11 +5,12 @@ All of them only read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import addons
-from hpkit.plan.existing import given_roles
+from hpkit.plan.existing import execution_roles, given_roles
 from hpkit.plan.model import Plan
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
 from hpkit.preflight.needs import count_registered
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
     from hpkit.recording import Recording
 
 __all__ = [
-    "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "ENDPOINT", "GATEWAYS", "IDENTITY_CENTER", "INTERFACES", "KUBERNETES",
-    "KUBERNETES_VERSIONS", "PUBLIC_ADDRESS", "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "addon_versions",
-    "applied_quotas", "cluster", "default_quotas", "eks_addon", "eks_cluster", "eks_name", "first_calls",
-    "further_calls", "needed_addons", "offerings", "role", "role_arns", "security_groups", "subnets", "tags", "topic",
+    "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "ENDPOINT", "GATEWAYS", "IDENTITY_CENTER", "INTERFACES",
+    "KUBERNETES", "KUBERNETES_VERSIONS", "PUBLIC_ADDRESS", "SERVICE_ROLE", "VPCS", "ZONES", "CountedType",
+    "access_entry", "addon_versions", "applied_quotas", "bucket_encryption", "bucket_location", "cluster",
+    "default_quotas", "eks_addon", "eks_cluster", "eks_name", "existing_bucket", "first_calls", "further_calls",
+    "needed_addons", "offerings", "principals", "role", "role_arns", "security_groups", "simulations", "subnets",
+    "tags", "topic",
 ]  # fmt: skip
 
 
@@ -60,6 +63,15 @@ KUBERNETES: Final = ApiCall("kubernetes", "Kueue")
 PUBLIC_ADDRESS: Final = ApiCall("checkip", "PublicAddress")
 ENDPOINT: Final = ApiCall("kubernetes", "Endpoint")
 SERVICE_ROLE: Final = "AWSServiceRoleForSageMakerHyperPod"
+# What an execution role needs on EKS of what takes no resource (developer guide, "IAM role for SageMaker HyperPod").
+_NODE_ACTIONS: Final = (
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+    "ecr:GetAuthorizationToken",
+)
 # The largest page of Service Quotas: SageMaker has thousands of quotas, and the calls are throttled.
 _PAGE: Final = 100
 
@@ -118,6 +130,17 @@ def eks_addon(plan: Plan, addon: str) -> ApiCall:
     return ApiCall("eks", "DescribeAddon", {"clusterName": eks_name(plan), "addonName": addon})
 
 
+def access_entry(plan: Plan, principal: str) -> ApiCall:
+    """Return the call for a principal's access entry in the existing EKS cluster."""
+    return ApiCall("eks", "DescribeAccessEntry", {"clusterName": eks_name(plan), "principalArn": principal})
+
+
+def principals(plan: Plan) -> tuple[str, ...]:
+    """Return the roles that get an access entry."""
+    members = {member for team in plan.teams for member in team.members}
+    return tuple(sorted({*plan.spec.eks.administrators, *plan.spec.eks.viewers, *members}))
+
+
 def cluster(arn: str) -> ApiCall:
     """Return the call for a HyperPod cluster."""
     return ApiCall("sagemaker", "DescribeCluster", {"ClusterName": arn})
@@ -138,11 +161,51 @@ def role(name: str) -> ApiCall:
     return ApiCall("iam", "GetRole", {"RoleName": name})
 
 
+def existing_bucket(plan: Plan) -> str | None:
+    """Return the name of the bucket that the file hands over for lifecycle scripts."""
+    there = plan.spec.storage.existing if plan.spec.storage else None
+    return there.bucket if there else None
+
+
+def bucket_location(plan: Plan) -> ApiCall:
+    """Return the call for the region of that bucket."""
+    return ApiCall("s3", "GetBucketLocation", {"Bucket": existing_bucket(plan)})
+
+
+def bucket_encryption(plan: Plan) -> ApiCall:
+    """Return the call for how objects in that bucket are encrypted."""
+    return ApiCall("s3", "GetBucketEncryption", {"Bucket": existing_bucket(plan)})
+
+
+def simulations(plan: Plan, arn: str) -> tuple[ApiCall, ...]:
+    """Return the calls that simulate what nodes do with an existing execution role: on all resources, and on scripts.
+
+    Only of actions that take no resource is `*` a fair question; the others are granted on ARNs that nobody knows here.
+    """
+    groups = [group.spec for group in plan.groups if group.spec.execution_role == arn and group.spec.has_lifecycle]
+    scripts = {group.lifecycle_script for group in groups} - {None}
+    bucket = existing_bucket(plan)
+    if bucket is not None and any(group.runs_kits_script for group in groups):
+        scripts.add(f"s3://{bucket}/lifecycle/-/on_create.sh")
+    partition = arn.split(":")[1]
+    objects = sorted(f"arn:{partition}:s3:::{uri.partition('://')[2]}" for uri in scripts if uri)
+    buckets = sorted({each.partition("/")[0] for each in objects})
+    asked: list[tuple[Sequence[str], list[str]]] = [(_NODE_ACTIONS, ["*"])]
+    asked += [(("s3:GetObject",), objects), (("s3:ListBucket",), buckets)]
+    return tuple(
+        ApiCall(
+            "iam",
+            "SimulatePrincipalPolicy",
+            {"PolicySourceArn": arn, "ActionNames": list(actions), "ResourceArns": resources},
+        )
+        for actions, resources in asked
+        if resources
+    )
+
+
 def role_arns(plan: Plan) -> tuple[str, ...]:
     """Return every role that the file names: of administrators, viewers, team members and services."""
-    eks = plan.spec.eks
-    members = {member for team in plan.teams for member in team.members}
-    return tuple(sorted({*eks.administrators, *eks.viewers, *members, *given_roles(plan)}))
+    return tuple(sorted({*principals(plan), *given_roles(plan)}))
 
 
 def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
@@ -157,11 +220,13 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
     calls += [each(service) for service in services for each in (applied_quotas, default_quotas)]
     calls += [eks_cluster(plan), role(SERVICE_ROLE), *_observability(plan)]
     calls += [role(arn.rpartition("/")[2]) for arn in role_arns(plan)]
+    if existing_bucket(plan) is not None:
+        calls += [bucket_location(plan), bucket_encryption(plan)]
     return _unique(calls)
 
 
 def further_calls(plan: Plan, responses: Responses) -> tuple[ApiCall, ...]:
-    """Return the calls that the first responses lead to: live clusters, add-ons of an existing EKS cluster."""
+    """Return the calls that the first responses lead to: live clusters, what is in an existing EKS cluster."""
     calls = []
     listed = responses.of(CLUSTERS)
     for summary in [] if isinstance(listed, FailedCall) else listed["ClusterSummaries"]:
@@ -172,6 +237,8 @@ def further_calls(plan: Plan, responses: Responses) -> tuple[ApiCall, ...]:
     if plan.spec.eks.existing is not None and not isinstance(found, FailedCall):
         calls += [eks_addon(plan, addon.name) for addon in plan.addons]
         calls += [eks_addon(plan, needed) for _, needed in needed_addons(plan)]
+        calls += [access_entry(plan, principal) for principal in principals(plan)]
+    calls += [call for arn in execution_roles(plan) for call in simulations(plan, arn)]
     return _unique(calls)
 
 

@@ -11,11 +11,13 @@ from hpkit.plan.model import AddonPlan, Plan
 from hpkit.preflight.calls import (
     KUBERNETES,
     KUBERNETES_VERSIONS,
+    access_entry,
     addon_versions,
     eks_addon,
     eks_cluster,
     eks_name,
     needed_addons,
+    principals,
 )
 from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, ownership
@@ -135,6 +137,8 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
         yield from _installed_addon(plan, responses, addon)
     for name, needed in needed_addons(plan):
         yield _required_addon(plan, responses, name, needed)
+    for principal in principals(plan):
+        yield from _access_entry(plan, responses, principal)
     if plan.policy is not None:
         yield _kueue(plan, responses)
 
@@ -206,6 +210,32 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
         f" --region {plan.spec.region}"
     )
     yield missing(_AREA, what, found=version, needed="not there", fix=fix, command=command)
+
+
+def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[CheckResult]:
+    """Check for an access entry that is there already: EKS has one per principal, and refuses a second.
+
+    Source: Amazon EKS API reference, CreateAccessEntry (ResourceInUseException); terraform-aws-eks issue 3293. It is
+    not taken over: the kit deletes what it has, and with it would go the owner's access to a cluster that stays.
+    """
+    what = f"access entry of {principal} in {eks_name(plan)}"
+    response = responses.of(access_entry(plan, principal))
+    if isinstance(response, FailedCall):
+        if not response.is_absence:
+            yield call_failed(_AREA, what, response, needed="not there")
+        return
+    whose = ownership(plan, responses, response["accessEntry"].get("tags", {}))
+    if whose == "own":
+        yield ok(_AREA, what, found="this stack's own", needed="not there")
+    elif whose == "unmarked":
+        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit adopt run --stack {plan.stack}`"
+        yield unknown(_AREA, what, why=UNMARKED, fix=fix, found="there", needed="not there")
+    else:
+        fix = (
+            "Take the role out of eks.administrators or eks.viewers: its entry serves as it is, and is not the kit's "
+            "to delete. A member of a team needs the entry that the kit makes: name another role, or delete this one"
+        )
+        yield missing(_AREA, what, found="there", needed="not there", fix=fix)
 
 
 def _kueue(plan: Plan, responses: Responses) -> CheckResult:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hpkit.config.organization import Organization
 from hpkit.preflight.account import check_account, check_roles
 from hpkit.preflight.eks import check_eks
+from hpkit.preflight.given import check_given
 from hpkit.preflight.hyperpod import check_hyperpod
 from hpkit.preflight.model import CheckResult, Responses
 from hpkit.preflight.network import check_network, check_zones
@@ -38,6 +39,7 @@ def evaluate(organization: Organization, recording: Recording, responses: Respon
         *check_hyperpod(plan, responses),
         *check_observability(plan, responses),
         *check_roles(plan, responses),
+        *check_given(plan, responses),
     )
 
 

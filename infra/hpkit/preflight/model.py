@@ -9,6 +9,8 @@ __all__ = ["ApiCall", "CheckResult", "FailedCall", "Responses", "Status", "call_
 Status = Literal["ok", "missing", "unknown"]
 # The prefix of a service's actions in IAM, where it is not the SDK's name of the service.
 _IAM_PREFIXES = {"service-quotas": "servicequotas", "sso-admin": "sso"}
+# Actions that have another name than their operation (Service Authorization Reference).
+_IAM_ACTIONS = {"s3:GetBucketEncryption": "s3:GetEncryptionConfiguration"}
 _DENIED = ("AccessDenied", "UnauthorizedOperation", "NotAuthorized", "Forbidden")
 
 
@@ -29,7 +31,8 @@ class ApiCall:
     @property
     def action(self) -> str:
         """Return the IAM action that allows the call."""
-        return f"{_IAM_PREFIXES.get(self.service, self.service)}:{self.operation}"
+        action = f"{_IAM_PREFIXES.get(self.service, self.service)}:{self.operation}"
+        return _IAM_ACTIONS.get(action, action)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,13 @@ class FailedCall:
     @property
     def is_absence(self) -> bool:
         """Return whether the service says that there is no such resource."""
-        return self.code in ("NoSuchEntity", "ResourceNotFoundException", "ResourceNotFound", "NotFound")
+        return self.code in (
+            "NoSuchEntity",
+            "ResourceNotFoundException",
+            "ResourceNotFound",
+            "NotFound",
+            "NoSuchBucket",
+        )
 
     @property
     def fix(self) -> str:

@@ -31,7 +31,7 @@ class Answers:
 
     account: its twelve digits; partition: `aws`, `aws-cn`, …; zones: names of the region's zones, absent: four;
     eks: an EKS cluster that is there already, as DescribeCluster describes it; caller: ARN of who asks, absent: a role
-    that no file names, or the first of the file's deployers.
+    that no file names, or the first of the file's deployers; log_groups: names of log groups that are there.
     """
 
     account: str = "123456789012"
@@ -39,6 +39,7 @@ class Answers:
     zones: Sequence[str] = ()
     eks: Mapping[str, Any] = field(default_factory=dict)
     caller: str = ""
+    log_groups: Sequence[str] = ()
 
     def to(self, token: str, *, region: str) -> dict[str, Any]:
         """Return the answer to an invoke; raises KeyError for one that the program does not make."""
@@ -49,6 +50,7 @@ class Answers:
             "getCallerIdentity": {"accountId": self.account, "arn": self.caller or nobody},
             "getPartition": {"partition": self.partition},
             "getAvailabilityZones": {"names": zones},
+            "getLogGroups": {"logGroupNames": list(self.log_groups)},
             "getCluster": {
                 "name": self.eks.get("name", "found"),
                 "arn": self.eks.get("arn", arn),
@@ -65,8 +67,8 @@ class RecordedResource:
 
     parent and provider are URNs ("" for none); after: URNs that it waits for; uses: property → URNs of the resources
     whose outputs are in it; deleted_with: URN of the resource that takes it along; ignore_changes: inputs that keep
-    what is live; version: of the plugin, "" for any; made: what only AWS could say of it, as it was made up here (its
-    id, its ARN), and so what others hold that use it.
+    what is live; import_id: id of what is there and is taken over, "" for none; version: of the plugin, "" for any;
+    made: what only AWS could say of it, as it was made up here (its id, its ARN), and so what others hold that use it.
     """
 
     urn: str
@@ -82,6 +84,7 @@ class RecordedResource:
     retain_on_delete: bool
     deleted_with: str
     ignore_changes: tuple[str, ...]
+    import_id: str
     version: str
     made: Mapping[str, Any]
 
@@ -169,6 +172,7 @@ def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
         deleted_with=request.deletedWith,
         version=request.version,
         ignore_changes=tuple(request.ignoreChanges),
+        import_id=request.importId,
         made={key: value for key, value in made.items() if key not in inputs},
     )
 
@@ -197,6 +201,8 @@ class _Engine(mocks.Mocks):
             "certificateAuthority": {"data": "Q0E="},
             "clusterArn": f"arn:{self._answers.partition}:sagemaker:{place}:cluster/abcdefghijkl",
             "prometheusEndpoint": "https://aps.example/",
+            "dnsName": f"{name}.fsx.example",
+            "mountName": "abcdefgh",
         }
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:

@@ -33,6 +33,7 @@ _COMPONENTS: Final = (
     "autoscaling",
     "governance",
     "scheduling",
+    "team-volumes",
     "access",
 )
 

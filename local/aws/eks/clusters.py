@@ -290,3 +290,20 @@ def deleted(ctx: Context, *, name: str, failure: str = "") -> None:
     for kind in ("addons", "access", "podidentity", "updates"):
         for key in [key for key in ctx.table(kind) if key.split("|", 1)[0] == name]:
             del ctx.table(kind)[key]
+    late = ctx.faults.value("late-logs", name)
+    if late is not None and any(each["enabled"] for each in cluster["logging"]["clusterLogging"]):
+        ctx.backend.later(ctx, late, "eks.logged", {"name": name})
+
+
+@action("eks.logged")
+def logged(ctx: Context, *, name: str) -> None:
+    """Write the last logs of a cluster that is gone: its log group is there again, bare, if it was deleted meanwhile.
+
+    Source: terraform-aws-modules/terraform-aws-eks issues 2446 and 2763, where CloudTrail names the service-linked role
+    AWSServiceRoleForAmazonEKS; a Deny on the cluster's role is without effect.
+    """
+    log_group = f"/aws/eks/{name}/cluster"
+    logs = ctx.backend.moto.backend("logs", ctx.region)
+    if log_group not in logs.groups:
+        logs.create_log_group(log_group, tags={})
+        ctx.backend.touched("logs")

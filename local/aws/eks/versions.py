@@ -3,7 +3,8 @@
 The days are the catalog's. Source of what is refused: Amazon EKS user guide, "Understand the Kubernetes version
 lifecycle on EKS" (no new cluster of a version whose extended support is over) and "View current cluster upgrade
 policy" (the policy cannot change while the version is out of standard support). That a new cluster with STANDARD is
-refused for a version in extended support is not written there; EKS would upgrade it at once, which nobody can want.
+refused for a version in extended support is not written there; EKS may upgrade it at once instead, and the program, for
+which that is as bad, never asks for it (rule EKS003).
 The words of EKS's refusals are not documented. Does not: upgrade clusters by itself.
 """
 

@@ -158,6 +158,16 @@ def _addon_version(call: Calls, args: Props) -> Props:
     raise PluginError(f"There is no version of {args['addonName']} for Kubernetes {args['kubernetesVersion']}.")
 
 
+def _log_groups(call: Calls, args: Props) -> Props:
+    found = list(call.pages("DescribeLogGroups", "logGroups", logGroupNamePrefix=args.get("logGroupNamePrefix")))
+    return {
+        "id": call.region,
+        "arns": [str(each["arn"]).removesuffix(":*") for each in found],
+        "logGroupNames": [each["logGroupName"] for each in found],
+        "logGroupNamePrefix": args.get("logGroupNamePrefix"),
+    }
+
+
 def _document(_call: Calls, args: Props) -> Props:
     return policy_document(args)
 
@@ -196,6 +206,13 @@ FUNCTIONS: Final[dict[str, Function]] = {
             ("addonName", "kubernetesVersion", "mostRecent"),
             "DescribeAddonVersions",
             _addon_version,
+        ),
+        Function(
+            "aws:cloudwatch/getLogGroups:getLogGroups",
+            "logs",
+            ("logGroupNamePrefix",),
+            "DescribeLogGroups",
+            _log_groups,
         ),
         Function("aws:iam/getPolicyDocument:getPolicyDocument", "iam", _POLICY_ARGS, "", _document),
     )

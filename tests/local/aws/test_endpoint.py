@@ -289,3 +289,22 @@ def test_patterns_of_the_models_are_understood() -> None:
     team = compile_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9]){0,39}?")
     assert team.fullmatch("nlp-2")
     assert not team.fullmatch("a" * 5000 + "_"), "a long wrong name must be refused in no time"
+
+
+def test_a_log_group_takes_another_key_and_none(refused: Callable[..., str]) -> None:
+    with running_endpoint() as endpoint:
+        logs = endpoint.client("logs")
+        logs.create_log_group(logGroupName="/there")
+        key = "arn:aws:kms:us-west-2:123456789012:key/12345678-1234-1234-1234-123456789012"
+        logs.associate_kms_key(logGroupName="/there", kmsKeyId=key)
+        assert [each["kmsKeyId"] for each in logs.describe_log_groups()["logGroups"]] == [key]
+        logs.disassociate_kms_key(logGroupName="/there")
+        assert ["kmsKeyId" in each for each in logs.describe_log_groups()["logGroups"]] == [False]
+        refused("ResourceNotFoundException", logs.disassociate_kms_key, logGroupName="/absent")
+
+
+def test_a_file_system_has_the_name_that_it_is_mounted_by(cloud: Any) -> None:
+    fsx = cloud.endpoint.client("fsx")
+    fsx.create_file_system(FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=cloud.subnets[:1])
+    (system,) = fsx.describe_file_systems()["FileSystems"]
+    assert len(system["LustreConfiguration"]["MountName"]) == 8

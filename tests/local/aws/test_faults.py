@@ -99,6 +99,25 @@ def test_slow_deletion_adds_its_seconds(slow_cloud: Any, refused: Callable[..., 
     refused("ResourceNotFound", slow_cloud.sm.describe_cluster, ClusterName="train")
 
 
+def test_the_last_logs_of_an_eks_cluster_make_its_log_group_anew(slow_cloud: Any) -> None:
+    logs = slow_cloud.endpoint.client("logs")
+    kinds = {"clusterLogging": [{"types": ["api", "audit"], "enabled": True}]}
+    slow_cloud.make_eks("logged", logging=kinds)
+    logs.create_log_group(logGroupName="/aws/eks/logged/cluster")
+    slow_cloud.endpoint.set_faults({"late-logs": 60})
+    for name in ("logged", "kube"):
+        slow_cloud.eks.delete_cluster(name=name)
+    slow_cloud.advance(180)
+    logs.delete_log_group(logGroupName="/aws/eks/logged/cluster")
+    slow_cloud.advance(59)
+    assert logs.describe_log_groups()["logGroups"] == []
+    slow_cloud.advance(1)
+    slow_cloud.eks.list_clusters()
+    found = logs.describe_log_groups()["logGroups"]
+    assert [each["logGroupName"] for each in found] == ["/aws/eks/logged/cluster"], "without logs on there are none"
+    assert "retentionInDays" not in found[0]
+
+
 def test_internal_failures_come_with_status_500(cloud: Any, refused: Callable[..., str]) -> None:
     cloud.endpoint.set_faults(internal="1@ListClusters")
     refused("InternalFailure", cloud.sm.list_clusters)

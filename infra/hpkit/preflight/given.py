@@ -1,0 +1,142 @@
+"""Roles and the bucket that the file hands over instead of having them made: whether they serve.
+
+Sources: SageMaker HyperPod developer guide, "IAM role for SageMaker HyperPod", "Create an IAM role for HyperPod
+autoscaling"; Amazon EKS user guide, EKS Pod Identity; SageMaker API reference, ClusterLifeCycleConfig; IAM API
+reference, SimulatePrincipalPolicy.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hpkit.checks.rule import listing
+from hpkit.plan.existing import cluster_role, execution_roles, pod_roles
+from hpkit.plan.model import Plan
+from hpkit.preflight.calls import bucket_encryption, bucket_location, existing_bucket, role, simulations
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+
+__all__ = ["check_given"]
+
+_ROLES: Final = "roles"
+_STORAGE: Final = "storage"
+_NODES: Final = "sagemaker.amazonaws.com"
+_KARPENTER: Final = "hyperpod.sagemaker.amazonaws.com"
+_PODS: Final = "pods.eks.amazonaws.com"
+_ASSUME: Final = frozenset({"sts:AssumeRole", "sts:*", "*"})
+_PREFIX: Final = "sagemaker-"
+# What GetBucketLocation says of the first two regions (Amazon S3 API reference).
+_LOCATIONS: Final = {"": "us-east-1", "EU": "eu-west-1"}
+
+
+def check_given(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check whom the roles trust, what execution roles may do, and the bucket of lifecycle scripts."""
+    services = dict.fromkeys(pod_roles(plan), _PODS)
+    karpenter = cluster_role(plan)
+    services |= ({karpenter: _KARPENTER} if karpenter else {}) | dict.fromkeys(execution_roles(plan), _NODES)
+    for arn, service in sorted(services.items()):
+        yield from _trust(responses, arn, service)
+    for arn in execution_roles(plan):
+        yield _rights(plan, responses, arn)
+    bucket = existing_bucket(plan)
+    if bucket is not None:
+        yield from _bucket(plan, responses, bucket)
+
+
+def _trust(responses: Responses, arn: str, service: str) -> Iterator[CheckResult]:
+    """Check that a service may assume a role; of one that cannot be looked up, another line says so."""
+    response = responses.of(role(arn.rpartition("/")[2]))
+    if isinstance(response, FailedCall):
+        return
+    what, needed = f"trust of {arn}", service
+    trusting = [each for each in _statements(response["Role"]["AssumeRolePolicyDocument"]) if _trusts(each, service)]
+    if not trusting:
+        fix = f"Let {service} assume it (sts:AssumeRole) in its trust policy"
+        yield missing(_ROLES, what, found="trusts others", needed=needed, fix=fix)
+    elif all(each.get("Condition") for each in trusting) and service != _PODS:
+        why = f"Its trust has conditions; which keys are there when {service} assumes it, AWS does not document"
+        fix = "Remove the conditions, if instances or nodes do not come up"
+        yield unknown(_ROLES, what, why=why, fix=fix, found="with conditions", needed=needed)
+    else:
+        yield ok(_ROLES, what, found=service, needed=needed)
+
+
+def _statements(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = document.get("Statement", [])
+    return [found] if isinstance(found, Mapping) else list(found)
+
+
+def _trusts(statement: Mapping[str, Any], service: str) -> bool:
+    principal = statement.get("Principal", {})
+    services = _listed(principal.get("Service", [])) if isinstance(principal, Mapping) else []
+    actions = _listed(statement.get("Action", []))
+    return statement.get("Effect") == "Allow" and service in services and not _ASSUME.isdisjoint(actions)
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _rights(plan: Plan, responses: Responses, arn: str) -> CheckResult:
+    """Check what nodes do with their role, as IAM simulates it; policies of buckets and organizations it leaves out."""
+    what, needed = f"rights of {arn}", "what nodes need on EKS"
+    denied: list[str] = []
+    for call in simulations(plan, arn):
+        response = responses.of(call)
+        if isinstance(response, FailedCall):
+            return call_failed(_ROLES, what, response, needed=needed)
+        denied += [
+            f"{each['EvalActionName']} on {each['EvalResourceName']}"
+            for each in response["EvaluationResults"]
+            if each["EvalDecision"] != "allowed"
+        ]
+    if denied:
+        fix = (
+            "Attach AmazonSageMakerClusterInstanceRolePolicy and what the developer guide adds for EKS; or leave "
+            "executionRole out, and the kit makes a role"
+        )
+        return missing(_ROLES, what, found=f"not allowed: {listing(denied)}", needed=needed, fix=fix)
+    return ok(_ROLES, what, found="allowed, as far as IAM simulates it", needed=needed)
+
+
+def _bucket(plan: Plan, responses: Responses, bucket: str) -> Iterator[CheckResult]:
+    location = responses.of(bucket_location(plan))
+    what = f"bucket {bucket}"
+    if isinstance(location, FailedCall):
+        if location.is_absence:
+            fix = "Name a bucket that is there in storage.existing.bucket, or leave `existing` out: the kit makes one"
+            yield missing(_STORAGE, what, found="not there", needed="there", fix=fix)
+        else:
+            yield call_failed(_STORAGE, what, location, needed="there")
+        return
+    region = _LOCATIONS.get(location.get("LocationConstraint") or "", location.get("LocationConstraint"))
+    if region == plan.spec.region:
+        yield ok(_STORAGE, what, found=f"in {region}", needed=plan.spec.region)
+    else:
+        fix = f"Name a bucket of {plan.spec.region}: nodes of a closed network reach S3 of their own region alone"
+        yield missing(_STORAGE, what, found=f"in {region}", needed=plan.spec.region, fix=fix)
+    yield _encryption(plan, responses, what)
+    if execution_roles(plan) and not bucket.startswith(_PREFIX):
+        why = f"AmazonSageMakerClusterInstanceRolePolicy lets nodes read buckets whose names begin with {_PREFIX} alone"
+        roles = listing(list(execution_roles(plan)))
+        fix = f"See that {roles} may s3:GetObject and s3:ListBucket there, or copy the scripts"
+        yield unknown(_STORAGE, f"{what}, name", why=why, fix=fix, found=bucket, needed=f"{_PREFIX}…")
+
+
+def _encryption(plan: Plan, responses: Responses, what: str) -> CheckResult:
+    """Check by which key objects are encrypted: the kit lets its nodes decrypt by `storage.kmsKeyArn` and no other."""
+    what = f"{what}, encryption"
+    response = responses.of(bucket_encryption(plan))
+    if isinstance(response, FailedCall):
+        return call_failed(_STORAGE, what, response)
+    wanted = plan.spec.storage.kms_key_arn if plan.spec.storage else None
+    defaults = [
+        each.get("ApplyServerSideEncryptionByDefault", {})
+        for each in response["ServerSideEncryptionConfiguration"]["Rules"]
+    ]
+    keys = [each["KMSMasterKeyID"] for each in defaults if each.get("KMSMasterKeyID")]
+    if not keys:
+        kind = next((each["SSEAlgorithm"] for each in defaults if "SSEAlgorithm" in each), "AES256")
+        return ok(_STORAGE, what, found=kind, needed="readable by nodes")
+    if keys == [wanted]:
+        return ok(_STORAGE, what, found=keys[0], needed="readable by nodes")
+    fix = f"Write storage.kmsKeyArn: {keys[0]} (the key's ARN), so that the kit's role for nodes may decrypt"
+    return missing(_STORAGE, what, found=keys[0], needed=wanted or "storage.kmsKeyArn", fix=fix)
