@@ -174,8 +174,8 @@ def require_names(stack: str, organization: str, environment: str) -> None:
     for key, value in (("organization", organization), ("environment", environment)):
         if not is_name(value):
             raise SelectionError(
-                f"the stack {stack} has hpkit:{key} `{value}`, which is no name: write small letters, digits and hyphens, "
-                f"as in `hpkit:{key}: acme`; the file is stacks/<organization>.yaml"
+                f"the stack {stack} has hpkit:{key} `{value}`, which is no name: write small letters, digits and "
+                f"hyphens, as in `hpkit:{key}: acme`; the file is stacks/<organization>.yaml"
             )
 
 

@@ -27,7 +27,7 @@ _ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 _VIEW_POLICY = "AmazonEKSAdminViewPolicy"
 _ROLE = "hpkit-data-scientist"
 _RBAC = "rbac.authorization.k8s.io"
-# The service makes the namespace; these labels of it are the kit's, whoever wrote them before.
+# A team's level and the policies are as the program says, whoever wrote them since; the service makes the namespace.
 _FORCE = {"pulumi.com/patchForce": "true"}
 
 
@@ -124,11 +124,14 @@ class Access(Component):
         """Return an admission policy in force."""
         inside = self.child(provider=self._eks.kubernetes)
         made = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
-            policy.name, metadata={"name": policy.name}, spec=_spec(policy, teams), opts=inside
+            policy.name,
+            metadata={"name": policy.name, "annotations": _FORCE},
+            spec=_spec(policy, teams),
+            opts=inside,
         )
         return k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
             policy.name,
-            metadata={"name": policy.name},
+            metadata={"name": policy.name, "annotations": _FORCE},
             spec={"policy_name": policy.name, "validation_actions": ["Deny"]},
             opts=self.child(after=[made], provider=self._eks.kubernetes),
         )
