@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
 from hpkit.config import Document, Parsed, parse, read_file, read_text
+from hpkit.config.base import is_name
 from hpkit.config.chart import chart_problems
 from hpkit.config.document import Mark, Problem
 from hpkit.errors import InputError, SelectionError
@@ -25,6 +26,7 @@ __all__ = [
     "load_stack",
     "organization_files",
     "project_root",
+    "require_names",
     "select",
     "split_stack",
     "today",
@@ -124,6 +126,7 @@ def load_stack(name: str) -> Loaded:
     by_name = split_stack(name) if not {"organization", "environment"} <= stated.keys() else ("", "")
     organization = stated.get("organization", by_name[0])
     environment = stated.get("environment", by_name[1])
+    require_names(name, organization, environment)
     file = folder / f"{organization}.yaml"
     if not file.is_file():
         known = ", ".join(path.stem for path in organization_files()) or "none"
@@ -161,6 +164,19 @@ def split_stack(name: str) -> tuple[str, str]:
     if not dash or not organization or not environment:
         raise SelectionError(f"`{name}` is not a stack's name; write <organization>-<environment>")
     return organization, environment
+
+
+def require_names(stack: str, organization: str, environment: str) -> None:
+    """Raise SelectionError unless a stack's organization and environment are names: a path leads to other files.
+
+    What is reviewed and validated are the files in stacks/; a stack must not be made of another.
+    """
+    for key, value in (("organization", organization), ("environment", environment)):
+        if not is_name(value):
+            raise SelectionError(
+                f"the stack {stack} has hpkit:{key} `{value}`, which is no name: write small letters, digits and "
+                f"hyphens, as in `hpkit:{key}: acme`; the file is stacks/<organization>.yaml"
+            )
 
 
 def _stated(settings: Path) -> dict[str, str]:

@@ -22,6 +22,11 @@ __all__ = ["ADDON", "governance", "is_fair"]
 ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 _ADMISSION = "hyperpod-task-governance-admission-policy"
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+# Of the namespaces that the add-on's policy is for: a team whose quota is switched off is not among them.
+_GOVERNED = {
+    "sagemaker.amazonaws.com/activate-quota": "Enabled",
+    "sagemaker.amazonaws.com/sagemaker-managed-queue": "true",
+}
 
 
 def governance(snapshot: Snapshot) -> Manifests:
@@ -70,7 +75,13 @@ def _installed(owners: frozenset[str]) -> tuple[Manifest, ...]:
         Manifest(
             KINDS["ValidatingAdmissionPolicyBinding"],
             f"{_ADMISSION}-binding",
-            {"spec": {"policyName": _ADMISSION, "validationActions": ["Deny"]}},
+            {
+                "spec": {
+                    "policyName": _ADMISSION,
+                    "validationActions": ["Deny"],
+                    "matchResources": {"namespaceSelector": {"matchLabels": _GOVERNED}},
+                }
+            },
             owners=owners,
         ),
     )
@@ -113,28 +124,45 @@ def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
 
 
 def _admission() -> dict[str, Any]:
-    """Refuse work in a team's namespace that names no queue, and so would take what the queues believe is free."""
+    """Return the add-on's policy: work in a team's namespace names a queue, pods of a controller too.
+
+    Seen on AWS, documented nowhere: kinds, message, the namespaces' labels, and that only what belongs to a
+    HyperPodPyTorchJob is left out: its StatefulSets, and with them the pods of any StatefulSet, whether or not there is
+    one. A pod of a Job or a RayCluster needs the label in its template. That Jobs themselves are among the kinds is
+    taken from Kueue's sample of such a policy, whose message it has.
+    """
     rules = [
         ("", "v1", "pods"),
         ("apps", "v1", "deployments"),
         ("apps", "v1", "statefulsets"),
         ("batch", "v1", "jobs"),
+        ("ray.io", "v1", "rayclusters"),
     ]
-    owned = "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.size() > 0"
-    labelled = f"has(object.metadata.labels) && '{_QUEUE_LABEL}' in object.metadata.labels"
+    stateful = _owned("StatefulSet", by="HyperPodPyTorchJob", version="sagemaker.amazonaws.com/v1")
+    pods = _owned("Pod", by="StatefulSet", version="apps/v1")
     return {
         "failurePolicy": "Fail",
         "matchConstraints": {
-            "namespaceSelector": {"matchLabels": {"sagemaker.amazonaws.com/sagemaker-managed-queue": "true"}},
             "resourceRules": [
-                {"apiGroups": [group], "apiVersions": [version], "resources": [plural], "operations": ["CREATE"]}
+                {
+                    "apiGroups": [group],
+                    "apiVersions": [version],
+                    "resources": [plural],
+                    "operations": ["CREATE", "UPDATE"],
+                }
                 for group, version, plural in rules
             ],
         },
+        "matchConditions": [{"name": "exclude-hpto-owned", "expression": f"!({stateful}) && !({pods})"}],
         "validations": [
             {
-                "expression": f"({owned}) || ({labelled})",
-                "message": f"work in a namespace of HyperPod task governance needs the label {_QUEUE_LABEL}",
+                "expression": f"object.metadata.?labels[?'{_QUEUE_LABEL}'].orValue('') != ''",
+                "message": f"The label '{_QUEUE_LABEL}' is either missing or does not have a value set.",
             }
         ],
     }
+
+
+def _owned(kind: str, *, by: str, version: str) -> str:
+    owners = "object.metadata.?ownerReferences.orValue([])"
+    return f"object.kind == '{kind}' && {owners}.exists(each, each.kind == '{by}' && each.apiVersion == '{version}')"

@@ -119,6 +119,15 @@ def test_a_stacks_own_file_touches_that_stack_only(repository):
     assert said["stacks"][0]["why"] == "stacks/Pulumi.acme-dev.yaml changed"
 
 
+def test_a_stack_pointed_at_a_path_is_refused_as_the_program_refuses_it(repository):
+    repository.write("stacks/sub/evil.yaml", {**acme(1), "organization": "evil"})
+    settings = {"config": {"hpkit:organization": "sub/evil", "hpkit:environment": "dev"}}
+    repository.write("stacks/Pulumi.acme-dev.yaml", settings)
+    said = repository.run()
+    assert said.returncode == 1
+    assert "hpkit:organization `sub/evil`, which is no name" in " ".join(said.stderr.split())
+
+
 def test_a_stack_pointed_at_another_organization_shows_the_difference(repository):
     repository.write("stacks/other.yaml", {**acme(1), "organization": "other"})
     repository.commit()

@@ -111,6 +111,18 @@ def test_a_stacks_own_file_may_name_organization_and_environment(project):
     assert validate("--stack", "blue", cwd=project).returncode == 1
 
 
+@pytest.mark.parametrize("name", ["sub/evil", "../evil", "Pulumi.acme-dev", "."])
+def test_a_stacks_organization_is_a_name_and_no_path(project, name):
+    for file in ("sub/evil.yaml", "evil.yaml"):
+        (project / "stacks" / file).parent.mkdir(exist_ok=True)
+        write(project, file, organization())
+    settings = f"config:\n  hpkit:organization: {name}\n  hpkit:environment: dev\n"
+    (project / "stacks" / "Pulumi.blue.yaml").write_text(settings)
+    result = hpkit("validate", "--stack", "blue", cwd=project)
+    assert result.returncode == 2
+    assert f"hpkit:organization `{name}`, which is no name" in " ".join(result.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

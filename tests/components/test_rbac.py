@@ -54,6 +54,11 @@ def test_no_rule_lets_a_team_give_itself_more():
     assert not written & {"namespaces", "nodes", "serviceaccounts", "serviceaccounts/token", "pods/ephemeralcontainers"}
 
 
+def test_nobody_changes_a_pod_that_is_there():
+    verbs = {verb for group, resource, verb in grants(team_rules()) if (group, resource) == ("", "pods")}
+    assert verbs == {*READ, "create", "delete", "deletecollection"}
+
+
 def test_a_team_starts_sees_and_ends_its_own_work():
     given = grants(team_rules())
     for group, resource in (("batch", "jobs"), ("kubeflow.org", "pytorchjobs"), ("", "pods")):

@@ -96,6 +96,34 @@ def test_a_number_in_quotes_says_how_to_write_it(value, fix):
     assert only(with_group(instanceCount=value)).fix == fix
 
 
+def with_limits(value):
+    requirements = [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["ml.g5.8xlarge"]}]
+    pool = {"name": "p", "nodeClass": "c", "requirements": requirements, "limits": {"cpu": value}}
+    return organization(
+        environment={"autoscaling": {"nodeClasses": [{"name": "c", "instanceGroups": ["gpu"]}], "nodePools": [pool]}}
+    )
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        with_limits,
+        lambda digits: with_limits(f"1.{digits}Gi"),
+        lambda digits: with_group(instanceCount=digits),
+        lambda digits: organization(environment={"eks": {"version": f"1.{digits}"}}),
+    ],
+    ids=["quantity", "places", "count", "version"],
+)
+def test_a_number_of_five_thousand_digits_is_found_and_crashes_nothing(build):
+    assert "CFG002" in {found.rule for found in findings(build("9" * 5000))}
+
+
+def test_an_addons_version_of_five_thousand_digits_crashes_nothing():
+    version = f"v1.{'9' * 5000}.0-eksbuild.1"
+    data = organization(environment={"addons": {"amazon-sagemaker-hyperpod-taskgovernance": version}})
+    assert findings(data) == [], "whether AWS has it is asked of AWS"
+
+
 def test_true_is_not_a_number():
     assert only(with_group(instanceCount=True)).rule == "CFG002"
 

@@ -10,6 +10,7 @@ from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 EKS = "arn:aws:eks:us-west-2:123456789012:cluster/handson-dev"
 
 
@@ -31,6 +32,20 @@ def delete_a_quota(live):
 
 def delete_a_role_binding(live):
     live.api.delete(f"{RBAC}/namespaces/hyperpod-ns-john/rolebindings/hpkit-data-scientist")
+
+
+def lower_a_level(live):
+    labels = {"pod-security.kubernetes.io/enforce": "privileged", "pod-security.kubernetes.io/warn": None}
+    live.api.merge("/api/v1/namespaces/hyperpod-ns-john", {"metadata": {"labels": labels}})
+
+
+def weaken_a_policy(live):
+    live.api.merge(f"{ADMISSION}/validatingadmissionpolicies/hpkit-team-pods", {"spec": {"failurePolicy": "Ignore"}})
+
+
+def only_warn_of_what_a_policy_refuses(live):
+    path = f"{ADMISSION}/validatingadmissionpolicybindings/hpkit-member-work"
+    live.api.merge(path, {"spec": {"validationActions": ["Warn"]}})
 
 
 def tag_the_vpc(live):
@@ -75,8 +90,16 @@ def raise_a_weight(live):
 BY_HAND = {
     lower_a_quota: {"ComputeQuota:john": "update"},
     # The service takes the team's namespace along.
-    delete_a_quota: {"ComputeQuota:smith": "create", "Role:smith": "create", "RoleBinding:smith": "create"},
+    delete_a_quota: {
+        "ComputeQuota:smith": "create",
+        "NamespacePatch:smith": "create",
+        "Role:smith": "create",
+        "RoleBinding:smith": "create",
+    },
     delete_a_role_binding: {"RoleBinding:john": "create"},
+    lower_a_level: {"NamespacePatch:john": "update"},
+    weaken_a_policy: {"ValidatingAdmissionPolicy:hpkit-team-pods": "update"},
+    only_warn_of_what_a_policy_refuses: {"ValidatingAdmissionPolicyBinding:hpkit-member-work": "update"},
     tag_the_vpc: {"Vpc:vpc": "update"},
     untag_eks: {"EksCluster:cluster": "update"},
     grow_a_group: {"Cluster:cluster": "update"},

@@ -217,8 +217,9 @@ def john(up, instance):
 
 def job(team):
     container = client.V1Container(name="train", image="train")
-    template = client.V1PodTemplateSpec(spec=client.V1PodSpec(containers=[container], restart_policy="Never"))
     labels = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
+    pod = client.V1PodSpec(containers=[container], restart_policy="Never")
+    template = client.V1PodTemplateSpec(metadata=client.V1ObjectMeta(labels=labels), spec=pod)
     metadata = client.V1ObjectMeta(name="train", labels=labels)
     return client.V1Job(metadata=metadata, spec=client.V1JobSpec(suspend=True, template=template))
 

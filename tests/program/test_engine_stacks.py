@@ -85,13 +85,17 @@ def run_jobs(live, teams):
             "restartPolicy": "Never",
             "containers": [container],
             "nodeSelector": {"node.kubernetes.io/instance-type": kind.name},
-            "tolerations": [{"operator": "Exists"}],
         }
         job = {
             "apiVersion": "batch/v1",
             "kind": "Job",
             "metadata": {"name": "small", "labels": queue_of(team)},
-            "spec": {"template": {"metadata": {"annotations": {"hpkit.local/run": "1s"}}, "spec": pod}},
+            "spec": {
+                "template": {
+                    "metadata": {"labels": queue_of(team), "annotations": {"hpkit.local/run": "1s"}},
+                    "spec": pod,
+                }
+            },
         }
         live.api.create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", job)
 
@@ -125,11 +129,11 @@ def assert_chart_runs(live, team):
     assert "health-monitoring-agent" in names
     resources = {"requests": {"cpu": "100m", "memory": "64Mi"}}
     container = {"name": "pytorch", "image": "train", "resources": resources}
-    pod = {"containers": [container], "tolerations": [{"operator": "Exists"}]}
+    metadata = {"labels": queue_of(team), "annotations": {"hpkit.local/run": "1s"}}
     worker = {
         "replicas": 1,
         "restartPolicy": "Never",
-        "template": {"metadata": {"annotations": {"hpkit.local/run": "1s"}}, "spec": pod},
+        "template": {"metadata": metadata, "spec": {"containers": [container]}},
     }
     job = {
         "apiVersion": "kubeflow.org/v1",

@@ -130,6 +130,41 @@ def test_a_teams_rights_wait_for_its_quota_which_makes_the_namespace(program):
     assert not program.all("v1:Namespace"), "team namespaces are the service's"
 
 
+def test_a_teams_namespace_has_a_level_before_anybody_of_it_has_rights(program):
+    levels = program.named("core/v1:NamespacePatch")
+    bindings = program.all("v1:RoleBinding")
+    quotas = program.named("hyperpod:index:ComputeQuota")
+    assert levels.keys() == {each.name for each in bindings}
+    version = f"v{program.plan.spec.eks.version}"
+    for binding in bindings:
+        level = levels[binding.name]
+        labels = level.inputs["metadata"]["labels"]
+        assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
+        assert {labels[f"pod-security.kubernetes.io/{mode}-version"] for mode in ("enforce", "warn", "audit")} == {
+            version
+        }
+        assert level.inputs["metadata"]["name"] == f"hyperpod-ns-{binding.name}"
+        assert program.waits(level, quotas[binding.name]), "the service makes the namespace with the quota"
+        assert program.waits(binding, level)
+
+
+def test_admission_policies_are_in_force_before_anybody_of_a_team_has_rights(program):
+    bindings = program.all("v1:RoleBinding")
+    policies = program.named("v1:ValidatingAdmissionPolicy")
+    bound = program.named("v1:ValidatingAdmissionPolicyBinding")
+    assert policies.keys() == bound.keys()
+    assert bool(policies) is bool(bindings)
+    for name, each in bound.items():
+        assert each.inputs["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+        assert program.waits(each, policies[name])
+        assert [binding.name for binding in bindings if not program.waits(binding, each)] == []
+        spec = policies[name].inputs["spec"]
+        assert spec["failurePolicy"] == "Fail"
+        (selector,) = spec["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+        assert selector["key"] == "kubernetes.io/metadata.name", "a label that only the API server writes"
+        assert set(selector["values"]) == {f"hyperpod-ns-{binding.name}" for binding in bindings}
+
+
 def test_the_control_plane_does_not_wait_for_nat_or_bucket(program):
     eks = program.one("eks/cluster:Cluster")
     slow = [*program.all("ec2/natGateway:NatGateway"), program.one("s3/bucket:Bucket")]

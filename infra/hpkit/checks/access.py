@@ -10,6 +10,7 @@ __all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
+_POD_IDENTITY = "Amazon EKS user guide, EKS Pod Identities; Kubernetes, RBAC good practices (creating workloads)"
 
 
 def _roles(context: Context) -> Iterator[Issue]:
@@ -48,7 +49,20 @@ def _viewers(context: Context) -> Iterator[Issue]:
             )
 
 
+def _service_accounts(context: Context) -> Iterator[Issue]:
+    for index, team in enumerate(context.organization.teams):
+        for position, name in enumerate(team.service_accounts):
+            yield Issue(
+                ("teams", index, "serviceAccounts", position),
+                f"whoever is in {team.name} has the rights of the service account {name}",
+                "Give it no more than the whole team may have, in the cluster and at AWS; waive this with the reason.",
+            )
+
+
 RULES = (
     Rule("ACC001", "warning", "A data scientist's role is in one team, and administers nothing.", _GUIDE, _roles),
     Rule("ACC002", "error", "A viewer is neither an administrator nor a data scientist.", _EKS_GUIDE, _viewers),
+    Rule(
+        "ACC003", "warning", "A team's pods run as no service account but `default`.", _POD_IDENTITY, _service_accounts
+    ),
 )  # fmt: skip

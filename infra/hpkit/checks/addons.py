@@ -15,7 +15,7 @@ _GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
 _GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
 # Add-ons whose configuration schema has no property at all.
 _WITHOUT_VALUES = (TASK_GOVERNANCE,)
-_NUMBERS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+_NUMBERS = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 
 
 def _old_versions(context: Context) -> Iterator[Issue]:

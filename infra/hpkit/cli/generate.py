@@ -8,7 +8,7 @@ import click
 from hpkit.cli.extras import need
 from hpkit.cli.inputs import require_clone
 from hpkit.config.reference import reference, schema_text
-from hpkit.generate import deployer_policy
+from hpkit.generate import deployer_policy, team_rights
 from hpkit.generate.catalog import service_model_text
 from hpkit.generate.replacing import replacing_text
 from hpkit.generate.rules import examples_text, rules_page
@@ -24,6 +24,7 @@ FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,
     **deployer_policy.FILES,
+    **team_rights.FILES,
 }
 
 

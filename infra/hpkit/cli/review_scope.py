@@ -7,7 +7,8 @@ import click
 
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
-from hpkit.project import Loaded, environments_in, load, organization_files, split_stack
+from hpkit.errors import InputError, SelectionError
+from hpkit.project import Loaded, environments_in, load, organization_files, require_names, split_stack
 from hpkit.review import FileInput, FileVersion, StackInput, StackVersion
 
 __all__ = ["Scope", "scope_of"]
@@ -158,7 +159,10 @@ def _file_version(loaded: Loaded) -> FileVersion:
 
 
 def _stated(stack: str, document: Document) -> _Place | None:
-    """Return what a stack's own file says, completed by the stack's name as the program completes it."""
+    """Return what a stack's own file says, completed by the stack's name as the program completes it.
+
+    Raises InputError for what the program refuses: a path instead of a name.
+    """
     data = document.data.get("config") if isinstance(document.data, dict) else None
     config = data if isinstance(data, dict) else {}
     organization, dash, environment = stack.rpartition("-")
@@ -166,4 +170,8 @@ def _stated(stack: str, document: Document) -> _Place | None:
     names = (stated[0] or (organization if dash else None), stated[1] or (environment if dash else None))
     if not all(isinstance(name, str) and name for name in names):
         return None
+    try:
+        require_names(stack, str(names[0]), str(names[1]))
+    except SelectionError as error:
+        raise InputError(str(error)) from None
     return _Place(str(names[0]), str(names[1]))

@@ -1,4 +1,8 @@
-"""Who may do what: access entries of administrators, viewers and teams, and each team's rights in its namespace."""
+"""Who may do what: access entries of administrators, viewers and teams, and each team's rights in its namespace.
+
+What a team may ask for by its rights and must not get is refused by Pod Security and by admission policies; both are
+there before anybody of a team has rights.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from hpkit.components.admission import AdmissionPolicy, pod_security_labels, policies_of
 from hpkit.components.base import Component, DeployContext
 from hpkit.components.eks import Eks
 from hpkit.components.network import Network
@@ -22,6 +27,8 @@ _ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 _VIEW_POLICY = "AmazonEKSAdminViewPolicy"
 _ROLE = "hpkit-data-scientist"
 _RBAC = "rbac.authorization.k8s.io"
+# A team's level and the policies are as the program says, whoever wrote them since; the service makes the namespace.
+_FORCE = {"pulumi.com/patchForce": "true"}
 
 
 class Access(Component):
@@ -57,12 +64,17 @@ class Access(Component):
             self._entry(principal, groups[principal])
 
     def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:
-        """Let each team work in its namespace; quotas: by team; the namespace comes with one."""
+        """Let each team work in its namespace; quotas: by team; the namespace comes with one.
+
+        Of a team without members nothing is touched: whoever works there has got the rights elsewhere.
+        """
         teams = [team for team in self._plan.teams if team.members]
+        bounds = [self._bound(policy, teams) for policy in policies_of(teams)] if teams else []
         if teams:
             self._cluster_role(teams)
         for team in teams:
-            self._team(team, quotas[team.name])
+            level = self._level(team, quotas[team.name])
+            self._team(team, after=[quotas[team.name], level, *bounds])
         eks = self._plan.spec.eks
         self.register_outputs({"principals": sorted({*groups_of(self._plan), *eks.administrators, *eks.viewers})})
 
@@ -99,8 +111,33 @@ class Access(Component):
             opts=inside,
         )
 
-    def _team(self, team: TeamPlan, quota: pulumi.Resource) -> None:
-        inside = self.child(after=[quota], provider=self._eks.kubernetes)
+    def _level(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
+        """Return the Pod Security level of a team's namespace."""
+        labels = pod_security_labels(self._plan.spec.eks.version)
+        return k8s.core.v1.NamespacePatch(
+            team.name,
+            metadata={"name": team.namespace, "labels": labels, "annotations": _FORCE},
+            opts=self.child(after=[quota], provider=self._eks.kubernetes),
+        )
+
+    def _bound(self, policy: AdmissionPolicy, teams: Sequence[TeamPlan]) -> pulumi.Resource:
+        """Return an admission policy in force."""
+        inside = self.child(provider=self._eks.kubernetes)
+        made = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
+            policy.name,
+            metadata={"name": policy.name, "annotations": _FORCE},
+            spec=_spec(policy, teams),
+            opts=inside,
+        )
+        return k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+            policy.name,
+            metadata={"name": policy.name, "annotations": _FORCE},
+            spec={"policy_name": policy.name, "validation_actions": ["Deny"]},
+            opts=self.child(after=[made], provider=self._eks.kubernetes),
+        )
+
+    def _team(self, team: TeamPlan, *, after: Sequence[pulumi.Resource]) -> None:
+        inside = self.child(after=after, provider=self._eks.kubernetes)
         metadata = k8s.meta.v1.ObjectMetaArgs(name=_ROLE, namespace=team.namespace)
         k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(team_rules()), opts=inside)
         k8s.rbac.v1.RoleBinding(
@@ -121,6 +158,33 @@ def _rules(rules: Sequence[PolicyRule]) -> list[k8s.rbac.v1.PolicyRuleArgs]:
         k8s.rbac.v1.PolicyRuleArgs(api_groups=rule.api_groups, resources=rule.resources, verbs=rule.verbs)
         for rule in rules
     ]
+
+
+def _spec(
+    policy: AdmissionPolicy, teams: Sequence[TeamPlan]
+) -> k8s.admissionregistration.v1.ValidatingAdmissionPolicySpecArgs:
+    v1 = k8s.admissionregistration.v1
+    namespaces = k8s.meta.v1.LabelSelectorRequirementArgs(
+        key="kubernetes.io/metadata.name", operator="In", values=sorted(team.namespace for team in teams)
+    )
+    return v1.ValidatingAdmissionPolicySpecArgs(
+        failure_policy="Fail",
+        match_constraints=v1.MatchResourcesArgs(
+            namespace_selector=k8s.meta.v1.LabelSelectorArgs(match_expressions=[namespaces]),
+            resource_rules=[
+                v1.NamedRuleWithOperationsArgs(
+                    api_groups=list(rule.groups),
+                    api_versions=["*"],
+                    resources=list(rule.resources),
+                    operations=list(policy.operations),
+                )
+                for rule in policy.rules
+            ],
+        ),
+        match_conditions=[v1.MatchConditionArgs(name=name, expression=text) for name, text in policy.conditions.items()]
+        or None,
+        validations=[v1.ValidationArgs(expression=each.expression, message=each.message) for each in policy.refusals],
+    )
 
 
 def _short(principal: str) -> str:

@@ -10,19 +10,31 @@ from dataclasses import dataclass
 from hpkit.plan.model import Plan
 from hpkit.plan.names import GROUP_PREFIX
 
-__all__ = ["PolicyRule", "cluster_rules", "groups_of", "team_rules"]
+__all__ = ["VERBS", "PolicyRule", "cluster_rules", "groups_of", "team_rules"]
 
 _READ = ["get", "list", "watch"]
 _WRITE = [*_READ, "create", "delete", "deletecollection", "patch", "update"]
+# What each verb is needed for, whatever the resource.
+VERBS = {
+    "get": "to look at one, and `kubectl exec` and `port-forward` of older clients",
+    "list": "to find one's own",
+    "watch": "to follow one while it runs (`kubectl get -w`, `kubectl wait`)",
+    "create": "to submit",
+    "delete": "to end or remove one",
+    "deletecollection": "to remove all of a label (`kubectl delete -l`)",
+    "patch": "to change one (`kubectl apply`, `label`, `scale`)",
+    "update": "to change one (`kubectl replace`, `edit`, SDKs)",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """A rule of Kubernetes RBAC."""
+    """A rule of Kubernetes RBAC, and what it is for."""
 
     api_groups: list[str]
     resources: list[str]
     verbs: list[str]
+    reason: str
 
 
 def groups_of(plan: Plan) -> dict[str, tuple[str, ...]]:
@@ -36,29 +48,49 @@ def groups_of(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 def team_rules() -> list[PolicyRule]:
     """Return the rules of a team's Role."""
+    frameworks = ["jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"]
     return [
-        PolicyRule(["batch"], ["jobs"], _WRITE),
+        PolicyRule(["batch"], ["jobs"], _WRITE, "Training and batch work of one's own."),
+        PolicyRule(["kubeflow.org"], frameworks, _WRITE, "The same, as a framework's job."),
         PolicyRule(
-            ["kubeflow.org"], ["jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"], _WRITE
+            ["sagemaker.amazonaws.com"], ["hyperpodpytorchjobs"], _WRITE, "The same, for HyperPod's training operator."
         ),
-        PolicyRule(["sagemaker.amazonaws.com"], ["hyperpodpytorchjobs"], _WRITE),
-        PolicyRule(["ray.io"], ["rayclusters", "rayjobs"], _WRITE),
-        PolicyRule(["jobset.x-k8s.io"], ["jobsets"], _WRITE),
-        PolicyRule([""], ["configmaps", "persistentvolumeclaims", "pods", "secrets", "services"], _WRITE),
-        PolicyRule([""], ["pods/exec", "pods/portforward"], ["create", "get"]),
-        PolicyRule([""], ["events", "pods/log", "pods/status", "serviceaccounts"], _READ),
-        PolicyRule(["kueue.x-k8s.io"], ["localqueues", "workloads", "workloads/status"], _READ),
+        PolicyRule(["ray.io"], ["rayclusters", "rayjobs"], _WRITE, "The same, on Ray."),
+        PolicyRule(["jobset.x-k8s.io"], ["jobsets"], _WRITE, "The same, as several Jobs that belong together."),
+        PolicyRule([""], ["configmaps"], _WRITE, "Settings and scripts of jobs."),
+        PolicyRule([""], ["persistentvolumeclaims"], _WRITE, "Data sets and checkpoints."),
+        PolicyRule([""], ["secrets"], _WRITE, "Keys of registries and trackers; all of the team read them."),
+        PolicyRule([""], ["services"], _WRITE, "How the processes of a job find each other."),
+        # Whoever changes a pod can take Kueue's gate and label away; nothing that a person does needs it.
+        PolicyRule(
+            [""],
+            ["pods"],
+            [verb for verb in _WRITE if verb not in ("patch", "update")],
+            "A pod to work in, and the end of one that hangs. Changing one could take Kueue's gate away.",
+        ),
+        PolicyRule([""], ["pods/exec", "pods/portforward"], ["create", "get"], "Debugging, notebooks, TensorBoard."),
+        PolicyRule([""], ["events", "pods/log", "pods/status"], _READ, "Why work waits or failed."),
+        PolicyRule([""], ["serviceaccounts"], _READ, "Which there are; which one a pod may run as, the file says."),
+        PolicyRule(
+            ["kueue.x-k8s.io"],
+            ["localqueues", "workloads", "workloads/status"],
+            _READ,
+            "The place in the queue. Priority and quota of a workload are Kueue's to write.",
+        ),
     ]
 
 
 def cluster_rules() -> list[PolicyRule]:
     """Return the rules of every data scientist's ClusterRole: read only, and nothing that holds a secret."""
     return [
-        PolicyRule([""], ["namespaces", "nodes"], _READ),
+        PolicyRule([""], ["namespaces", "nodes"], _READ, "Which instances there are, and whether they are well."),
         PolicyRule(
             ["kueue.x-k8s.io"],
             ["clusterqueues", "cohorts", "resourceflavors", "topologies", "workloadpriorityclasses"],
             _READ,
+            "What each team has, lends and borrows, and which ranks there are.",
         ),
-        PolicyRule(["apiextensions.k8s.io"], ["customresourcedefinitions"], ["get", "list"]),
+        PolicyRule(
+            ["apiextensions.k8s.io"], ["customresourcedefinitions"], ["get", "list"], "Which kinds of jobs can run."
+        ),
     ]

@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from hpkit.catalog import limit
 
-__all__ = ["Api", "Model", "Name", "Quantity", "Version"]
+__all__ = ["Api", "Model", "Name", "Quantity", "Version", "is_name"]
 
 
 class Model(BaseModel):
@@ -75,7 +75,7 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-_VERSION = re.compile(r"[0-9]+\.[0-9]+\Z")
+_VERSION = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\Z")
 
 
 def _version(value: Any) -> Any:
@@ -89,7 +89,8 @@ def _version(value: Any) -> Any:
 # Kubernetes minor version, quoted in YAML.
 Version = Annotated[str, BeforeValidator(_version)]
 
-_QUANTITY = re.compile(r"^[0-9]+(?:\.[0-9]+)?(?:m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
+# Kubernetes caps a quantity at 2**63 - 1, of 19 digits, and rounds it up to nine places (apimachinery, api/resource).
+_QUANTITY = re.compile(r"^[0-9]{1,19}(?:\.[0-9]{1,9})?(?:m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
 
 
 def _quantity(value: Any) -> str:
@@ -108,5 +109,12 @@ Quantity = Annotated[
 
 _DNS_LABEL = r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$"
 
+_MOST_OF_A_NAME = 40
+
 # The name of a thing that the kit or Kubernetes uses as a DNS label.
-Name = Annotated[str, Field(pattern=_DNS_LABEL, min_length=1, max_length=40)]
+Name = Annotated[str, Field(pattern=_DNS_LABEL, min_length=1, max_length=_MOST_OF_A_NAME)]
+
+
+def is_name(text: str) -> bool:
+    """Say whether a text is a name in the sense of `Name`."""
+    return len(text) <= _MOST_OF_A_NAME and re.fullmatch(_DNS_LABEL, text) is not None and not text.endswith("\n")

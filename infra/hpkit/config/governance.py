@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Api, Model
+from hpkit.config.base import Api, Model, Name
 
 __all__ = [
     "AbsoluteBorrowLimit",
@@ -103,6 +103,11 @@ class Team(Model):
     )
     members: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(), description="IAM roles of the team's data scientists."
+    )
+    service_accounts: tuple[Name, ...] = Field(
+        default=(),
+        description="Service accounts of the team's namespace that its pods may run as, beside `default`: whoever is "
+        "in the team has their rights, in the cluster and, by Pod Identity, at AWS.",
     )
     description: Annotated[str, Api("EntityDescription")] | None = Field(
         default=None, description="Description that the API keeps with the team's quota, at most 1024 characters."

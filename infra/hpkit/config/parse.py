@@ -186,8 +186,9 @@ def _wrong(detail: ErrorDetails, shown: str, field: str) -> tuple[str, str]:
         fix = f"Write {_EXPECTED[kind]}."
         if kind == "string_type" and isinstance(value, (int, float, bool)):
             fix = "Put the value in quotes."
-        elif kind == "int_type" and isinstance(value, str) and value.isdigit():
-            fix = "Write it without quotes." if str(int(value)) == value else "Write it without leading zeros."
+        elif kind == "int_type" and isinstance(value, str) and value.isdecimal():
+            leading = len(value) > 1 and value.startswith("0")
+            fix = "Write it without leading zeros." if leading else "Write it without quotes."
         return f"{field} is {shown}, and must be {_EXPECTED[kind]}", fix
     if kind == "literal_error":
         return _not_a_member(str(context.get("expected", "")), shown, field, value)

@@ -277,6 +277,7 @@ def _team(team: Team, quota_resources: tuple[QuotaResource, ...], named: str | N
         quota_resources=quota_resources,
         description=team.description,
         named=named,
+        service_accounts=team.service_accounts,
     )
 
 

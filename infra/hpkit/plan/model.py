@@ -78,6 +78,7 @@ class TeamPlan:
     is_shared_pool: bool = False
     description: str | None = None
     named: str | None = None
+    service_accounts: tuple[str, ...] = ()
 
     @property
     def quota_name(self) -> str:

@@ -50,7 +50,13 @@ def submit(api, team, name, instances, priority="training-priority"):
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": name, "labels": labels},
-        "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+        "spec": {
+            "suspend": True,
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"restartPolicy": "Never", "containers": [container]},
+            },
+        },
     }
     api.create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", document)
 
@@ -241,17 +247,20 @@ def test_a_quota_asked_for_while_a_part_is_killed_is_there_when_it_is_back(insta
 
 def test_work_without_a_queue_is_refused_in_a_teams_namespace(environment, governed, api):
     make(environment, governed[0], "a", 1)
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stray"}}
-    pod["spec"] = {"containers": [{"name": "main", "image": "none"}]}
 
-    def refused():
+    def refused(**metadata):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stray", **metadata}}
+        pod["spec"] = {"containers": [{"name": "main", "image": "none"}]}
         try:
             api.create("/api/v1/namespaces/hyperpod-ns-a/pods?dryRun=All", pod)
         except OSError as error:
-            return "needs the label kueue.x-k8s.io/queue-name" in str(error)
+            return "'kueue.x-k8s.io/queue-name' is either missing or does not have a value set" in str(error)
         return False
 
     eventually(refused, "the admission policy is in force")
+    assert refused(labels={"kueue.x-k8s.io/queue-name": ""})
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "none", "uid": "1", "controller": True}
+    assert refused(ownerReferences=[owner]), "pods of a Job have the label in their template"
 
 
 def test_a_deleted_quota_and_policy_leave_nothing_even_with_work_in_the_queue(environment, governed, api):

@@ -65,7 +65,7 @@ def job(api, team, name, pods, *, gpus=4, run=DAY, exit_code="0", topology=None,
     labels = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
     labels["kueue.x-k8s.io/priority-class"] = f"{priority}-priority"
     template = {
-        "metadata": {"annotations": annotations},
+        "metadata": {"labels": labels, "annotations": annotations},
         "spec": {"restartPolicy": "Never", "containers": [container]},
     }
     spec = {"parallelism": pods, "completions": pods, "suspend": True, "template": template, "backoffLimit": 0, **spec}

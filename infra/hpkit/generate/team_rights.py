@@ -1,0 +1,103 @@
+"""The page of what a data scientist may do, from the rules themselves, and of what is refused, with its tests."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from hpkit.components.admission import policies_of
+from hpkit.components.rbac import VERBS, PolicyRule, cluster_rules, team_rules
+
+__all__ = ["ATTACKS", "FILES", "PREFIX"]
+
+PREFIX: Final = "test_a_member_wants_"
+_RBAC = "RBAC"
+_LEVEL = "Pod Security `baseline`"
+# By what refuses, and the field of a policy or else what is refused: its tests, whose names begin with PREFIX.
+ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    (_LEVEL, "privileged containers, the node's files, network, processes and ports, capabilities"): (
+        "root_on_a_node",
+        "root_on_a_node_by_a_job_whose_pods_a_controller_makes",
+    ),
+    ("hpkit-team-pods", "spec.priorityClassName"): (
+        "to_evict_others_by_a_priority_of_the_system",
+        "to_go_first_in_kueue_by_a_kind_that_carries_a_priority_of_the_system",
+    ),
+    ("hpkit-team-pods", "spec.nodeName"): ("to_choose_the_node_without_the_scheduler",),
+    ("hpkit-team-pods", "spec.tolerations"): ("every_node_whatever_its_taints",),
+    ("hpkit-team-pods", "spec.serviceAccountName"): ("the_rights_of_a_service_account_by_a_pod",),
+    ("hpkit-team-services", "spec.externalIPs"): ("the_traffic_of_an_address_that_is_not_theirs",),
+    ("hpkit-member-work", "metadata.ownerReferences"): (
+        "more_compute_by_a_pod_that_poses_as_part_of_an_admitted_job",
+        "more_compute_by_a_job_that_poses_as_part_of_an_admitted_job",
+        "more_compute_by_giving_a_waiting_job_to_an_admitted_one",
+        "to_run_without_a_queue_as_pods_of_a_stateful_set_may",
+    ),
+    ("hpkit-member-work", "metadata.labels"): (
+        "to_run_without_the_queue_of_the_team",
+        "a_waiting_job_to_start_by_taking_it_out_of_the_queue",
+    ),
+    ("hpkit-member-work", "spec.suspend"): ("a_waiting_job_to_start_by_saying_so",),
+    ("hpkit-member-pods", "spec.schedulingGates"): ("a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy",),
+    ("hpkit-member-pods", "metadata"): ("a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy",),
+    ("hpkit-member-secrets", "type"): ("the_rights_of_a_service_account_by_a_secret",),
+    (_RBAC, "changing a pod that is there"): ("a_waiting_pod_to_start_by_taking_its_gate_away",),
+    (_RBAC, "ephemeral containers"): ("a_shell_beside_a_container_that_is_there",),
+    (_RBAC, "nodes, and their kubelet by the API server's proxy"): ("the_kubelet_of_a_node",),
+    (_RBAC, "labels of the namespace"): ("to_lift_the_level_of_the_namespace",),
+    (_RBAC, "namespaces of one's own, and any other namespace"): (
+        "a_namespace_where_nobody_counts",
+        "the_work_of_another_team_to_end",
+        "the_secrets_of_others",
+    ),
+    (_RBAC, "roles and bindings; escalate, bind, impersonate"): (
+        "to_give_the_team_more_rights",
+        "a_right_that_leads_to_others",
+    ),
+    (_RBAC, "tokens of service accounts"): ("the_rights_of_a_service_account_by_a_token",),
+    (_RBAC, "workloads: their priority, their end"): ("another_priority_for_a_workload",),
+    (_RBAC, "queues, quotas, flavors, ranks, Kueue's settings, admission policies"): ("to_change_what_governs",),
+}
+
+
+def _page() -> str:
+    """Return docs/reference/team-rights.md."""
+    parts = {
+        "TEAM": _rights(team_rules()),
+        "CLUSTER": _rights(cluster_rules()),
+        "VERBS": _table("verb", "is needed", rows=[(f"`{verb}`", why) for verb, why in VERBS.items()]),
+        "REFUSED": _table("refused", "by", "because", "test", rows=_refused()),
+    }
+    return Template((Path(__file__).parent / "team_rights.md").read_text(encoding="utf-8")).substitute(parts)
+
+
+def _rights(rules: Iterable[PolicyRule]) -> str:
+    rows = [
+        (_code(rule.resources), f"`{rule.api_groups[0] or 'core'}`", _code(rule.verbs), rule.reason) for rule in rules
+    ]
+    return _table("resources", "API group", "verbs", "for", rows=rows)
+
+
+def _refused() -> list[tuple[str, ...]]:
+    reasons = {(policy.name, each.field): each.reason for policy in policies_of(()) for each in policy.refusals}
+    return [
+        (
+            f"`{what}`" if (part, what) in reasons else what,
+            f"`{part}`" if (part, what) in reasons else part,
+            reasons.get((part, what), "no rule above allows it" if part == _RBAC else "it is root on the node"),
+            ", ".join(f"`{PREFIX}{test}`" for test in tests),
+        )
+        for (part, what), tests in ATTACKS.items()
+    ]
+
+
+def _code(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _table(*head: str, rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+FILES: Final[dict[str, Callable[[], str]]] = {"docs/reference/team-rights.md": _page}

@@ -1,0 +1,43 @@
+"""What admission policies refuse a team, as they are written; that they hold is shown in tests/security."""
+
+from hpkit.components.admission import pod_security_labels, policies_of
+from hpkit.plan.derive import derive
+from tests.builders import organization, team, typed
+
+G5 = "ml.g5.12xlarge"
+
+
+def teams(*given):
+    rows = {each["name"]: [{"instanceType": G5, "count": 1}] for each in given}
+    return derive(typed(organization(teams=list(given), allocations=rows)), "dev").teams
+
+
+def policy(name, *given):
+    (found,) = (each for each in policies_of(teams(*given)) if each.name == name)
+    return found
+
+
+def test_only_the_service_accounts_that_the_file_names_are_a_teams():
+    given = (team("ada", serviceAccounts=["trainer"]), team("bob"))
+    for name in ("hpkit-team-pods", "hpkit-team-jobs", "hpkit-team-workloads"):
+        (found,) = (each for each in policy(name, *given).refusals if each.field == "spec.serviceAccountName")
+        assert "{'hyperpod-ns-ada': ['default', 'trainer'], 'hyperpod-ns-bob': ['default']}" in found.expression
+
+
+def test_what_holds_for_pods_holds_for_jobs_and_for_whatever_kueue_counts():
+    fields = {
+        name: [each.field for each in policy(name, team("ada")).refusals]
+        for name in ("hpkit-team-pods", "hpkit-team-jobs", "hpkit-team-workloads")
+    }
+    assert len({tuple(each) for each in fields.values()}) == 1
+
+
+def test_a_policy_of_people_leaves_controllers_alone_and_one_of_pods_does_not():
+    members = {each.name for each in policies_of(teams(team("ada"))) if each.conditions}
+    assert members == {"hpkit-member-work", "hpkit-member-pods", "hpkit-member-secrets"}
+
+
+def test_the_level_of_a_namespace_is_of_the_clusters_version():
+    labels = pod_security_labels("1.35")
+    assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert labels["pod-security.kubernetes.io/enforce-version"] == "v1.35"

@@ -1,0 +1,33 @@
+"""The page of a team's rights names every refusal, and for each a test that is there."""
+
+import ast
+from pathlib import Path
+
+from hpkit.components.admission import policies_of
+from hpkit.components.rbac import VERBS, cluster_rules, team_rules
+from hpkit.generate.team_rights import ATTACKS, PREFIX
+
+SUITE = Path(__file__).parents[1] / "security"
+# The same rules for Jobs, and for what Kueue counts of any kind, are of the line of the pods.
+ALIKE = ("hpkit-team-jobs", "hpkit-team-workloads")
+
+
+def attacks():
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in SUITE.glob("test_*.py")]
+    names = {node.name for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return {name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)}
+
+
+def test_every_attack_of_the_suite_is_on_the_page_and_no_other():
+    assert {test for tests in ATTACKS.values() for test in tests} == attacks()
+
+
+def test_every_refusal_of_a_policy_is_on_the_page():
+    refused = {
+        (policy.name, each.field) for policy in policies_of(()) if policy.name not in ALIKE for each in policy.refusals
+    }
+    assert refused == {key for key in ATTACKS if key[0].startswith("hpkit-")}
+
+
+def test_every_verb_that_anybody_has_is_explained():
+    assert {verb for rule in [*team_rules(), *cluster_rules()] for verb in rule.verbs} == VERBS.keys()

@@ -1,0 +1,108 @@
+"""A team's data scientists at the real API server: its own groups and no right more, by impersonation."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes.client import ApiClient
+
+from local.kubernetes.api import Api, RefusedError
+from local.kubernetes.client import configuration_of
+from tests.running import eventually
+
+__all__ = ["ATTACK", "CORE", "JOBS", "NAMESPACE", "container", "job", "member", "pod", "refused", "tidy", "tried"]
+
+NAMESPACE = "hyperpod-ns-john"
+CORE = f"/api/v1/namespaces/{NAMESPACE}"
+JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+# What the suite makes, to be taken away after each test.
+ATTACK = {"security-test": "yes"}
+
+
+class _Impersonating(ApiClient):
+    """A client whose every request is somebody else's."""
+
+    def __init__(self, configuration, headers):
+        super().__init__(configuration)
+        self._impersonated = headers
+
+    def call_api(self, method, url, header_params=None, *arguments, **more):
+        return super().call_api(method, url, {**(header_params or {}), **self._impersonated}, *arguments, **more)
+
+
+def member(instance, team, *, user="ann"):
+    """Return the API server as a data scientist of a team sees it: what EKS's access entry says of the role."""
+    path = Path(instance.kubeconfig)
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    configuration = configuration_of(document, folder=path.parent, certificates=path.parent / "pki")
+    configuration.proxy = None
+    configuration.retries = False
+    role = f"arn:aws:sts::123456789012:assumed-role/{team}-scientists/{user}"
+    headers = {"Impersonate-User": role, "Impersonate-Group": f"hyperpod:team:{team}"}
+    return Api(_Impersonating(configuration, headers), field_manager="kubectl")
+
+
+def container(**more):
+    """Return a container that trains on one GPU."""
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "1"}}
+    return {"name": "main", "image": "train", "resources": resources, **more}
+
+
+def pod(name, *, team="john", labels=None, annotations=None, owners=None, **spec):
+    """Return a pod as a team submits it: with its queue."""
+    metadata = {
+        "name": name,
+        "labels": {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue", **ATTACK, **(labels or {})},
+        "annotations": {"hpkit.local/run": "24h", **(annotations or {})},
+        **({"ownerReferences": owners} if owners else {}),
+    }
+    metadata["labels"] = {key: value for key, value in metadata["labels"].items() if value is not None}
+    body = {"restartPolicy": "Never", "containers": [container()], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
+
+
+def job(name, *, pods=1, team="john", labels=None, owners=None, **spec):
+    """Return a Job of pods as `pod` makes them."""
+    template = pod(name, team=team, labels=labels, **spec)
+    metadata = {"name": name, "labels": template["metadata"]["labels"]} | (
+        {"ownerReferences": owners} if owners else {}
+    )
+    body = {
+        "parallelism": pods,
+        "completions": pods,
+        "backoffLimit": 0,
+        "template": {
+            "metadata": {k: template["metadata"][k] for k in ("labels", "annotations")},
+            "spec": template["spec"],
+        },
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": body}
+
+
+def tried(call, *arguments):
+    """Return what an attempt says when it is refused; empty when it succeeds."""
+    try:
+        call(*arguments)
+    except RefusedError as error:
+        text = str(error).partition(f"{error.status} ")[2]
+        return str(json.loads(text)["message"]) if text.startswith("{") else text
+    return ""
+
+
+def refused(call, *arguments):
+    """Return why an attempt is refused; the test fails when it succeeds."""
+    message = tried(call, *arguments)
+    if not message:
+        pytest.fail(f"it was let through: {arguments}")
+    return message
+
+
+def tidy(api):
+    """Take away what a test made, whoever made it."""
+    label = ",".join(f"{key}={value}" for key, value in ATTACK.items())
+    folders = (JOBS, f"{CORE}/pods", f"{CORE}/services", f"{CORE}/secrets", f"{CORE}/serviceaccounts")
+    for folder in folders:
+        for each in api.items(folder, labels=label, bare=True):
+            api.delete(f"{folder}/{each['metadata']['name']}")
+    eventually(lambda: not any(api.items(folder, labels=label, bare=True) for folder in folders), "they are gone")

@@ -1,0 +1,82 @@
+"""A member wants a node: to be root there, or to place work where it may not be."""
+
+import pytest
+
+from tests.running import eventually
+from tests.security.members import CORE, JOBS, container, job, pod, refused
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+
+HOST = [{"name": "host", "hostPath": {"path": "/"}}]
+ROOT = {
+    "privileged": {"containers": [container(securityContext={"privileged": True})]},
+    "in an init container": {"initContainers": [container(name="first", securityContext={"privileged": True})]},
+    "the node's files": {"volumes": HOST},
+    "the node's network": {"hostNetwork": True},
+    "the node's processes": {"hostPID": True},
+    "the node's memory": {"hostIPC": True},
+    "a port of the node": {"containers": [container(ports=[{"containerPort": 80, "hostPort": 80}])]},
+    "SYS_ADMIN": {"containers": [container(securityContext={"capabilities": {"add": ["SYS_ADMIN"]}})]},
+    "/proc unmasked": {"hostUsers": False, "containers": [container(securityContext={"procMount": "Unmasked"})]},
+    "no seccomp": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+}
+
+
+@pytest.mark.parametrize("spec", ROOT.values(), ids=ROOT)
+def test_a_member_wants_root_on_a_node(john, spec):
+    assert 'violates PodSecurity "baseline:v1.35"' in refused(john.create, f"{CORE}/pods", pod("root", **spec))
+
+
+def test_a_member_wants_root_on_a_node_by_a_job_whose_pods_a_controller_makes(john, api):
+    john.create(JOBS, job("root-job", **ROOT["privileged"]))
+
+    def events():
+        found = api.items(f"{CORE}/events", fields="involvedObject.name=root-job")
+        return [each["message"] for each in found if each["reason"] == "FailedCreate"]
+
+    eventually(events, "the Job's pods are refused")
+    assert "violates PodSecurity" in events()[0]
+    assert not api.items(f"{CORE}/pods", labels="batch.kubernetes.io/job-name=root-job")
+
+
+def test_a_member_wants_to_lift_the_level_of_the_namespace(john):
+    labels = {"pod-security.kubernetes.io/enforce": "privileged"}
+    message = refused(john.merge, "/api/v1/namespaces/hyperpod-ns-john", {"metadata": {"labels": labels}})
+    assert 'cannot patch resource "namespaces"' in message
+
+
+def test_a_member_wants_to_choose_the_node_without_the_scheduler(john, api):
+    node = api.items("/api/v1/nodes", bare=True)[0]["metadata"]["name"]
+    assert "spec.nodeName" in refused(john.create, f"{CORE}/pods", pod("placed", nodeName=node))
+    assert "spec.nodeName" in refused(john.create, JOBS, job("placed", nodeName=node))
+
+
+def test_a_member_wants_every_node_whatever_its_taints(john):
+    anything = [{"operator": "Exists"}]
+    assert "tolerations" in refused(john.create, f"{CORE}/pods", pod("anywhere", tolerations=anything))
+    assert "tolerations" in refused(john.create, JOBS, job("anywhere", tolerations=anything))
+
+
+def test_a_member_wants_the_kubelet_of_a_node(john, api):
+    node = api.items("/api/v1/nodes", bare=True)[0]["metadata"]["name"]
+    message = refused(john.read, f"/api/v1/nodes/{node}/proxy/run/kube-system/pod/main?cmd=id")
+    assert 'resource "nodes/proxy"' in message
+    assert "cannot patch" in refused(john.merge, f"/api/v1/nodes/{node}", {"spec": {"taints": []}})
+
+
+def test_a_member_wants_a_shell_beside_a_container_that_is_there(john):
+    john.create(f"{CORE}/pods", pod("host"))
+    debugger = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "sh", "targetContainerName": "main"}]}}
+    message = refused(john.merge, f"{CORE}/pods/host/ephemeralcontainers", debugger)
+    assert 'cannot patch resource "pods/ephemeralcontainers"' in message
+
+
+def test_training_with_efa_huge_pages_and_shared_memory_needs_no_privilege(john, api):
+    needs = {"vpc.amazonaws.com/efa": "1", "hugepages-2Mi": "5120Mi", "nvidia.com/gpu": "4", "memory": "8000Mi"}
+    shared = {"name": "shmem", "emptyDir": {"medium": "Memory"}}
+    mounted = container(resources={"limits": needs}, volumeMounts=[{"name": "shmem", "mountPath": "/dev/shm"}])  # noqa: S108
+    efa = pod(
+        "efa", containers=[mounted], volumes=[shared], tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    )
+    john.create(f"{CORE}/pods", efa)
+    assert api.read(f"{CORE}/pods/efa")["spec"]["containers"][0]["resources"]["limits"]["vpc.amazonaws.com/efa"] == "1"

@@ -1,0 +1,203 @@
+"""A member wants compute that the team's queue does not give: round Kueue, or ahead of others."""
+
+import pytest
+
+from tests.running import eventually
+from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, job, pod, refused, tried
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+# More than the team has and may borrow: nothing of that size is ever admitted.
+TOO_MUCH = {"cpu": "1000m", "memory": "1Gi", "nvidia.com/gpu": "4"}
+
+
+def large(name, **more):
+    """Return a pod that takes all GPUs of an instance."""
+    return pod(name, containers=[container(resources={"limits": TOO_MUCH})], **more)
+
+
+def owner(found, kind, version):
+    return [{"apiVersion": version, "kind": kind, "name": found["metadata"]["name"], "uid": found["metadata"]["uid"],
+             "controller": True}]  # fmt: skip
+
+
+def admitted_job(john, api):
+    """Return a small Job of the member's own that Kueue has admitted."""
+    john.create(JOBS, job("small"))
+    eventually(lambda: not api.read(f"{JOBS}/small")["spec"]["suspend"], "it is admitted")
+    return api.read(f"{JOBS}/small")
+
+
+def test_a_member_wants_more_compute_by_a_pod_that_poses_as_part_of_an_admitted_job(john, api):
+    owners = owner(admitted_job(john, api), "Job", "batch/v1")
+    assert "ownerReferences" in refused(john.create, f"{CORE}/pods", large("posing", owners=owners))
+
+
+def test_a_member_wants_more_compute_by_a_job_that_poses_as_part_of_an_admitted_job(john, api):
+    owners = owner(admitted_job(john, api), "Job", "batch/v1")
+    assert "ownerReferences" in refused(john.create, JOBS, job("posing", pods=5, owners=owners))
+
+
+def test_a_member_wants_more_compute_by_giving_a_waiting_job_to_an_admitted_one(john, api):
+    owners = owner(admitted_job(john, api), "Job", "batch/v1")
+    john.create(JOBS, job("waiting", pods=50))
+    assert "ownerReferences" in refused(john.merge, f"{JOBS}/waiting", {"metadata": {"ownerReferences": owners}})
+
+
+@pytest.fixture
+def served(api):
+    """A StatefulSet of the team, made by an administrator."""
+    labels = {"kueue.x-k8s.io/queue-name": f"{NAMESPACE}-localqueue", **ATTACK}
+    pods = {"metadata": {"labels": labels}, "spec": {"containers": [container()]}}
+    document = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "served", "labels": labels},
+        "spec": {"replicas": 0, "serviceName": "served", "selector": {"matchLabels": ATTACK}, "template": pods},
+    }
+    folder = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
+    yield api.create(folder, document)
+    api.delete(f"{folder}/served")
+
+
+def test_a_member_wants_to_run_without_a_queue_as_pods_of_a_stateful_set_may(john, served):
+    owners = owner(served, "StatefulSet", "apps/v1")
+    unlabelled = large("posing", owners=owners, labels={"kueue.x-k8s.io/queue-name": None})
+    assert "ownerReferences" in refused(john.create, f"{CORE}/pods", unlabelled)
+
+
+@pytest.mark.parametrize("queue", [None, "", "hyperpod-ns-smith-localqueue"], ids=["none", "empty", "another team's"])
+def test_a_member_wants_to_run_without_the_queue_of_the_team(john, queue):
+    labels = {"kueue.x-k8s.io/queue-name": queue}
+    for folder, document in ((f"{CORE}/pods", pod("free", labels=labels)), (JOBS, job("free", labels=labels))):
+        message = refused(john.create, folder, document)
+        assert "kueue.x-k8s.io/queue-name" in message
+
+
+def test_a_member_wants_a_waiting_pod_to_start_by_taking_its_gate_away(john, api):
+    john.create(f"{CORE}/pods", pod("gated", containers=[container(resources={"limits": {"nvidia.com/gpu": "400"}})]))
+    assert {"name": "kueue.x-k8s.io/admission"} in api.read(f"{CORE}/pods/gated")["spec"]["schedulingGates"]
+    for change in (
+        {"spec": {"schedulingGates": []}},
+        {"metadata": {"labels": {"kueue.x-k8s.io/managed": None}}},
+        {"metadata": {"labels": {"kueue.x-k8s.io/managed": None}}, "spec": {"schedulingGates": []}},
+    ):
+        assert 'cannot patch resource "pods"' in refused(john.merge, f"{CORE}/pods/gated", change)
+    assert api.read(f"{CORE}/pods/gated")["spec"]["schedulingGates"]
+
+
+@pytest.fixture
+def widened(api):
+    """The rights of the access policy AmazonSagemakerHyperpodTrainingPolicy, given to the team john beside its own."""
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}"
+    every = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]
+    meta = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "wide"}}
+    api.apply(f"{rbac}/roles/wide", {**meta, "kind": "Role", "rules": every})
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "hyperpod:team:john"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "wide"}
+    api.apply(f"{rbac}/rolebindings/wide", {**meta, "kind": "RoleBinding", "roleRef": role, "subjects": [subject]})
+    yield
+    api.delete(f"{rbac}/rolebindings/wide")
+    api.delete(f"{rbac}/roles/wide")
+
+
+def test_a_member_wants_a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy(john, api, widened):
+    john.create(f"{CORE}/pods", pod("gated", containers=[container(resources={"limits": {"nvidia.com/gpu": "400"}})]))
+
+    def allowed():
+        return not tried(john.merge, f"{CORE}/pods/gated", {"metadata": {"labels": {"mine": "yes"}}})
+
+    eventually(allowed, "the wider rights are there")
+    path = f"{CORE}/pods/gated"
+    assert "schedulingGates" in refused(john.merge, path, {"spec": {"schedulingGates": []}})
+    for kept in ("labels", "annotations"):
+        own = {key: None for key in api.read(path)["metadata"][kept] if key.startswith("kueue.x-k8s.io/")}
+        assert own
+        assert "kueue.x-k8s.io" in refused(john.merge, path, {"metadata": {kept: own}})
+    assert "kueue.x-k8s.io" in refused(john.merge, path, {"metadata": {"finalizers": None}})
+
+
+def test_a_member_wants_a_waiting_job_to_start_by_saying_so(john, api):
+    john.create(JOBS, job("waiting", pods=50))
+    eventually(lambda: api.read(f"{JOBS}/waiting")["spec"]["suspend"], "it waits")
+    assert "spec.suspend" in refused(john.merge, f"{JOBS}/waiting", {"spec": {"suspend": False}})
+    assert not api.items(f"{CORE}/pods", labels="batch.kubernetes.io/job-name=waiting")
+
+
+def test_a_member_wants_a_waiting_job_to_start_by_taking_it_out_of_the_queue(john):
+    john.create(JOBS, job("waiting", pods=50))
+    nowhere = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
+    assert "kueue.x-k8s.io/queue-name" in refused(john.merge, f"{JOBS}/waiting", nowhere)
+
+
+@pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical"])
+def test_a_member_wants_to_evict_others_by_a_priority_of_the_system(john, name):
+    assert "priorityClassName" in refused(john.create, f"{CORE}/pods", pod("first", priorityClassName=name))
+    assert "priorityClassName" in refused(john.create, JOBS, job("first", priorityClassName=name))
+
+
+def test_a_member_wants_to_go_first_in_kueue_by_a_kind_that_carries_a_priority_of_the_system(john, api):
+    # A Workload is what Kueue makes of any kind; an administrator's right to write one shows that the rule is of all.
+    spec = {"restartPolicy": "Never", "containers": [container()], "priorityClassName": "system-node-critical"}
+    podset = {"name": "main", "count": 1, "template": {"spec": spec}}
+    document = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": "first"},
+        "spec": {"queueName": f"{NAMESPACE}-localqueue", "podSets": [podset]},
+    }
+    folder = f"{KUEUE}/namespaces/{NAMESPACE}/workloads"
+    assert "cannot create" in refused(john.create, folder, document)
+    assert "priorityClassName" in refused(api.create, folder, document)
+
+
+def test_a_member_wants_another_priority_for_a_workload(john, api):
+    admitted_job(john, api)
+    folder = f"{KUEUE}/namespaces/{NAMESPACE}/workloads"
+    (name,) = [each["metadata"]["name"] for each in api.items(folder) if "small" in each["metadata"]["name"]]
+    assert "cannot patch" in refused(john.merge, f"{folder}/{name}", {"spec": {"priority": 1_000_000}})
+    assert "cannot delete" in refused(john.delete, f"{folder}/{name}")
+
+
+GOVERNING = {
+    "quotas": (f"{KUEUE}/clusterqueues/hyperpod-ns-john-clusterqueue", {"spec": {"stopPolicy": "None"}}),
+    "queues": (f"{KUEUE}/namespaces/{NAMESPACE}/localqueues/{NAMESPACE}-localqueue", {"spec": {"stopPolicy": "Hold"}}),
+    "flavors": (f"{KUEUE}/resourceflavors/ml.g5.12xlarge", {"spec": {"nodeLabels": {}}}),
+    "ranks": (f"{KUEUE}/workloadpriorityclasses/training-priority", {"value": 1_000_000}),
+    "Kueue's settings": ("/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config", {"data": {}}),
+    "the add-on's policy": (
+        f"{ADMISSION}/hyperpod-task-governance-admission-policy-binding",
+        {"spec": {"validationActions": ["Audit"]}},
+    ),
+    "the kit's policy": (f"{ADMISSION}/hpkit-member-work", {"spec": {"validationActions": ["Audit"]}}),
+}
+
+
+@pytest.mark.parametrize(("path", "change"), GOVERNING.values(), ids=GOVERNING)
+def test_a_member_wants_to_change_what_governs(john, path, change):
+    assert "cannot patch" in refused(john.merge, path, change)
+    assert "cannot delete" in refused(john.delete, path)
+
+
+def test_a_member_wants_the_work_of_another_team_to_end(john, smith):
+    folder = "/apis/batch/v1/namespaces/hyperpod-ns-smith/jobs"
+    smith.create(folder, job("theirs", team="smith"))
+    try:
+        assert "cannot delete" in refused(john.delete, f"{folder}/theirs")
+        assert "cannot get" in refused(john.read, f"{folder}/theirs")
+        assert "cannot create" in refused(john.create, folder, job("mine", team="smith"))
+    finally:
+        smith.delete(f"{folder}/theirs")
+
+
+def test_a_team_trains_as_before(john, api):
+    john.create(JOBS, job("train", pods=2))
+    running = "batch.kubernetes.io/job-name=train"
+    eventually(
+        lambda: [each for each in api.items(f"{CORE}/pods", labels=running) if each["status"]["phase"] == "Running"],
+        "its pods run",
+    )
+    john.merge(f"{JOBS}/train", {"metadata": {"labels": {"note": "mine"}}})
+    john.delete(f"{JOBS}/train")

@@ -1,0 +1,110 @@
+"""A member wants rights that are somebody else's, or traffic that is."""
+
+import pytest
+
+from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, job, pod, refused
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture
+def strong(api):
+    """A service account in the team's namespace with more rights than a member has."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "strong", "labels": ATTACK}}
+    api.apply(f"{CORE}/serviceaccounts/strong", account)
+    return "strong"
+
+
+def test_a_member_wants_the_rights_of_a_service_account_by_a_pod(john, strong):
+    assert "serviceAccountName" in refused(john.create, f"{CORE}/pods", pod("posing", serviceAccountName=strong))
+    assert "serviceAccountName" in refused(john.create, JOBS, job("posing", serviceAccountName=strong))
+
+
+def test_a_member_wants_the_rights_of_a_service_account_by_a_secret(john, strong):
+    metadata = {"name": "stolen", "labels": ATTACK, "annotations": {"kubernetes.io/service-account.name": strong}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/service-account-token"}
+    assert "service-account-token" in refused(john.create, f"{CORE}/secrets", secret)
+
+
+def test_a_member_wants_the_rights_of_a_service_account_by_a_token(john):
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
+    message = refused(john.create, f"{CORE}/serviceaccounts/default/token", request)
+    assert 'cannot create resource "serviceaccounts/token"' in message
+
+
+def test_a_member_wants_the_traffic_of_an_address_that_is_not_theirs(john):
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "greedy", "labels": ATTACK},
+        "spec": {"selector": {"app": "x"}, "ports": [{"port": 443}]},
+    }
+    taking = {**service, "spec": {**service["spec"], "externalIPs": ["10.0.0.1"]}}
+    assert "externalIPs" in refused(john.create, f"{CORE}/services", taking)
+    john.create(f"{CORE}/services", service)
+    assert "externalIPs" in refused(john.merge, f"{CORE}/services/greedy", {"spec": {"externalIPs": ["10.0.0.1"]}})
+
+
+def binding(kind, role):
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": kind,
+        "metadata": {"name": "mine"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "Group", "name": "hyperpod:team:john"}],
+    }
+
+
+def test_a_member_wants_to_give_the_team_more_rights(john):
+    inside = f"{RBAC}/namespaces/{NAMESPACE}"
+    assert "cannot create" in refused(john.create, f"{inside}/rolebindings", binding("RoleBinding", "admin"))
+    whole = binding("ClusterRoleBinding", "cluster-admin")
+    assert "cannot create" in refused(john.create, f"{RBAC}/clusterrolebindings", whole)
+    more = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
+    assert "cannot patch" in refused(john.merge, f"{inside}/roles/hpkit-data-scientist", more)
+
+
+@pytest.mark.parametrize(
+    ("verb", "group", "resource"),
+    [
+        ("escalate", "rbac.authorization.k8s.io", "roles"),
+        ("bind", "rbac.authorization.k8s.io", "clusterroles"),
+        ("impersonate", "", "groups"),
+        ("impersonate", "", "users"),
+        ("create", "", "namespaces"),
+        ("create", "", "serviceaccounts"),
+        ("create", "", "pods/ephemeralcontainers"),
+        ("create", "", "pods/binding"),
+        ("create", "", "pods/eviction"),
+        ("create", "", "services/proxy"),
+        ("create", "", "persistentvolumes"),
+        ("create", "certificates.k8s.io", "certificatesigningrequests"),
+        ("create", "discovery.k8s.io", "endpointslices"),
+        ("create", "", "endpoints"),
+    ],
+)
+def test_a_member_wants_a_right_that_leads_to_others(john, verb, group, resource):
+    name, _, subresource = resource.partition("/")
+    attributes = {"verb": verb, "group": group, "resource": name, "subresource": subresource, "namespace": NAMESPACE}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    answer = john.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+    assert answer["status"]["allowed"] is False
+
+
+def test_a_member_wants_the_secrets_of_others(john):
+    for namespace in ("hyperpod-ns-smith", "kube-system", "kueue-system"):
+        assert "cannot list" in refused(john.read, f"/api/v1/namespaces/{namespace}/secrets")
+    assert "cannot list" in refused(john.read, "/api/v1/secrets")
+
+
+def test_a_member_wants_a_namespace_where_nobody_counts(john):
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "free"}}
+    assert "cannot create" in refused(john.create, "/api/v1/namespaces", namespace)
+    assert "cannot create" in refused(john.create, "/api/v1/namespaces/default/pods", pod("free"))
