@@ -25,6 +25,7 @@ FILES_OF_STACKS = sorted(file for file in STACKS.glob("*.yaml") if not file.name
 NOT_NEEDED = {
     "fsx:CreateBackup": "a file system goes without a last backup",
     "iam:CreateServiceLinkedRole": "keys are of one region",
+    "iam:PassRole": "topics have no roles for delivery feedback",
     "ec2:GetManagedPrefixListEntries": "the Grafana workspace is in no VPC",
     "ec2:DescribeSecurityGroups": "the Grafana workspace is in no VPC",
     "ec2:DescribeSubnets": "the Grafana workspace is in no VPC",

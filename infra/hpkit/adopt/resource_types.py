@@ -77,6 +77,14 @@ RESOURCE_TYPES: dict[str, ToolTypes] = {
     "aws:amp/ruleGroupNamespace:RuleGroupNamespace": ToolTypes(
         ("aws_prometheus_rule_group_namespace",), ("AWS::APS::RuleGroupsNamespace",), _REST
     ),
+    "aws:amp/alertManagerDefinition:AlertManagerDefinition": ToolTypes(
+        ("aws_prometheus_alert_manager_definition",), (), _REST, ("AWS::APS::Workspace", "awscc_aps_workspace")
+    ),
+    "aws:sns/topic:Topic": ToolTypes(("aws_sns_topic", "awscc_sns_topic"), ("AWS::SNS::Topic",), _REST),
+    "aws:sns/topicSubscription:TopicSubscription": ToolTypes(
+        ("aws_sns_topic_subscription", "awscc_sns_subscription"), ("AWS::SNS::Subscription",), _REST
+    ),
+    "aws:grafana/roleAssociation:RoleAssociation": ToolTypes(("aws_grafana_role_association",), (), _REST),
     "aws:grafana/workspace:Workspace": ToolTypes(
         ("aws_grafana_workspace", "awscc_grafana_workspace"), ("AWS::Grafana::Workspace",), _REST
     ),
