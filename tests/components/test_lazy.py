@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from hpkit.components.lazy import PACKAGES
+from tests.running import HANGS
 
 RECORDED = """
 import json, sys
@@ -37,7 +38,7 @@ else:
 
 
 def run(program):
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -108,12 +108,16 @@ class Project:
     def write(self):
         (self.folder / "spec.json").write_text(json.dumps(self.spec))
 
-    def preview(self):
+    def preview(self, *options):
         """Return operation by resource name, `same` left out."""
+        return self.preview_with_words(*options)[0]
+
+    def preview_with_words(self, *options):
+        """Return the same, and all that the preview says."""
         self.write()
-        steps = json.loads(self.run("preview", "--json").stdout)["steps"]
-        named = {step["urn"].rpartition("::")[2]: step["op"] for step in steps}
-        return {name: op for name, op in named.items() if op != "same"}
+        said = self.run("preview", "--json", *options).stdout
+        named = {step["urn"].rpartition("::")[2]: step["op"] for step in json.loads(said)["steps"]}
+        return {name: op for name, op in named.items() if op not in ("same", "refresh")}, said
 
     def up(self, *options):
         self.write()

@@ -41,8 +41,7 @@ def test_the_old_name_of_a_setting_gets_a_warning_and_the_new_name_changes_nothi
     assert "roomWaitSeconds is now called capacityWaitSeconds; rename it" in project.up().stdout
     project.run("config", "rm", "hyperpod:roomWaitSeconds")
     project.run("config", "set", "hyperpod:capacityWaitSeconds", "25")
-    assert project.preview() == {}
-    assert "is now called" not in project.up().stdout
+    assert "is now called" not in project.up("--expect-no-changes").stdout
 
 
 def test_a_label_is_an_update_in_place_of_its_group_only(project):
@@ -50,7 +49,6 @@ def test_a_label_is_an_update_in_place_of_its_group_only(project):
     group["kubernetesConfig"] = {"labels": {"acme.example/pool": "gpu"}}
     assert project.preview() == {"train": "update"}
     project.up()
-    assert project.preview() == {}
     labels = project.cloud.describe()["InstanceGroups"][0]["KubernetesConfig"]["DesiredLabels"]
     assert labels == {"acme.example/pool": "gpu"}
 
@@ -59,8 +57,9 @@ def test_quota_moves_between_teams_at_full_capacity(project):
     for team, count in (("john", 1), ("smith", 3)):
         config = project.spec["quotas"][team]["compute_quota_config"]
         config["computeQuotaResources"][0]["count"] = count
-    assert project.preview() == {"john": "update", "smith": "update"}
-    assert "will find no room" not in project.run("preview").stdout, "what one gives up is there for the other"
+    changes, said = project.preview_with_words()
+    assert changes == {"john": "update", "smith": "update"}, "and the label that was set is no difference"
+    assert "will find no room" not in said, "what one gives up is there for the other"
     # In which order Python's threads register the two is open: one who waits for room needs a place beside the other's.
     project.up("--parallel", "2")
     assert project.preview() == {}
@@ -108,9 +107,8 @@ def test_drift_made_by_hand_is_found_and_mended(project):
         TargetVersion=described["ComputeQuotaVersion"],
         ComputeQuotaTarget={"TeamName": "john", "FairShareWeight": 99},
     )
-    project.run("refresh", "--yes")
-    assert project.preview() == {"john": "update"}
-    project.up()
+    assert project.preview("--refresh") == {"john": "update"}
+    project.up("--refresh")
     again = project.cloud.sm.describe_compute_quota(ComputeQuotaId=described["ComputeQuotaId"])
     assert again["ComputeQuotaTarget"]["FairShareWeight"] == 10
 
@@ -148,6 +146,8 @@ def test_what_is_imported_by_its_arn_needs_no_change(project):
         ("ClusterSchedulerConfig", "policy", policy["ClusterSchedulerConfigArn"]),
         *(("ComputeQuota", quota["Name"], quota["ComputeQuotaArn"]) for quota in quotas),
     ]
+    resources = [{"type": f"hyperpod:index:{token}", "name": name, "id": arn} for token, name, arn in arns]
+    (project.folder / "import.json").write_text(json.dumps({"resources": resources}))
     settings = {
         key: project.run("config", "get", key).stdout.strip() for key in ("hyperpod:region", "hyperpod:endpoint")
     }
@@ -155,9 +155,7 @@ def test_what_is_imported_by_its_arn_needs_no_change(project):
     try:
         for key, value in settings.items():
             project.run("config", "set", key, value)
-        for token, name, arn in arns:
-            kind = f"hyperpod:index:{token}"
-            project.run("import", kind, name, arn, "--yes", "--protect=false", "--generate-code=false")
+        project.run("import", "--file", "import.json", "--yes", "--protect=false", "--generate-code=false")
         # Only the stack itself, which holds outputs of a program, is new.
         assert {name: op for name, op in project.preview().items() if not name.startswith("hpkit-")} == {}
     finally:

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.running import HANGS
+
 PLUGINS = {
     "provider.server": "HyperpodServicer",
     "local.plugins.aws.servicer": "AwsServicer",
@@ -32,7 +34,7 @@ UNUSED = {"pulumi.automation", "pulumi.resource", "opentelemetry", "kubernetes.s
 @pytest.mark.parametrize("module", PLUGINS)
 def test_a_plugin_loads_the_protocol_and_not_the_sdk(module):
     command = [sys.executable, "-c", BEGIN, module, PLUGINS[module]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr
     servicer, *loaded = done.stdout.split()
     assert servicer == PLUGINS[module]

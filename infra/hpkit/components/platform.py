@@ -273,10 +273,14 @@ def _has_log_group(plan: Plan, asked: pulumi.InvokeOptions) -> bool:
     return name in aws.cloudwatch.get_log_groups(log_group_name_prefix=name, opts=asked).log_group_names
 
 
-def _load_sdks() -> None:
-    """Load the modules that every platform needs: the SDKs load each when something of it is first asked for."""
-    for module in (aws.ec2, aws.s3, aws.iam, aws.kms, aws.cloudwatch, aws.eks, aws.vpc, k8s.core.v1, k8s.rbac.v1):
-        getattr(module, "__all__", None)
+def _load_sdks() -> tuple[type[pulumi.Resource], ...]:
+    """Return the largest of what every platform has: the SDKs load a resource's module when it is first asked for."""
+    return (
+        *(aws.ec2.Vpc, aws.ec2.Subnet, aws.ec2.RouteTable, aws.ec2.SecurityGroup, aws.ec2.VpcEndpoint),
+        *(aws.s3.Bucket, aws.s3.BucketLifecycleConfiguration, aws.s3.BucketServerSideEncryptionConfiguration),
+        *(aws.iam.Role, aws.kms.Key, aws.cloudwatch.LogGroup, aws.eks.Cluster, aws.vpc.SecurityGroupEgressRule),
+        *(k8s.core.v1.Namespace, k8s.core.v1.ConfigMap, k8s.rbac.v1.Role),
+    )
 
 
 def _node_addons(
