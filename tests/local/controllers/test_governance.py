@@ -259,8 +259,8 @@ def test_work_without_a_queue_is_refused_in_a_teams_namespace(environment, gover
 
     eventually(refused, "the admission policy is in force")
     assert refused(labels={"kueue.x-k8s.io/queue-name": ""})
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "none", "uid": "1", "controller": True}
-    assert refused(ownerReferences=[owner]), "pods of a Job have the label in their template"
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "some", "uid": "1", "controller": True}
+    assert refused(ownerReferences=[owner]), "whose pod it is makes no difference"
 
 
 def test_a_deleted_quota_and_policy_leave_nothing_even_with_work_in_the_queue(environment, governed, api):
