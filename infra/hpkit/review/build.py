@@ -139,7 +139,12 @@ def _stack(given: StackInput, record: Record, preview: Preview | None) -> StackR
     changed, unrecorded = _compared(given, before, after, record)
     risks = risks_of(difference, changed) if difference else ()
     losses = losses_of(difference) if difference else ()
-    verdicts = [*_verdicts_of_waivers(before, after), *_verdicts_of_findings(findings), *_verdicts_of_plan(risks, losses), *_verdicts_of_preview(preview)]
+    verdicts = [
+        *_verdicts_of_waivers(before, after),
+        *_verdicts_of_findings(findings),
+        *_verdicts_of_plan(risks, losses),
+        *_verdicts_of_preview(preview),
+    ]
     if "head" in unread:
         verdicts.insert(0, ("blocked", "the head cannot be read"))
     return StackReview(

@@ -55,9 +55,7 @@ def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> 
         stack = {}
     aws = {key.rpartition(":")[2]: value for key, value in stack.items() if key.startswith("aws:")}
     endpoint = (
-        config.get("endpoint")
-        or _first(aws, "endpoints", "sagemaker")
-        or environment.get("AWS_ENDPOINT_URL_SAGEMAKER")
+        config.get("endpoint") or _first(aws, "endpoints", "sagemaker") or environment.get("AWS_ENDPOINT_URL_SAGEMAKER")
     )
     return ClientSettings(
         region=config.get("region") or aws.get("region") or environment.get("AWS_REGION"),
