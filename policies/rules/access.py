@@ -43,7 +43,6 @@ _CLUSTER_RESOURCES = Parameter(
         "workloadpriorityclasses",
     ],
 )
-_ADMIN_POLICIES: Final = ("AmazonEKSAdminPolicy", "AmazonEKSClusterAdminPolicy")
 _ADMINISTRATORS = Parameter(
     "administrators",
     "Roles (ARN) that may administer EKS clusters; none listed: any role.",
@@ -151,7 +150,8 @@ def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Se
 
 def _administrators(association: Resource, settings: Settings) -> Results:
     policy = str(association.get("policyArn")).rpartition("/")[2]
-    if policy not in _ADMIN_POLICIES or association.get("accessScope.type") != "cluster":
+    scope = association.get("accessScope.type")
+    if policy != "AmazonEKSClusterAdminPolicy" and (policy, scope) != ("AmazonEKSAdminPolicy", "cluster"):
         return
     who, listed = str(association.get("principalArn")), settings[_ADMINISTRATORS.name]
     if listed and who not in listed:
