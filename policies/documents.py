@@ -1,11 +1,16 @@
 """Policy documents of AWS: the statements of a JSON text, each member as a list."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["DocumentError", "Statement", "statements"]
+
+_BINDING: Final = re.compile(
+    r"(?:ForAnyValue:)?(?:String(?:Equals|EqualsIgnoreCase|Like)|Arn(?:Equals|Like))", re.IGNORECASE
+)
 
 
 class DocumentError(ValueError):
@@ -33,6 +38,19 @@ class Statement:
     def condition_keys(self) -> set[str]:
         """Return the keys of all conditions, in lower case: AWS reads them so."""
         return {key.lower() for tests in self.conditions.values() for key in tests}
+
+    def binding_conditions(self) -> dict[str, tuple[str, ...]]:
+        """Return what conditions bind: key in lower case, as AWS reads it, → the values of which it must have one.
+
+        Those that hold of a request without the key bind nothing (IfExists, ForAllValues, negated operators), nor does
+        Null, which asks for no value. Source: IAM user guide, condition operators.
+        """
+        return {
+            key.lower(): values
+            for operator, tests in self.conditions.items()
+            if _BINDING.fullmatch(operator)
+            for key, values in tests.items()
+        }
 
 
 def statements(document: Any) -> list[Statement]:

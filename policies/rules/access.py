@@ -1,5 +1,6 @@
 """A team's access: only its own namespace, in Kubernetes bindings and in EKS access entries alike."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -41,6 +42,12 @@ _CLUSTER_RESOURCES = Parameter(
         "topologies",
         "workloadpriorityclasses",
     ],
+)
+_ADMINISTRATORS = Parameter(
+    "administrators",
+    "Roles (ARN) that may administer EKS clusters; none listed: any role.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
 )
 _CLUSTER_POLICIES = Parameter(
     "clusterPolicies",
@@ -141,7 +148,26 @@ def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Se
         )
 
 
+def _administrators(association: Resource, settings: Settings) -> Results:
+    policy = str(association.get("policyArn")).rpartition("/")[2]
+    scope = association.get("accessScope.type")
+    if policy != "AmazonEKSClusterAdminPolicy" and (policy, scope) != ("AmazonEKSAdminPolicy", "cluster"):
+        return
+    who, listed = str(association.get("principalArn")), settings[_ADMINISTRATORS.name]
+    if listed and who not in listed:
+        yield Violation(f"{association.name} gives {who} {policy}", f"Remove it, or list it in {_ADMINISTRATORS.name}.")
+    elif not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:role/[^*?]+", who):
+        yield Violation(f"{association.name} gives {who} {policy}", "Give it to a role: its sessions end.")
+
+
 POLICIES = (
+    Policy(
+        name="eks-administrators-named",
+        description="Administrators of an EKS cluster are roles, and those that are listed where any are.",
+        types=(_ASSOCIATION,),
+        validate=_administrators,
+        parameters=(_ADMINISTRATORS,),
+    ),
     Policy(
         name="team-bindings-in-namespace",
         description="Bindings give the group hyperpod:team:<team> rights in hyperpod-ns-<team>, and elsewhere the "

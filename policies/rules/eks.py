@@ -3,6 +3,7 @@
 from typing import Final
 
 from hpkit.checks.rule import listing
+from hpkit.plan.endpoint import world_ranges
 from policies.model import Parameter, Policy, Resource, Results, Settings, Violation
 
 __all__ = ["POLICIES"]
@@ -12,7 +13,6 @@ _ADDON: Final = "aws:eks/addon:Addon"
 _RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 # EKS user guide, "Send control plane logs to CloudWatch Logs".
 _LOGS: Final = ("api", "audit", "authenticator", "controllerManager", "scheduler")
-_OPEN: Final = ("0.0.0.0/0", "::/0")
 
 _MODES = Parameter(
     "authenticationModes",
@@ -32,8 +32,8 @@ def _endpoint(cluster: Resource, _settings: Settings) -> Results:
     if cluster.get("vpcConfig.endpointPublicAccess", True) is False:
         return
     # EKS itself opens the endpoint to the world where no range is given.
-    ranges = cluster.get("vpcConfig.publicAccessCidrs") or [_OPEN[0]]
-    open_ranges = [each for each in ranges if each in _OPEN]
+    ranges = cluster.get("vpcConfig.publicAccessCidrs") or ["0.0.0.0/0"]
+    open_ranges = world_ranges(ranges)
     if open_ranges:
         yield Violation(
             f"the public endpoint of {cluster.name} is open to {listing(open_ranges)}",

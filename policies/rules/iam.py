@@ -3,6 +3,7 @@
 Does not: check policies of resources (bucket, key), where `*` is the resource itself.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settin
 
 __all__ = ["POLICIES"]
 
+_ARN_PARTS: Final = 6
 _ROLE: Final = "aws:iam/role:Role"
 _DOCUMENTS: Final = (
     "aws:iam/groupPolicy:GroupPolicy",
@@ -34,7 +36,26 @@ _SERVICES: Final[Mapping[str, bool]] = {
     "sagemaker.amazonaws.com": False,
     "vpc-flow-logs.amazonaws.com": True,
 }
-_SOURCES: Final = {"aws:sourceaccount", "aws:sourcearn"}
+# Resources of these services are rights, secrets and code: all of one type is as good as all.
+_SENSITIVE: Final = frozenset({"iam", "kms", "lambda", "secretsmanager", "ssm", "sts"})
+_ONLY_WILDCARDS: Final = re.compile(r"[*?:/]*")
+_ONE_TYPE: Final = re.compile(r"[\w-]+[:/][*?:/]+")
+# What stands before an identity in the subjects of known issuers.
+_SUBJECT_WORDS: Final = re.compile(r"^(?:system:serviceaccount:|repo:|project_path:)")
+# What AWS manages and the kit attaches; each grants what its one purpose needs.
+_MANAGED: Final = (
+    "AmazonEKSClusterPolicy",
+    "AmazonSageMakerClusterInstanceRolePolicy",
+    "AmazonSageMakerHyperPodTrainingOperatorAccess",
+    "CloudWatchAgentServerPolicy",
+    "service-role/AmazonEBSCSIDriverPolicy",
+)
+_ATTACHMENTS: Final = (
+    "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
+    "aws:iam/policyAttachment:PolicyAttachment",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    "aws:iam/userPolicyAttachment:UserPolicyAttachment",
+)
 
 _ACTIONS: Final = Parameter(
     "actions",
@@ -45,6 +66,12 @@ _ACTIONS: Final = Parameter(
 _ANY_RESOURCE: Final = Parameter(
     "actions",
     "Actions that take a resource and are accepted with any.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+_ATTACHED: Final = Parameter(
+    "policies",
+    f"Policies (ARN, or name of AWS's own) that may be attached beside {', '.join(_MANAGED)}.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
@@ -69,7 +96,7 @@ def _no_wildcard_action(resource: Resource, settings: Settings) -> Results:
                 yield statement
                 continue
             accepted = set(settings[_ACTIONS.name])
-            wild = [action for action in statement.actions if "*" in action and action not in accepted]
+            wild = [action for action in statement.actions if set("*?") & set(action) and action not in accepted]
             if statement.not_actions:
                 yield Violation(
                     f"{_where(resource, statement)} allows all but {listing(list(statement.not_actions))}",
@@ -86,7 +113,9 @@ def _no_wildcard_resource(resource: Resource, settings: Settings) -> Results:
         for statement in _granting(document):
             if not isinstance(statement, Statement):
                 continue  # iam-no-wildcard-action reports what cannot be read
-            anywhere = [each for each in statement.resources if _is_any(each)]
+            services = {action.partition(":")[0].lower() for action in statement.actions}
+            wide = bool(services & _SENSITIVE) and not statement.binding_conditions()
+            anywhere = [each for each in statement.resources if _is_any(each, any_of_type=wide)]
             if statement.not_resources:
                 anywhere = [f"all but {listing(list(statement.not_resources))}"]
             accepted = set(settings[_ANY_RESOURCE.name])
@@ -98,9 +127,27 @@ def _no_wildcard_resource(resource: Resource, settings: Settings) -> Results:
                 )
 
 
-def _is_any(resource: str) -> bool:
-    """Return whether a resource is every one of its kind: `*`, or an ARN that ends with a bare `*`."""
-    return resource == "*" or (resource.startswith("arn:") and resource.split(":", 5)[-1] == "*")
+def _is_any(resource: str, *, any_of_type: bool) -> bool:
+    """Return whether a resource is every one of its kind: nothing of it is named or, if that counts, its type alone."""
+    parts = resource.split(":", 5)
+    if len(parts) < _ARN_PARTS:
+        return set("*?") & set(resource) != set()
+    if _ONLY_WILDCARDS.fullmatch(parts[5]):
+        return True
+    return any_of_type and bool(_ONE_TYPE.fullmatch(parts[5]))
+
+
+def _named_policies(resource: Resource, settings: Settings) -> Results:
+    many = resource.get("managedPolicyArns", []) if resource.type == _ROLE else [resource.get("policyArn")]
+    for arn in many:
+        name = str(arn).partition(":policy/")[2]
+        managed = str(arn).split(":")[4:5] == ["aws"]
+        accepted = settings[_ATTACHED.name]
+        if not (managed and (name in _MANAGED or name in accepted)) and arn not in accepted:
+            yield Violation(
+                f"{resource.name} attaches {arn}",
+                f"Write the rights that are needed into a policy of the stack, or list this one in {_ATTACHED.name}.",
+            )
 
 
 def _documents(resource: Resource) -> list[Any]:
@@ -136,23 +183,44 @@ def _trust_is_limited(role: Resource, settings: Settings) -> Results:
 
 
 def _problems(kind: str, name: str, statement: Statement, settings: Settings) -> Iterator[tuple[str, str]]:
-    keys = statement.condition_keys()
+    conditions = statement.binding_conditions()
+    limited = any(_names_source(key, values) for key, values in conditions.items())
     if name == "*":
         yield "trusts everybody", "Name the service that assumes the role."
     elif kind == "Service":
         named = _SERVICES.get(name)
         if named is None and name not in settings[_TRUSTED.name]:
             yield f"trusts {name}", f"Trust one of {listing(list(_SERVICES))}, or list it in {_TRUSTED.name}."
-        elif named and not keys & _SOURCES:
+        elif named and not limited:
             yield (
                 f"trusts {name} for whomever it acts",
                 "Add a condition on aws:SourceAccount or aws:SourceArn.",
             )
     elif kind == "Federated":
-        if not any(key.endswith(":sub") for key in keys):
+        if not any(key.endswith(":sub") and all(map(_names_subject, values)) for key, values in conditions.items()):
             yield f"trusts every identity of {name}", "Add a condition on the :sub of the token."
     elif name not in _accepted(settings[_PRINCIPALS.name]):
         yield f"trusts {name}", f"Trust a service, or list the principal in {_PRINCIPALS.name}."
+
+
+def _names_source(key: str, values: Sequence[str]) -> bool:
+    """Return whether a condition names an account, or things of one; one value of any account is any account."""
+    if key == "aws:sourceaccount":
+        return all(value.isdigit() for value in values)
+    if key != "aws:sourcearn":
+        return False
+    parts = [value.split(":", 5) for value in values]
+    return all(len(each) == _ARN_PARTS and (each[4].isdigit() or _is_bucket(each)) for each in parts)
+
+
+def _is_bucket(parts: Sequence[str]) -> bool:
+    """Return whether an ARN is of one bucket, which has no account in it."""
+    return parts[2] == "s3" and not set("*?") & set(parts[5].partition("/")[0])
+
+
+def _names_subject(value: str) -> bool:
+    """Return whether a subject names an organization or a namespace before its first wildcard."""
+    return bool(re.match(r"[^:/*?]+(?:[:/]|$)", _SUBJECT_WORDS.sub("", value)))
 
 
 def _accepted(principals: Sequence[str]) -> set[str]:
@@ -161,6 +229,13 @@ def _accepted(principals: Sequence[str]) -> set[str]:
 
 
 POLICIES = (
+    Policy(
+        name="iam-attached-policies-named",
+        description="Only policies that are known by name are attached to roles, users and groups.",
+        types=(*_ATTACHMENTS, _ROLE),
+        validate=_named_policies,
+        parameters=(_ATTACHED,),
+    ),
     Policy(
         name="iam-no-wildcard-action",
         description="What a role, user or group may do is named action by action.",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from hpkit.plan.endpoint import world_ranges
 from policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
 __all__ = ["POLICIES"]
@@ -21,7 +22,7 @@ _PORTS = Parameter(
 def _not_open(resource: Resource, settings: Settings) -> Results:
     for rule in _ingress(resource):
         sources = [UNKNOWN] if rule is UNKNOWN else _flat(rule)
-        world = [source for source in sources if source in ("0.0.0.0/0", "::/0")]
+        world = world_ranges([source for source in sources if isinstance(source, str)])
         if UNKNOWN in sources and not world:
             yield Undecided(f"{resource.name}: where an ingress rule lets in from is not known before the update")
             continue

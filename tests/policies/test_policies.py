@@ -83,6 +83,12 @@ MUTATIONS = [
      "on arn:aws:s3:::*", {}),
     ("iam-no-wildcard-resource", "role_policy", "policy",
      document({"Effect": "Allow", "Action": "s3:GetObject", "NotResource": "arn:aws:s3:::b/*"}), "all but", {}),
+    ("iam-attached-policies-named", "role", "managedPolicyArns", ["arn:aws:iam::aws:policy/AdministratorAccess"],
+     "nodes attaches arn:aws:iam::aws:policy/AdministratorAccess", {}),
+    ("eks-administrators-named", "association", "policyArn",
+     "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
+     "john gives arn:aws:iam::123456789012:role/john-scientists AmazonEKSClusterAdminPolicy",
+     {"administrators": ["arn:aws:iam::123456789012:role/Admin"]}),
     ("iam-trust-limited", "role", "assumeRolePolicy", document(trust("eks.amazonaws.com", Condition={})),
      "trusts eks.amazonaws.com for whomever it acts", {}),
     ("iam-trust-limited", "role", "assumeRolePolicy", document(trust("lambda.amazonaws.com")), "trusts lambda", {}),
@@ -207,7 +213,8 @@ def _unpriced():
 
 def test_policies_import_the_arithmetic_and_neither_configuration_nor_clouds():
     allowed = {"hpkit.catalog", "hpkit.catalog.prices", "hpkit.checks.capacity", "hpkit.checks.rule",
-               "hpkit.plan.capacity", "pulumi_policy", "pulumi_policy.proxy"}  # fmt: skip
+               "hpkit.plan.capacity", "hpkit.plan.endpoint", "hpkit.plan.waiver_length",
+               "pulumi_policy", "pulumi_policy.proxy"}  # fmt: skip
     packages = {"hpkit", "pulumi", "pulumi_policy", "pulumi_aws", "boto3", "provider"}
     for file in sorted((Path(__file__).parents[2] / "policies").rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))

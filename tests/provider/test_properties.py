@@ -44,7 +44,7 @@ def converge(engine, arn, run, *, interrupt=lambda: None):
     for _ in range(TRIES):
         interrupt()
         wanted = {team: quota(arn, team, run[team], tags=TAGS) for team in run}
-        calls = [lambda team=team: engine.up("ComputeQuota", team, wanted[team]) for team in run]
+        calls = [lambda team=team, one=one: engine.up("ComputeQuota", team, one) for team, one in wanted.items()]
         errors = [result for result in engine.together(calls) if isinstance(result, Exception)]
         if not errors:
             gone = [lambda team=team: engine.delete("ComputeQuota", team) for team in engine.state if team in TEAMS]

@@ -11,7 +11,7 @@ from tests.security.evaluation import Request, allows, managed
 
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
 BOUNDARY = "arn:aws:iam::123456789012:policy/platform-boundary"
-ROLE = "arn:aws:iam::123456789012:role/acme-dev-us-west-2-{}"
+BACKDOOR = "arn:aws:iam::123456789012:role/acme-dev-us-west-2-backdoor"
 DEPLOYER = "arn:aws:iam::123456789012:role/deploy"
 ATTACHED = "arn:aws:iam::aws:policy/AmazonSageMakerClusterInstanceRolePolicy"
 
@@ -36,7 +36,7 @@ def unbounded():
     return policies(plan_of())
 
 
-def request(action, *, boundary=None, resource=ROLE.format("backdoor"), **context):
+def request(action, *, boundary=None, resource=BACKDOOR, **context):
     known = {"iam:PermissionsBoundary": boundary} if boundary else {}
     return Request(DEPLOYER, f"iam:{action}", resource, {**known, **context})
 

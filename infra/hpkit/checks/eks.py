@@ -6,7 +6,7 @@ from typing import Final
 
 from hpkit.catalog import KubernetesVersion, cluster_hour, eks_versions, find_kubernetes_version, kubernetes_versions
 from hpkit.checks.rule import Context, Issue, Rule, listing
-from hpkit.plan.endpoint import documentation_ranges, reserved_ranges
+from hpkit.plan.endpoint import documentation_ranges, reserved_ranges, world_ranges
 
 __all__ = ["RULES"]
 
@@ -26,8 +26,9 @@ def _open_endpoint(context: Context) -> Iterator[Issue]:
             "the Kubernetes API is public without publicCidrs, which EKS takes as 0.0.0.0/0",
             "List the ranges that may reach it, or remove `public`.",
         )
+    world = world_ranges(endpoint.public_cidrs)
     for index, cidr in enumerate(endpoint.public_cidrs):
-        if endpoint.public and cidr.strip().endswith("/0"):
+        if endpoint.public and cidr in world:
             yield Issue(
                 (*path, "publicCidrs", index),
                 f"the Kubernetes API is open to the world ({cidr})",

@@ -215,9 +215,9 @@ def _check_caller(plan: Plan, caller: str) -> None:
         return
     if not is_deployer(plan, caller):
         raise pulumi.RunError(
-            f"{caller} is not among `deployers` of {plan.stack} ({', '.join(plan.spec.deployers)}): it could not write to "
-            "the lifecycle bucket. Nothing was made. Deploy with one of these, or name this role's ARN there and have "
-            "one of them run `pulumi up`."
+            f"{caller} is not among `deployers` of {plan.stack} ({', '.join(plan.spec.deployers)}): it could not write "
+            "to the lifecycle bucket. Nothing was made. Deploy with one of these, or name this role's ARN there and "
+            "have one of them run `pulumi up`."
         )
     teams = teams_of(plan, caller)
     if is_viewer(plan, caller):

@@ -60,15 +60,15 @@ class Environment(Model):
     )
     deployers: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(),
-        description="IAM roles that run `pulumi up` and `destroy`: beside `eks.administrators` the only ones that may write "
-        "to the lifecycle bucket or change its policy. Absent: whoever ran the last `up`, and the policy can be changed "
-        "by others.",
+        description="IAM roles that run `pulumi up` and `destroy`: beside `eks.administrators` the only ones that may "
+        "write to the lifecycle bucket or change its policy. Absent: whoever ran the last `up`, and the policy can be "
+        "changed by others.",
     )
     permissions_boundary: str | None = Field(
         default=None,
         pattern=r"^arn:aws[a-z-]*:iam::(?:[0-9]{12}|aws):policy/[\w+=,.@/-]+$",
-        description="IAM policy that bounds every role that the kit makes. Who deploys by `hpkit deployer-policy` can then "
-        "make no role without it, and take it from none.",
+        description="IAM policy that bounds every role that the kit makes. Who deploys by `hpkit deployer-policy` can "
+        "then make no role without it, and take it from none.",
     )
     network: Network = Field(description="VPC, zones, way out.")
     eks: Eks = Field(description="The EKS cluster.")

@@ -3,7 +3,10 @@
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-__all__ = ["admits", "documentation_ranges", "reserved_ranges"]
+__all__ = ["admits", "documentation_ranges", "reserved_ranges", "world_ranges"]
+
+# As many addresses as the largest range that anybody has: what lets in more lets in the world, in however many parts.
+_LARGEST_IPV4, _LARGEST_IPV6 = 2**24, 2**112
 
 # RFC 5737: for documents, and nobody's.
 _DOCUMENTATION = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
@@ -25,6 +28,31 @@ def reserved_ranges(cidrs: Iterable[str]) -> list[str]:
     Source: Amazon EKS user guide, cluster endpoint access: "The block cannot include reserved addresses".
     """
     return _within(cidrs, _RESERVED)
+
+
+def world_ranges(cidrs: Iterable[str]) -> list[str]:
+    """Return the ranges that together let in the world: a /8 of IPv4 or a /16 of IPv6, or more; else none.
+
+    0.0.0.0/0 has other names, and can be written in parts: 0.0.0.0/1 and 128.0.0.0/1 are the same. Ranges that no
+    caller from the internet has do not count; what is no range is left out.
+    """
+    found: list[str] = []
+    ranges = list(dict.fromkeys(cidrs))
+    for version, most in ((4, _LARGEST_IPV4), (6, _LARGEST_IPV6)):
+        networks = {each: network for each in ranges if (network := _any_network(each)) and network.version == version}
+        public = {each: network for each, network in networks.items() if not network.is_private}
+        # collapse_addresses takes networks of one version.
+        together = ipaddress.collapse_addresses(public.values())  # type: ignore[type-var]
+        if sum(network.num_addresses for network in together) >= most:
+            found += public
+    return found
+
+
+def _any_network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(cidr.strip(), strict=False)
+    except ValueError:
+        return None
 
 
 def admits(address: str, cidrs: Iterable[str]) -> bool:
