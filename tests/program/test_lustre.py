@@ -46,7 +46,8 @@ def test_each_team_but_the_shared_pool_has_a_volume_and_a_claim_of_its_own(share
         assert given["claimRef"]["namespace"] == f"hyperpod-ns-{name}", "no other team's claim can take it"
         assert spec["storageClassName"] == given["storageClassName"] == "fsx-sc"
         assert spec["accessModes"] == given["accessModes"] == ["ReadWriteMany"]
-        assert spec["resources"]["requests"] == given["capacity"] == {"storage": "2400Gi"}
+        assert given["capacity"] == {"storage": "2400Gi"}
+        assert spec["resources"]["requests"] == {"storage": "1200Gi"}, "it stays, so that the file system can grow"
 
 
 def test_a_volume_is_the_stacks_file_system_and_outlives_its_claim(shared):
@@ -58,7 +59,9 @@ def test_a_volume_is_the_stacks_file_system_and_outlives_its_claim(shared):
 
 def test_a_claim_waits_for_its_volume_its_namespace_and_the_driver(shared):
     claim = shared.one("core/v1:PersistentVolumeClaim", "nlp")
-    assert shared.waits(claim, shared.one("core/v1:PersistentVolume", "nlp"))
+    volume = shared.one("core/v1:PersistentVolume", "nlp")
+    assert shared.waits(claim, volume)
+    assert claim.uses["spec"] == {volume.urn}, "they are replaced together"
     assert shared.waits(claim, shared.one("hyperpod:index:ComputeQuota", "nlp"))
     assert shared.waits(claim, shared.one("eks/addon:Addon", "aws-fsx-csi-driver"))
 

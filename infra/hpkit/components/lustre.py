@@ -24,6 +24,9 @@ __all__ = ["TeamVolumes"]
 
 _DRIVER = "fsx.csi.aws.com"
 _ACCESS_MODES = ("ReadWriteMany",)
+# What the smallest file system has. It limits nothing, and what a claim requests can never change, while a file system
+# can grow.
+_REQUEST = {"storage": "1200Gi"}
 
 
 class TeamVolumes(Component):
@@ -42,7 +45,6 @@ class TeamVolumes(Component):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        capacity = {"storage": f"{wanted.storage_capacity_gib}Gi"}
         # It tells these volumes from others; the kit's role lets the driver make no file system.
         storage_class = k8s.storage.v1.StorageClass(
             STORAGE_CLASS,
@@ -57,7 +59,7 @@ class TeamVolumes(Component):
                 metadata={"name": volume_name(team)},
                 spec=k8s.core.v1.PersistentVolumeSpecArgs(
                     access_modes=list(_ACCESS_MODES),
-                    capacity=capacity,
+                    capacity={"storage": f"{wanted.storage_capacity_gib}Gi"},
                     storage_class_name=STORAGE_CLASS,
                     persistent_volume_reclaim_policy="Retain",
                     # Locks of files, which training frameworks take, are those of the whole file system.
@@ -79,8 +81,9 @@ class TeamVolumes(Component):
                 spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
                     access_modes=list(_ACCESS_MODES),
                     storage_class_name=STORAGE_CLASS,
-                    volume_name=volume_name(team),
-                    resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests=capacity),
+                    # A volume that is replaced, as for another file system, is held by its claim: that goes before.
+                    volume_name=volume.metadata["name"],
+                    resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests=_REQUEST),
                 ),
                 # The namespace comes with the team's quota.
                 opts=self.child(after=[volume, quotas[team.name]], provider=eks.kubernetes),
