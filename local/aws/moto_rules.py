@@ -272,7 +272,7 @@ def _statements(text: str, *, code: str) -> list[Record]:
     except ValueError:
         document = None
     statements = document.get("Statement") if isinstance(document, dict) else None
-    found = statements if isinstance(statements, list) else [statements]
+    found: list[Any] = statements if isinstance(statements, list) else [statements]
     if not found or not all(isinstance(each, dict) and each.get("Effect") in ("Allow", "Deny") for each in found):
         raise ServiceError(code, "Syntax errors in policy.")
     return found

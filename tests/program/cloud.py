@@ -18,7 +18,7 @@ from local.supervisor.instance import Instance
 from local.supervisor.pulumi_stack import Stack
 from tests.local.plugins.aws.inventory import inventory
 
-__all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository"]
+__all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository", "change_every_part"]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 900
@@ -71,6 +71,18 @@ class Repository:
     def write(self, organization, data):
         text = yaml.safe_dump(copy.deepcopy(data), sort_keys=False)
         (self.folder / "stacks" / f"{organization}.yaml").write_text(text, encoding="utf-8")
+
+
+def change_every_part(data, environment):
+    """Change something of each part of a platform that changes in place: tags, teams, policy, logs, nodes."""
+    data["tags"] = {**data.get("tags", {}), "cost-center": "changed"}
+    data["tags"].pop("project", None)
+    for team in data["teams"]:
+        team["fairShareWeight"] = 50
+    data.setdefault("clusterPolicy", {})["idleResourceSharing"] = "Enabled"
+    environment["eks"]["logRetentionDays"] = 30
+    groups = environment["cluster"]["instanceGroups"]
+    next(group for group in groups if group["instanceCount"])["instanceCount"] += 1
 
 
 class Program(Stack):

@@ -15,7 +15,7 @@ from hpkit.project import load
 from hpkit.recording import record
 from local.aws.record import read_record
 from local.plugins.aws.table import RESOURCE_TYPES as FAKE_TYPES
-from tests.program.cloud import ROOT, Program, Repository
+from tests.program.cloud import ROOT, Program, Repository, change_every_part
 from tests.running import AT_ONCE, running
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
@@ -64,13 +64,7 @@ def _deploy(stack, instance, repository, file):
     repository.write(organization, data)
     program.up()
     types = _types(program)
-    data["tags"] = {"cost-center": "research"}
-    for team in data["teams"]:
-        team["fairShareWeight"] = 50
-    data.setdefault("clusterPolicy", {})["idleResourceSharing"] = "Enabled"
-    data["environments"][environment]["eks"]["logRetentionDays"] = 30
-    groups = data["environments"][environment]["cluster"]["instanceGroups"]
-    next(group for group in groups if group["instanceCount"])["instanceCount"] += 1
+    change_every_part(data, data["environments"][environment])
     repository.write(organization, data)
     program.up("--refresh")
     program.destroy()

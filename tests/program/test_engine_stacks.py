@@ -1,4 +1,4 @@
-"""Every example stack, on the real engine and the local cloud: up, a job per team, no change, no drift, nothing left.
+"""Every example stack, on the real engine and the local cloud: up, a job per team, no drift, a change, nothing left.
 
 Where HPKIT_MIRROR names the folder that holds the chart of HyperPod's dependencies, that is installed too.
 """
@@ -10,7 +10,10 @@ import pytest
 
 from hpkit.catalog import find_instance_type
 from hpkit.errors import ToolError
-from tests.program.cloud import NODE_CLASSES, NODE_POOLS, ROOT, Live, Program
+from tests.program.asked import FOLDER as ASKED
+from tests.program.asked import Asked, recorded
+from tests.program.asked import text_of as text_of_asked
+from tests.program.cloud import NODE_CLASSES, NODE_POOLS, ROOT, Live, Program, change_every_part
 from tests.program.states import FOLDER, text_of
 from tests.running import eventually
 
@@ -43,7 +46,8 @@ def test_a_stack_goes_up_stays_as_it_is_and_leaves_nothing(stack, instance, repo
     with_chart = mirror is not None and not os.environ.get("HPKIT_WRITE_STATES")
     if with_chart:
         program.environment["HPKIT_MIRROR"] = mirror
-    program.up()
+    asked = Asked(instance)
+    asked.during(program.up)
     teams = environment["governance"]["allocations"]
     assert set(live.quotas()) >= set(teams)
     # At once: what restarted Kueue has waited for it.
@@ -55,22 +59,26 @@ def test_a_stack_goes_up_stays_as_it_is_and_leaves_nothing(stack, instance, repo
         (FOLDER / f"{stack}.json").write_text(text_of(export), encoding="utf-8")
     again = program.up("--json")
     assert_unchanged(again.stdout)
-    assert_unchanged(program.run("refresh", "--yes", "--skip-preview", "--json").stdout)
+    assert_unchanged(asked.during(program.run, "refresh", "--yes", "--skip-preview", "--json").stdout)
     if environment.get("autoscaling"):
         assert_autoscaling_is_ready(live, environment["autoscaling"])
     if environment.get("protect"):
         with pytest.raises(ToolError, match="set `protect: false` in its environment"):
             program.destroy()
         assert live.cluster()["ClusterStatus"] == "InService"
+    change_every_part(data, environment)
+    if stack != ALWAYS:
+        environment["protect"] = False
+    repository.write(organization, data)
+    asked.during(program.up)
     if stack == ALWAYS:
         # As `hpkit local down` does it when it has asked; the others go as on AWS, by their file.
         program.lift_protection()
-    elif environment.get("protect"):
-        environment["protect"] = False
-        repository.write(organization, data)
-        program.up()
-    program.destroy()
+    asked.during(program.destroy)
     assert program.resources() == []
+    if os.environ.get("HPKIT_WRITE_ASKED"):
+        (ASKED / f"{stack}.txt").write_text(text_of_asked(asked.operations), encoding="utf-8")
+    assert asked.operations == recorded(stack), "record anew: tests/program/asked/README.md"
     eventually(lambda: differences(before, live.everything()) == {}, lambda: differences(before, live.everything()))
 
 

@@ -10,6 +10,7 @@ from hpkit.cli.inputs import require_clone
 from hpkit.config.reference import reference, schema_text
 from hpkit.generate import deployer_policy, team_rights
 from hpkit.generate.catalog import service_model_text
+from hpkit.generate.refusals import PAGE, refusals_page
 from hpkit.generate.replacing import replacing_text
 from hpkit.generate.rules import examples_text, rules_page
 from hpkit.project import project_root
@@ -23,6 +24,7 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/config.md": reference,
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,
+    PAGE: refusals_page,
     **deployer_policy.FILES,
     **team_rights.FILES,
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+from hpkit.generate.asked import unasked_rows
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.calls import calls
 from hpkit.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, policies_text
@@ -46,6 +47,7 @@ def _page() -> str:
         "NO_ACCOUNT": NO_ACCOUNT,
         "STATEMENTS": "\n".join(statements),
         "TYPES": "\n".join(rows),
+        "UNASKED": "\n".join(unasked_rows()),
     }
     return Template((Path(__file__).parent / "deployer_policy.md").read_text(encoding="utf-8")).substitute(parts)
 

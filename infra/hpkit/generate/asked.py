@@ -1,0 +1,70 @@
+"""What deployments of the examples asked of AWS on the local cloud, beside what the deployer's policies allow."""
+
+from functools import cache
+
+from hpkit.iam.calls import calls
+from hpkit.iam.deployer import actions_of, calling_types
+from hpkit.iam.rules import actions_of_call
+from hpkit.plan.model import Plan
+from hpkit.project import load_stack, project_root
+from hpkit.recording import record
+
+__all__ = ["FOLDER", "asked_actions", "examples", "given_actions", "reasons", "unasked_rows"]
+
+FOLDER = "tests/program/asked"
+
+
+def examples() -> list[str]:
+    """Return the names of the example stacks."""
+    return sorted(file.stem.removeprefix("Pulumi.") for file in (project_root() / "stacks").glob("Pulumi.*.yaml"))
+
+
+def asked_actions(stack: str) -> set[str]:
+    """Return the IAM actions of every operation that up, a change, refresh and destroy of a stack asked for."""
+    operations = (project_root() / FOLDER / f"{stack}.txt").read_text(encoding="utf-8").split()
+    return {action for operation in operations for action in actions_of_call(operation)}
+
+
+@cache
+def _plan_and_types(stack: str) -> tuple[Plan, frozenset[str]]:
+    (plan,) = load_stack(stack).plans.values()
+    return plan, calling_types(each.type for each in record(plan).resources.values())
+
+
+def given_actions(stack: str) -> frozenset[str]:
+    """Return every IAM action that the deployer's policies of a stack allow."""
+    return actions_of(*_plan_and_types(stack))
+
+
+def reasons(stack: str) -> dict[str, str]:
+    """Return why an action may be allowed that no step of a deployment asked for, by action.
+
+    What AWS asks in the caller's name comes first, then what the released plugin does beyond the local cloud's, then
+    calls of changes that the recorded deployment did not make.
+    """
+    _, types = _plan_and_types(stack)
+    found: dict[str, str] = {}
+    for token in sorted(types):
+        for action in calls()[token].service:
+            found.setdefault(action, f"AWS asks for it in the caller's name: `{token}`")
+    for words, member in (("the released plugin asks for it", "more"), ("another change asks for it", "calls")):
+        for token in sorted(types):
+            known = calls()[token]
+            for operation in getattr(known, member):
+                for action in actions_of_call(f"{known.api}:{operation}"):
+                    found.setdefault(action, f"{words}: `{token}` ({known.source})")
+    return found
+
+
+def unasked_rows() -> list[str]:
+    """Return the rows of the page: action, the examples that allow it and did not ask, and why it is allowed."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for stack in examples():
+        why = reasons(stack)
+        for action in given_actions(stack) - asked_actions(stack):
+            rows.setdefault((action, why[action]), []).append(stack)
+    every = len(examples())
+    return [
+        f"| `{action}` | {'all' if len(stacks) == every else ', '.join(stacks)} | {why} |"
+        for (action, why), stacks in sorted(rows.items())
+    ]

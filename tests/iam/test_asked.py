@@ -1,0 +1,46 @@
+"""What deploying each example asked of AWS, against the deployer's policies: all of it allowed, the rest explained."""
+
+import pytest
+
+from hpkit.generate.asked import asked_actions, examples, given_actions, reasons
+from hpkit.iam.calls import calls
+from hpkit.iam.rules import actions_of_call
+from tests.iam.authorization import dependent_actions
+
+IN_CALLERS_NAME = "AWS asks for it in the caller's name"
+# The same by a document other than the Service Authorization Reference's dependent actions.
+BY_OTHER_DOCUMENTS = {
+    "iam:PassRole": "IAM user guide, granting permissions to pass a role to a service",
+    "iam:CreateServiceLinkedRole": "IAM user guide, service-linked roles: made by the first cluster or file system",
+    "iam:GetRole": "EKS user guide, EKS Pod Identity: who associates a role may read it",
+    "kms:CreateGrant": "EKS user guide, encrypting secrets: the caller gives EKS its grant on the key",
+    "kms:DescribeKey": "the same",
+    "eks:DescribeAccessEntry": "SageMaker developer guide, setting up task governance",
+    "eks:DisassociateAccessPolicy": "the same",
+}
+
+
+@pytest.mark.parametrize("stack", examples())
+def test_every_action_that_a_deployment_asked_for_is_allowed(stack):
+    asked = asked_actions(stack)
+    assert asked - given_actions(stack) == set()
+    assert {"sagemaker:CreateCluster", "sagemaker:UpdateCluster", "sagemaker:DeleteCluster"} <= asked
+    assert len(asked) > 90, "the deployment asked for far less than it must"
+
+
+@pytest.mark.parametrize("stack", examples())
+def test_what_is_allowed_and_was_not_asked_for_has_its_reason(stack):
+    assert given_actions(stack) - asked_actions(stack) - reasons(stack).keys() == set()
+
+
+def test_what_aws_asks_for_in_the_callers_name_is_said_by_a_document():
+    said = set()
+    for known in calls().values():
+        own = {action for operation in known.operations() for action in actions_of_call(operation)}
+        said |= set(known.service) - {each for action in own for each in dependent_actions(action)}
+    assert said == BY_OTHER_DOCUMENTS.keys()
+
+
+def test_a_reason_names_the_type_that_needs_the_action():
+    assert reasons("handson-dev")["iam:PassRole"].startswith(IN_CALLERS_NAME)
+    assert "aws:ec2/eip:Eip" in reasons("handson-dev")["ec2:DisassociateAddress"]
