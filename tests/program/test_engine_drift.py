@@ -43,9 +43,8 @@ def weaken_a_policy(live):
     live.api.merge(f"{ADMISSION}/validatingadmissionpolicies/hpkit-team-pods", {"spec": {"failurePolicy": "Ignore"}})
 
 
-def only_warn_of_what_a_policy_refuses(live):
-    path = f"{ADMISSION}/validatingadmissionpolicybindings/hpkit-member-work"
-    live.api.merge(path, {"spec": {"validationActions": ["Warn"]}})
+def unbind_a_policy(live):
+    live.api.delete(f"{ADMISSION}/validatingadmissionpolicybindings/hpkit-member-work")
 
 
 def tag_the_vpc(live):
@@ -99,7 +98,7 @@ BY_HAND = {
     delete_a_role_binding: {"RoleBinding:john": "create"},
     lower_a_level: {"NamespacePatch:john": "update"},
     weaken_a_policy: {"ValidatingAdmissionPolicy:hpkit-team-pods": "update"},
-    only_warn_of_what_a_policy_refuses: {"ValidatingAdmissionPolicyBinding:hpkit-member-work": "update"},
+    unbind_a_policy: {"ValidatingAdmissionPolicyBinding:hpkit-member-work": "create"},
     tag_the_vpc: {"Vpc:vpc": "update"},
     untag_eks: {"EksCluster:cluster": "update"},
     grow_a_group: {"Cluster:cluster": "update"},
