@@ -12,6 +12,14 @@ from tests.cli.test_validate import ROOT
 from tests.local.aws.conftest import GOVERNANCE, Cloud
 
 ADMIN = "arn:aws:iam::123456789012:role/Admin"
+TRUST = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}, "Action": "sts:AssumeRole"}
+        ],
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +97,7 @@ def test_a_fresh_account_lacks_the_roles_that_the_file_names(account, monkeypatc
     assert "asking us-west-2: " in result.stderr
     iam = account.client("iam")
     for name in ("Admin", "john-scientists", "smith-scientists"):
-        iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": []}))
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=TRUST)
     result = run("--stack", "handson-dev")
     assert "missing role" not in result.stdout
 
@@ -170,8 +178,7 @@ def test_an_add_on_version_that_eks_does_not_offer(account, project):
 
 
 def test_a_role_with_a_path_must_be_written_with_it(account, project):
-    trust = json.dumps({"Version": "2012-10-17", "Statement": []})
-    account.client("iam").create_role(RoleName="Admin", Path="/platform/", AssumeRolePolicyDocument=trust)
+    account.client("iam").create_role(RoleName="Admin", Path="/platform/", AssumeRolePolicyDocument=TRUST)
     rows = checked(project, eks={"version": "1.35", "administrators": [ADMIN]})
     assert missing(rows) == {f"role {ADMIN}"}
     assert "role/platform/Admin" in rows[f"role {ADMIN}"]["fix"]

@@ -17,6 +17,18 @@ BY_OTHER_DOCUMENTS = {
     "kms:DescribeKey": "the same",
     "eks:DescribeAccessEntry": "SageMaker developer guide, setting up task governance",
     "eks:DisassociateAccessPolicy": "the same",
+    # Managed policies AWSGrafanaWorkspacePermissionManagementV2 and AWSGrafanaAccountAdministrator, and the SageMaker
+    # developer guide, setting up the observability add-on.
+    **dict.fromkeys(
+        (
+            *("sso:AssociateProfile", "sso:DescribeRegisteredRegions", "sso:DisassociateProfile"),
+            *("sso:GetManagedApplicationInstance", "sso:GetProfile", "sso:GetSharedSsoConfiguration"),
+            *("sso:ListDirectoryAssociations", "sso:ListProfileAssociations", "sso:ListProfiles"),
+            *("sso-directory:DescribeGroup", "sso-directory:DescribeUser"),
+            *("sso-directory:SearchGroups", "sso-directory:SearchUsers"),
+        ),
+        "the managed policies for users of Managed Grafana",
+    ),
 }
 
 

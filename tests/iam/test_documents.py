@@ -103,7 +103,7 @@ def test_the_execution_role_decrypts_with_the_key_of_its_scripts_alone():
 
 
 def test_the_execution_role_reads_alarms_only_where_updates_are_rolled_back_by_them():
-    more = {"eks_arn": EKS, "bucket_arn": None, "subnet_ids": [], "security_group_ids": []}
+    more = {"eks_arn": EKS, "bucket_arn": None, "vpc_id": "vpc-1", "subnet_ids": [], "security_group_ids": []}
     watching = iam.instance_role_policy(ACCOUNT, **more, watches_alarms=True)
     assert [each["Resource"] for each in watching["Statement"] if each["Action"] == ["cloudwatch:DescribeAlarms"]] == [
         ["*"]

@@ -37,6 +37,10 @@ def differences(change):
     }
 
 
+POLICIES = {
+    *(f"ValidatingAdmissionPolicy hpkit-team-{name}" for name in ("pods", "jobs", "workloads", "services")),
+    *(f"ValidatingAdmissionPolicy hpkit-member-{name}" for name in ("pods", "work", "secrets")),
+}
 # What a refusal would say of nodes and teams: no difference by itself, to the plugin.
 WORDS = {"ChangeGuard keep", "ChangeGuard keep-base", "hyperpod hyperpod"}
 
@@ -56,8 +60,12 @@ def test_a_team_in_the_middle_adds_what_is_its_own():
         data["teams"].insert(1, team("beta", members=["arn:aws:iam::123456789012:role/beta"]))
         dev["governance"]["allocations"]["beta"] = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
 
-    assert differences(add) == {
+    changed = differences(add)
+    # In place: each policy names the namespaces of teams with members.
+    assert {each for each in changed if each.startswith("ValidatingAdmissionPolicy ")} == POLICIES
+    assert changed - POLICIES == {
         "ComputeQuota beta",
+        "NamespacePatch beta",
         "AccessEntry 123456789012:role/beta",
         "Role beta",
         "RoleBinding beta",

@@ -76,7 +76,7 @@ def policies_of(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
 
 
 def _of_namespaces(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
-    accounts = {team.namespace: ["default", *team.service_accounts] for team in teams}
+    accounts = {team.namespace: ["default", *team.service_accounts] for team in teams if team.service_accounts}
     pods, jobs = ResourceRule(("",), ("pods",)), ResourceRule(("batch",), ("jobs",))
     workloads = ResourceRule(("kueue.x-k8s.io",), ("workloads",))
     return [
@@ -105,10 +105,10 @@ def _of_namespaces(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
 def _of_pods(spec: str, accounts: dict[str, list[str]], *, every: str = "") -> tuple[Refusal, ...]:
     """Return what no pod may have; spec: where its specification is, of each item of the list `every` if there is one.
 
-    A raw template may use the old name of serviceAccountName, which the API server fills in on a pod alone.
+    accounts: the service accounts of each namespace that has others than its default one. A raw template may use the old name of serviceAccountName, which the API server fills in on a pod alone.
     """
     literal = "{" + ", ".join(f"'{name}': {each}" for name, each in sorted(accounts.items())) + "}"
-    allowed = f"{literal}[request.namespace]"
+    allowed = f"{literal}[?request.namespace].orValue(['default'])" if accounts else "['default']"
     named = [f"{spec}.?{field}.orValue('default')" for field in ("serviceAccountName", "serviceAccount")]
     used = " && ".join(f"({each} == '' || {each} in {allowed})" for each in named)
     found = (

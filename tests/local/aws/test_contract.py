@@ -152,6 +152,13 @@ def _shared_with_moto(cloud: Any) -> None:
     assert described["LustreConfiguration"]["DataCompressionType"] == "LZ4"
 
 
+def _logs(cloud: Any) -> None:
+    logs, key = cloud.endpoint.client("logs"), cloud.endpoint.client("kms").create_key()["KeyMetadata"]["Arn"]
+    logs.create_log_group(logGroupName="a")
+    logs.associate_kms_key(logGroupName="a", kmsKeyId=key)
+    logs.disassociate_kms_key(logGroupName="a")
+
+
 def _identity_center(cloud: Any) -> None:
     sso = cloud.endpoint.client("sso-admin")
     (instance,) = sso.list_instances(RegionScope="ALL_REGIONS")["Instances"]
@@ -167,6 +174,7 @@ def test_every_operation_works_with_boto3(cloud: Any) -> None:
     _grafana(cloud)
     _shared_with_moto(cloud)
     _identity_center(cloud)
+    _logs(cloud)
     stats = cloud.endpoint.stats()
     assert stats["errors"] == {}
     called = {tuple(name.split(".")) for name in stats["calls"]}

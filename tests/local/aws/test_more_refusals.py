@@ -16,20 +16,23 @@ from local.aws.hyperpod.tags import MOST
 from local.aws.testing import running_endpoint
 
 Refused = Callable[..., str]
+DEFINITION = b"alertmanager_config: '{route: {receiver: a}, receivers: [{name: a}]}'"
 NOWHERE = "ws-00000000-0000-0000-0000-000000000000"
 
 
 def test_alerts_go_to_a_workspace_that_is_there_and_have_one_definition(cloud: Any, refused: Refused) -> None:
     amp = cloud.endpoint.client("amp")
     assert NOWHERE in refused(
-        "ResourceNotFoundException", amp.create_alert_manager_definition, workspaceId=NOWHERE, data=b"a"
+        "ResourceNotFoundException", amp.create_alert_manager_definition, workspaceId=NOWHERE, data=DEFINITION
     )
     which = {"workspaceId": amp.create_workspace(alias="a")["workspaceId"]}
     assert "definition not found" in refused(
         "ResourceNotFoundException", amp.describe_alert_manager_definition, **which
     )
-    amp.create_alert_manager_definition(**which, data=b"a")
-    assert "already exists" in refused("ConflictException", amp.create_alert_manager_definition, **which, data=b"b")
+    amp.create_alert_manager_definition(**which, data=DEFINITION)
+    assert "already exists" in refused(
+        "ConflictException", amp.create_alert_manager_definition, **which, data=DEFINITION
+    )
 
 
 def test_an_add_on_version_without_a_configuration_is_refused(cloud: Any, refused: Refused) -> None:
@@ -214,3 +217,16 @@ def test_what_is_no_number_and_no_time_is_refused(
     connection.close()
     assert (answer.status, said["__type"]) == (400, "SerializationException"), operation
     assert part in said["message"]
+
+
+def test_a_key_is_of_a_log_group_that_is_there(cloud: Any, refused: Refused) -> None:
+    logs, name = cloud.endpoint.client("logs"), "/aws/eks/train/cluster"
+    key = cloud.endpoint.client("kms").create_key()["KeyMetadata"]["Arn"]
+    refused("ResourceNotFoundException", logs.associate_kms_key, logGroupName=name, kmsKeyId=key)
+    logs.create_log_group(logGroupName=name)
+    logs.associate_kms_key(logGroupName=name, kmsKeyId=key)
+    (group,) = logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+    assert group["kmsKeyId"] == key
+    logs.disassociate_kms_key(logGroupName=name)
+    (group,) = logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+    assert "kmsKeyId" not in group

@@ -63,6 +63,7 @@ def _sns(**receiver: Any) -> bytes:
         (_sns(topic_arn=TOPIC), "sns_configs need topic_arn and sigv4.region"),
         (_sns(sigv4={"region": "us-west-2"}), "sns_configs need topic_arn and sigv4.region"),
     ],
+    ids=["no mapping", "no YAML", "no receiver", "by email", "no region", "no topic"],
 )
 def test_a_definition_of_alerts_is_refused(cloud: Any, refused: Callable[..., str], data: bytes, said: str) -> None:
     amp = cloud.endpoint.client("amp")
