@@ -21,7 +21,9 @@ def test_only_the_service_accounts_that_the_file_names_are_a_teams():
     given = (team("ada", serviceAccounts=["trainer"]), team("bob"))
     for name in ("hpkit-team-pods", "hpkit-team-jobs", "hpkit-team-workloads"):
         (found,) = (each for each in policy(name, *given).refusals if each.field == "spec.serviceAccountName")
-        assert "{'hyperpod-ns-ada': ['default', 'trainer'], 'hyperpod-ns-bob': ['default']}" in found.expression
+        assert (
+            "{'hyperpod-ns-ada': ['default', 'trainer']}[?request.namespace].orValue(['default'])" in found.expression
+        )
 
 
 def test_what_holds_for_pods_holds_for_jobs_and_for_whatever_kueue_counts():

@@ -105,7 +105,8 @@ def _of_namespaces(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
 def _of_pods(spec: str, accounts: dict[str, list[str]], *, every: str = "") -> tuple[Refusal, ...]:
     """Return what no pod may have; spec: where its specification is, of each item of the list `every` if there is one.
 
-    accounts: the service accounts of each namespace that has others than its default one. A raw template may use the old name of serviceAccountName, which the API server fills in on a pod alone.
+    accounts: the service accounts of each namespace that has others than its default one. A raw template may use the
+    old name of serviceAccountName, which the API server fills in on a pod alone.
     """
     literal = "{" + ", ".join(f"'{name}': {each}" for name, each in sorted(accounts.items())) + "}"
     allowed = f"{literal}[?request.namespace].orValue(['default'])" if accounts else "['default']"
