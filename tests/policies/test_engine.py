@@ -1,6 +1,7 @@
 """The pack under the real Pulumi engine, with the real plugin: resource, stack and remediation policies, waivers."""
 
 import copy
+import datetime
 import json
 from pathlib import Path
 
@@ -28,7 +29,8 @@ cluster = Cluster("train", **spec["cluster"], opts=options)
 for name, quota in spec["quotas"].items():
     ComputeQuota(name, name=name, cluster_arn=cluster.cluster_arn, **quota)
 """
-UNTIL, LONG_AGO = "2999-12-31", "2020-01-01"
+UNTIL = (datetime.datetime.now(tz=datetime.UTC).date() + datetime.timedelta(days=300)).isoformat()
+LONG_AGO = "2020-01-01"
 
 
 class PolicedProject(Project):

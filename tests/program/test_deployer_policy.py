@@ -35,7 +35,8 @@ EC2_TYPES = {
     "vpce": "vpc-endpoint",
 }
 NO_ARN = {"eks:CreateCluster", "kms:CreateKey", "logs:DescribeLogGroups", "aps:CreateWorkspace"} | {
-    *("grafana:CreateWorkspace", "sagemaker:ListComputeQuotas", "sagemaker:ListClusterSchedulerConfigs")
+    *("grafana:CreateWorkspace", "sagemaker:ListComputeQuotas", "sagemaker:ListClusterSchedulerConfigs"),
+    *("sns:GetSubscriptionAttributes", "sns:Unsubscribe"),
 }
 
 
@@ -155,12 +156,14 @@ def arns_of(call, action):
         return list((eks_arns if of_cluster else eks_parts)(names, arn))
     if service == "sagemaker":
         return list(sagemaker_arns(names, arn))
-    return list(workspace_arns(service, names, arn))
+    return list(observability_arns(service, names, arn))
 
 
-def workspace_arns(service, names, arn):
+def observability_arns(service, names, arn):
     if "resourceArn" in names:
         yield names["resourceArn"]
+    elif service == "sns":
+        yield names.get("TopicArn") or names.get("ResourceArn") or f"{arn}:{names['Name']}"
     elif service == "grafana":
         yield f"{arn}:/workspaces/{names['workspaceId']}"
     elif "name" in names:

@@ -125,8 +125,16 @@ PLACES = ("Cluster:cluster", "RolePolicy:nodes")
 RANGE = "VpcIpv4CidrBlockAssociation"
 ZONE = [f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", "Subnet", "RouteTableAssociation", RANGE)]
 SETTINGS = each("update", "ComputeQuota:john", "ComputeQuota:smith", "Cluster:cluster", "ClusterSchedulerConfig:policy")
-TEAM = [f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria", "Role:maria", "RoleBinding:maria"]
-EVERYBODY = {f"ClusterRoleBinding:{RIGHTS}": "update"}
+TEAM = [
+    *(f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria"),
+    *(f"{kind}:maria" for kind in ("NamespacePatch", "Role", "RoleBinding")),
+]
+# Each policy names the namespaces of teams with members.
+POLICIES = [
+    *(f"ValidatingAdmissionPolicy:hpkit-team-{name}" for name in ("pods", "jobs", "workloads", "services")),
+    *(f"ValidatingAdmissionPolicy:hpkit-member-{name}" for name in ("pods", "work", "secrets")),
+]
+EVERYBODY = each("update", f"ClusterRoleBinding:{RIGHTS}", *POLICIES)
 
 # In an order in which the VPC never has more than the five ranges that AWS lets it have.
 EDITS = {
