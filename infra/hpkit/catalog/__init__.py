@@ -35,11 +35,13 @@ from hpkit.catalog.services import (
     Region,
     ShapeLimits,
     addons,
+    aws_regions,
     find_region,
     kubernetes_versions,
     limit,
     regions,
     topology_gates,
+    vpc_endpoints,
 )
 
 __all__ = [
@@ -62,6 +64,7 @@ __all__ = [
     "TypeFacts",
     "addon_pin",
     "addons",
+    "aws_regions",
     "cluster_hour",
     "dependencies_chart",
     "eks_versions",
@@ -80,4 +83,5 @@ __all__ = [
     "sticky_of_groups",
     "topology_gates",
     "type_facts",
+    "vpc_endpoints",
 ]

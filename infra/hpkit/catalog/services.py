@@ -13,11 +13,13 @@ __all__ = [
     "Region",
     "ShapeLimits",
     "addons",
+    "aws_regions",
     "find_region",
     "kubernetes_versions",
     "limit",
     "regions",
     "topology_gates",
+    "vpc_endpoints",
 ]
 
 
@@ -99,6 +101,16 @@ def regions() -> tuple[Region, ...]:
 def find_region(name: str) -> Region | None:
     """Return a region, or None for one that has no HyperPod on EKS as far as is known."""
     return next((region for region in regions() if region.name == name), None)
+
+
+def aws_regions() -> tuple[str, ...]:
+    """Return the names of AWS's regions, those without HyperPod too."""
+    return tuple(_services()["awsRegions"]["names"])
+
+
+def vpc_endpoints() -> tuple[str, ...]:
+    """Return services that have a VPC endpoint; there are others, which no platform like this is known to use."""
+    return tuple(_services()["vpcEndpoints"]["services"])
 
 
 def kubernetes_versions() -> tuple[str, ...]:

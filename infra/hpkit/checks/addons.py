@@ -4,12 +4,19 @@ import re
 from collections.abc import Iterator
 
 from hpkit.catalog import TASK_GOVERNANCE, addons
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule, listing, near
 from hpkit.plan.existing import POD_ACCOUNTS
 
 __all__ = ["RULES"]
 
 _CONTRACT = "Config contract"
+_EKS_ADDONS = "Amazon EKS user guide, AWS and community add-ons"
+# Add-ons of EKS of which the kit knows nothing but the name.
+_OTHERS = (
+    "adot", "amazon-guardduty", "aws-guardduty-agent", "aws-network-flow-monitoring-agent", "aws-privateca-connector",
+    "aws-secrets-store-csi-driver-provider", "eks-node-monitoring-agent", "fluent-bit", "kube-state-metrics",
+    "prometheus-node-exporter", "snapshot-controller",
+)  # fmt: skip
 _EKS = "Amazon EKS user guide, IAM roles for add-ons"
 _GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
 _GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
@@ -94,7 +101,38 @@ def _known_account(context: Context) -> Iterator[Issue]:
             )
 
 
+def _known(context: Context) -> Iterator[Issue]:
+    known = [addon.name for addon in addons()]
+    for name in context.spec.addons:
+        likely = None if name in known or name in _OTHERS else near(name, (*known, *_OTHERS))
+        if likely is not None:
+            yield Issue(
+                (*context.path, "addons", name),
+                f"EKS has no add-on `{name}` that is known here",
+                f"Did you mean `{likely}`?",
+            )
+        elif name not in known and name not in _OTHERS:
+            yield Issue(
+                (*context.path, "addons", name),
+                f"the kit does not know the add-on `{name}`",
+                "Compare the name with what `aws eks describe-addon-versions` lists.",
+                "warning",
+            )
+
+
+def _dashboards(context: Context) -> Iterator[Issue]:
+    observability = context.spec.observability
+    if observability is not None and observability.grafana and not observability.prometheus:
+        yield Issue(
+            (*context.path, "observability", "grafana"),
+            "grafana without prometheus: the metrics of HyperPod and Kueue that its dashboards show are in Prometheus",
+            "Write `prometheus: true`, or remove grafana.",
+        )
+
+
 RULES = (
+    Rule("ADD006", "error", "An add-on is one that EKS has.", _EKS_ADDONS, _known),
+    Rule("ADD007", "warning", "Grafana stands on Prometheus.", _GUIDE, _dashboards),
     Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
     Rule("ADD002", "error", "The add-ons that an add-on needs are there.", _GUIDE, _requirements),
     Rule("ADD003", "error", "Only an add-on that can be configured is.", _GOVERNANCE, _values),

@@ -6,16 +6,19 @@ from typing import Final
 
 from hpkit.catalog import KubernetesVersion, cluster_hour, eks_versions, find_kubernetes_version, kubernetes_versions
 from hpkit.checks.rule import Context, Issue, Rule, listing
-from hpkit.plan.endpoint import documentation_ranges, reserved_ranges
+from hpkit.plan.endpoint import addresses_in, documentation_ranges, reserved_ranges
 
 __all__ = ["RULES"]
 
 _EKS = "Amazon EKS user guide, cluster endpoint access"
+_EKS_NETWORK = "Amazon EKS user guide, VPC and subnet considerations"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _CALENDAR = "Amazon EKS user guide, Kubernetes versions"
 _POLICY = "Amazon EKS user guide, cluster upgrade policy; Amazon EKS pricing"
 # EKS announces the end of standard support at least that long before.
 _NOTICE_DAYS: Final = 60
+# A /8: no caller's own networks are wider together.
+_WIDEST: Final = 2**24
 
 
 def _open_endpoint(context: Context) -> Iterator[Issue]:
@@ -72,11 +75,13 @@ def _connected_later(context: Context) -> Iterator[Issue]:
 
 def _of_the_internet(context: Context) -> Iterator[Issue]:
     for index, cidr in enumerate(context.spec.eks.endpoint.public_cidrs):
-        if reserved_ranges([cidr]):
+        # What is open to all of the world is EKS001's.
+        if reserved_ranges([cidr]) and not cidr.endswith("/0"):
             yield Issue(
                 (*context.path, "eks", "endpoint", "publicCidrs", index),
-                f"{cidr} is not of the internet, from where publicCidrs let in; EKS refuses it",
-                "Write it in privateFrom; in publicCidrs, the addresses that the internet sees of you.",
+                f"{cidr} has addresses that are not of the internet, from where publicCidrs let in; EKS refuses it",
+                "Write the addresses that the internet sees of you (curl https://checkip.amazonaws.com)"
+                + ("." if addresses_in([cidr]) > _WIDEST else "; this range belongs in privateFrom."),
             )
 
 
@@ -89,6 +94,32 @@ def _of_somebody(context: Context) -> Iterator[Issue]:
                 "`pulumi up` ends with it before it begins",
                 "Write the addresses that the internet sees of you (curl https://checkip.amazonaws.com).",
             )
+
+
+def _narrow(context: Context) -> Iterator[Issue]:
+    ranges = [
+        cidr
+        for cidr in context.spec.eks.endpoint.public_cidrs
+        if not cidr.endswith("/0") and not reserved_ranges([cidr])
+    ]
+    count = addresses_in(ranges)
+    if count > _WIDEST:
+        yield Issue(
+            (*context.path, "eks", "endpoint", "publicCidrs"),
+            f"publicCidrs let in {count:,} addresses ({listing(ranges)}), more than any one network has",
+            "List the ranges of your offices or VPN.",
+        )
+
+
+def _network_of_its_own(context: Context) -> Iterator[Issue]:
+    existing = context.spec.eks.existing
+    if existing is not None and context.spec.network.existing is None:
+        yield Issue(
+            (*context.path, "eks", "existing"),
+            f"the EKS cluster {existing.name} is there, and its VPC is not named: nodes would stand in a VPC that this "
+            "stack makes, from where they do not reach it",
+            "Name the cluster's VPC, subnets and security groups in network.existing.",
+        )
 
 
 def _kubernetes(context: Context) -> Iterator[Issue]:
@@ -225,5 +256,7 @@ RULES = (
     Rule("EKS008", "error", "The Kubernetes API of a new VPC can be reached from somewhere.", _EKS, _reachable),
     Rule("EKS009", "warning", "A private Kubernetes API is in a VPC that is connected.", _EKS, _connected_later),
     Rule("EKS010", "error", "publicCidrs are ranges of the internet.", _EKS, _of_the_internet),
+    Rule("EKS017", "warning", "publicCidrs are somebody's networks, not a part of the world.", _EKS, _narrow),
+    Rule("EKS018", "error", "An existing EKS cluster stands with its network.", _EKS_NETWORK, _network_of_its_own),
     Rule("EKS011", "warning", "publicCidrs are somebody's, not ranges for documents.", "RFC 5737", _of_somebody),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-__all__ = ["admits", "documentation_ranges", "reserved_ranges"]
+__all__ = ["addresses_in", "admits", "documentation_ranges", "reserved_ranges"]
 
 # RFC 5737: for documents, and nobody's.
 _DOCUMENTATION = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
@@ -20,11 +20,19 @@ def documentation_ranges(cidrs: Iterable[str]) -> list[str]:
 
 
 def reserved_ranges(cidrs: Iterable[str]) -> list[str]:
-    """Return those of the ranges that lie in one that no caller from the internet has; what is no range is left out.
+    """Return those of the ranges with addresses that no caller from the internet has; what is no range is left out.
 
     Source: Amazon EKS user guide, cluster endpoint access: "The block cannot include reserved addresses".
     """
-    return _within(cidrs, _RESERVED)
+    blocks = [ipaddress.IPv4Network(each) for each in _RESERVED]
+    found = ((cidr, _network(cidr)) for cidr in cidrs)
+    return [cidr for cidr, network in found if network and any(network.overlaps(block) for block in blocks)]
+
+
+def addresses_in(cidrs: Iterable[str]) -> int:
+    """Return how many addresses lie in the ranges together; what is no range is left out."""
+    known = [network for network in map(_network, cidrs) if network is not None]
+    return sum(network.num_addresses for network in ipaddress.collapse_addresses(known))
 
 
 def admits(address: str, cidrs: Iterable[str]) -> bool:

@@ -4,7 +4,7 @@ import hashlib
 
 from hpkit.plan.model import Plan
 
-__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "role_name", "short_type"]
+__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "partition_of", "role_name", "short_type"]
 
 # Kubernetes groups of data scientists, one per team.
 GROUP_PREFIX = "hyperpod:team:"
@@ -34,6 +34,15 @@ def bucket_name(plan: Plan, account: str) -> str:
     """
     tail = f"-{account}-{plan.spec.region}"
     return bounded(f"sagemaker-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
+
+
+def partition_of(region: str) -> str:
+    """Return the partition that a region belongs to, by how regions are named.
+
+    Source: AWS General Reference, Amazon Resource Names.
+    """
+    prefixes = {"cn-": "aws-cn", "us-gov-": "aws-us-gov", "eusc-": "aws-eusc"}
+    return next((name for prefix, name in prefixes.items() if region.startswith(prefix)), "aws")
 
 
 def short_type(token: str) -> str:
