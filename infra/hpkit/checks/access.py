@@ -58,8 +58,10 @@ def _arns(context: Context) -> Iterator[Issue]:
     """Compare ARNs of one environment and of the teams with the environment's partition, and with its region."""
     region = context.spec.region
     partition = partition_of(region)
-    values = {"environments": {context.environment: context.spec.model_dump(by_alias=True, exclude_defaults=True)}}
-    values["teams"] = [team.model_dump(by_alias=True, exclude_defaults=True) for team in context.organization.teams]
+    values = {
+        "environments": {context.environment: context.spec.model_dump(by_alias=True, exclude_defaults=True)},
+        "teams": [team.model_dump(by_alias=True, exclude_defaults=True) for team in context.organization.teams],
+    }
     for path, arn in _texts(values, ()):
         match = _ARN.match(arn)
         if match is None or not context.knows_region:

@@ -410,8 +410,7 @@ def _spot_is_not_certain(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("CAP007", "error", "Shares of an instance type come to at most 100 percent.", _GUIDE, _shares_fit,
-         waivable=False),
+    Rule("CAP007", "error", "Shares of an instance type come to at most 100 percent.", _GUIDE, _shares_fit),
     Rule("CAP008", "warning", "An allocation reserves something.", _GUIDE, _reserves_something),
     Rule("CAP009", "warning", "Reserved quota does not count on Spot.", _SPOT, _spot_is_not_certain),
     Rule("CAP001", "error", "The reserved quota of an instance type fits its guaranteed capacity.", _GUIDE,

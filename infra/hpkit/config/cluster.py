@@ -151,8 +151,8 @@ class InstanceGroup(Model):
     )
     lifecycle_script: Annotated[str, Api("S3Uri", also="None")] | None = Field(
         default=None,
-        description="S3 URI of another OnCreate script than the kit's, such as `s3://bucket/on_create.sh`. None, as a word: no lifecycle "
-        "configuration, for nodes that need nothing but their AMI.",
+        description="S3 URI of another OnCreate script than the kit's, such as `s3://bucket/on_create.sh`. None, as a "
+        "word: no lifecycle configuration, for nodes that need nothing but their AMI.",
     )
     execution_role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
