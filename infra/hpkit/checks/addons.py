@@ -36,7 +36,7 @@ def _old_versions(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*context.path, "addons", name),
                 f"{name} {addon.version} is older than {minimum}, the oldest that HyperPod works with",
-                f"Write {minimum} or newer, or leave the version out.",
+                f"Write `{minimum}` or newer, or leave the version out.",
             )
 
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from hpkit.catalog import InstanceType
-from hpkit.checks.rule import Context, Issue, Rule, amount, listing
+from hpkit.catalog import InstanceType, find_instance_type
+from hpkit.checks.rule import Context, Issue, Rule, amount, listing, near
 from hpkit.plan.capacity import (
     DIMENSIONS,
     LIMIT_RESOURCES,
@@ -112,7 +112,9 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
         lower = [each for each in pools[0].limits if each in needed and _below(pools[0].limits[each], needed[each])]
         raised = listing([f"{each} {pools[0].limits[each]} → {needed[each]}" for each in lower])
         return f"Lower an allocation, or raise limits of the NodePool {pools[0].name}: {raised}."
-    if elastic and pools:
+    if elastic and not pools:
+        return f"Lower an allocation, or add a NodePool whose NodeClass has a group of {name}."
+    if elastic:
         return f"Lower an allocation, or raise limits of the NodePools {listing([pool.name for pool in pools])}."
     if static:
         return f"Lower an allocation or raise instanceCount of {listing(static)}."
@@ -139,9 +141,21 @@ def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
 
 
 def _elastic(context: Context) -> Iterator[Issue]:
+    if _misses_groups(context):
+        return
     yield from _elastic_fits_maximum(context)
     yield from _elastic_shares_need_a_bound(context)
     yield from _pools_together(context)
+
+
+def _misses_groups(context: Context) -> bool:
+    """Say whether a name of Karpenter's part leads nowhere: what it may add is then unknown (KAR001, KAR005)."""
+    autoscaling = context.spec.autoscaling
+    if autoscaling is None:
+        return False
+    classes = {node_class.name for node_class in autoscaling.node_classes}
+    groups = {name for node_class in autoscaling.node_classes for name in node_class.instance_groups}
+    return bool(groups - context.group_paths.keys()) or any(p.node_class not in classes for p in autoscaling.node_pools)
 
 
 def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
@@ -238,7 +252,7 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
                 (*quota_resource.path, "instanceType"),
                 f"{team.name} has quota of {quota_resource.instance_type}, which no instance group provides "
                 f"(provided: {listing(provided)})",
-                "Name a provided type, add a group of it, or mark the allocation `future: true`.",
+                _type_meant(quota_resource.instance_type, provided),
                 "warning" if quota_resource.future else None,
             )
         for name in sorted(team.absolute_borrow_limits):
@@ -249,6 +263,13 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
                     "Name a provided type, or remove the limit.",
                     "warning",
                 )
+
+
+def _type_meant(name: str, provided: list[str]) -> str:
+    # A type that HyperPod has is meant as it is; of any other, CLU003 says so as well.
+    likely = None if find_instance_type(name) else near(name, provided)
+    also = "Name a provided type, add a group of it, or mark the allocation `future: true`."
+    return f"Did you mean `{likely}`?" if likely else also
 
 
 def _fraction_exists(context: Context) -> Iterator[Issue]:

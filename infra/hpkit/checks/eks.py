@@ -130,7 +130,7 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
             (*context.path, "eks", "version"),
             f"HyperPod on EKS does not offer Kubernetes {version} (offered: {listing(list(offered), 20)})"
             f"{_known(version)}",
-            f'Write "{offered[-1]}" or another of them.',
+            f'Write `"{offered[-1]}"` or another of them.',
         )
 
 
@@ -231,7 +231,9 @@ def _leaves_support(context: Context) -> Iterator[Issue]:
     else:
         then = "EKS upgrades a cluster of it from then on, and this file would ask for a downgrade"
     newer = [each for each in _standard(today) if _order(each.version) > _order(eks.version)]
-    fix = f'Write "{newer[0].version}" before.' if newer else "Write a newer version before, once HyperPod offers one."
+    fix = (
+        f'Write `"{newer[0].version}"` before.' if newer else "Write a newer version before, once HyperPod offers one."
+    )
     yield Issue(
         (*context.path, "eks", "version"),
         f"Kubernetes {eks.version} leaves {'standard' if standard else 'extended'} support on {end}, in {days} days; "

@@ -158,7 +158,7 @@ def _prioritization(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "priorityClasses"),
                 f"FirstComeFirstServed takes no priority classes, and there are {len(names)} ({listing(names)})",
-                "Write taskPrioritization: Rank, or remove the classes.",
+                "Write `taskPrioritization: Rank`, or remove the classes.",
             )
 
 
@@ -201,7 +201,7 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes {version} with governance; the task-governance add-on needs 1.30",
-            'Write "1.30" or newer.',
+            'Write `"1.30"` or newer.',
         )
 
 
@@ -232,7 +232,7 @@ def _topology(context: Context) -> Iterator[Issue]:
             (*context.path, "governance", "topologyAwareScheduling"),
             "topology-aware scheduling with autoscaling: nodes that do not exist yet have no topology, so every "
             "workload would wait for ever",
-            "Write topologyAwareScheduling: Disabled, or remove the key.",
+            "Write `topologyAwareScheduling: Disabled`, or remove the key.",
         )
 
 

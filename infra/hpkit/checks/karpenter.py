@@ -59,7 +59,9 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
                     (*path, position),
                     f"the NodeClass {node_class.name} names the group `{name}`, which does not exist "
                     f"(groups: {listing(sorted(context.group_paths))})",
-                    "Name an instance group of this environment.",
+                    f"Did you mean `{likely}`?"
+                    if (likely := near(name, context.group_paths.keys() - set(names)))
+                    else "Name an instance group of this environment.",
                 )
             elif name in claimed:
                 yield Issue(
@@ -76,7 +78,7 @@ def _fit_for_karpenter(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "instanceCount"),
                 f"{group.name} has instanceCount {group.instance_count}, and the NodeClass {node_class} owns its count",
-                "Write instanceCount: 0; Karpenter adds the nodes.",
+                "Write `instanceCount: 0`; Karpenter adds the nodes.",
             )
         if group.min_instance_count:
             yield Issue(
@@ -135,7 +137,7 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, "values"),
                     f"{pool.name}: {listing(sorted(requirement.values))}; Karpenter on HyperPod runs amd64 only",
-                    "Write [amd64].",
+                    "Write `[amd64]`.",
                 )
 
 
@@ -153,9 +155,12 @@ def _pools_match(context: Context) -> Iterator[Issue]:
                 (*path, "nodeClass"),
                 f"{pool.name} names the NodeClass `{pool.node_class}`, which does not exist "
                 f"(classes: {listing(sorted(classes))})",
-                "Name one of nodeClasses.",
+                f"Did you mean `{near(pool.node_class, classes)}`?"
+                if near(pool.node_class, classes)
+                else "Name one of nodeClasses.",
             )
-        elif not derived[pool.name].instance_types:
+        # A group that is not there is KAR001's.
+        elif not derived[pool.name].instance_types and context.group_paths.keys() >= set(node_class.instance_groups):
             groups = [group for group in context.plan.groups if group.spec.name in node_class.instance_groups]
             have = sorted(
                 {f"{name} in {zone}" for group in groups for name in group.spec.types for zone in group.zones}
@@ -209,7 +214,7 @@ def _node_recovery(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "cluster", "nodeRecovery"),
             f"autoscaling with nodeRecovery {recovery}; Karpenter on HyperPod needs Automatic",
-            "Write nodeRecovery: Automatic.",
+            "Write `nodeRecovery: Automatic`.",
         )
 
 
@@ -262,7 +267,7 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
                 (*path, "replicas"),
                 f"{pool.spec.name} keeps {warm.replicas} placeholder pods of {asked}, and its limits "
                 f"let at most {most} stand",
-                f"Write at most {most} replicas, or raise the pool's limits.",
+                f"Write `replicas: {most}` at most, or raise the pool's limits.",
             )
 
 
