@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from hpkit.catalog import InstanceType, find_instance_type
+from hpkit.catalog import InstanceType, find_instance_type, find_nearest
 from hpkit.checks.rule import Context, Issue, Rule, amount, listing, near
 from hpkit.plan.capacity import (
     DIMENSIONS,
@@ -244,9 +244,11 @@ def _pools_together(context: Context) -> Iterator[Issue]:
 
 def _type_is_provided(context: Context) -> Iterator[Issue]:
     provided = sorted(context.plan.capacity)
+    # Quota of a type that a group has misspelt is not what is wrong (CLU003).
+    meant = {name for each in provided if find_instance_type(each) is None for name in find_nearest(each)[:1]}
     for team in context.plan.teams:
         for quota_resource in team.quota_resources:
-            if quota_resource.instance_type in context.plan.capacity:
+            if quota_resource.instance_type in context.plan.capacity or quota_resource.instance_type in meant:
                 continue
             yield Issue(
                 (*quota_resource.path, "instanceType"),

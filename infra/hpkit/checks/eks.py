@@ -231,8 +231,12 @@ def _leaves_support(context: Context) -> Iterator[Issue]:
     else:
         then = "EKS upgrades a cluster of it from then on, and this file would ask for a downgrade"
     newer = [each for each in _standard(today) if _order(each.version) > _order(eks.version)]
+    # One that stays for a while, if there is one: else the fix would be warned of next.
+    lasting = [each for each in newer if (each.end_of_standard_support - today).days > _NOTICE_DAYS] or newer
     fix = (
-        f'Write `"{newer[0].version}"` before.' if newer else "Write a newer version before, once HyperPod offers one."
+        f'Write `"{lasting[0].version}"` before.'
+        if lasting
+        else "Write a newer version before, once HyperPod offers one."
     )
     yield Issue(
         (*context.path, "eks", "version"),

@@ -117,7 +117,9 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 *context.path, "autoscaling", "nodePools", index, "requirements", position,
             )  # fmt: skip
             if requirement.key not in _KEYS:
-                fix = f"Use one of {listing(list(_KEYS))}."
+                ends = [key for key in _KEYS if key.rpartition("/")[2] == requirement.key]
+                likely = ends[0] if ends else near(requirement.key, _KEYS)
+                fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(list(_KEYS))}."
                 if requirement.key == "karpenter.sh/capacity-type":
                     fix = "Set capacityType on the instance group: HyperPod ignores this requirement."
                 yield Issue((*path, "key"), f"{pool.name}: HyperPod does not support the key `{requirement.key}`", fix)
@@ -125,7 +127,9 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, "operator"),
                     f"{pool.name}: the operator `{requirement.operator}` is not one of {listing(list(_OPERATORS))}",
-                    "Write In with values, or Exists without.",
+                    f"Did you mean `{likely}`?"
+                    if (likely := near(requirement.operator, _OPERATORS))
+                    else "Write In with values, or Exists without.",
                 )
             elif (requirement.operator == "In") != bool(requirement.values):
                 yield Issue(

@@ -43,7 +43,7 @@ def _cidrs(context: Context) -> Iterator[Issue]:
         try:
             network = ipaddress.IPv4Network(cidr)
         except ValueError as error:
-            fix = "Write a range, such as 10.1.0.0/16."
+            fix = f"Write a range, such as {'52.10.20.0/24' if _of_callers(what) else '10.1.0.0/16'}."
             if "host bits" in str(error):
                 fix = f"Write `{ipaddress.IPv4Network(cidr, strict=False)}`."
             yield Issue(path, f"{what} is `{cidr}`: {_reason(str(error))}", fix)

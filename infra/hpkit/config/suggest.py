@@ -20,6 +20,8 @@ _PERSON = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(?:user/.+|root)\Z")
 _ZONE_ID = re.compile(r"[a-z]{2,5}\d-az\d\Z")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d\Z")
 _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
+# What people call a key by another name of the field.
+_OTHER_NAMES: Final = {"gpu": "accelerators", "gpus": "accelerators", "sku": "instanceType", "az": "availabilityZone"}
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _HOURS_A_DAY: Final = 24
 _LAST_MONTH: Final = 12
@@ -50,6 +52,8 @@ def other_tool(data: Mapping[str, Any]) -> str | None:
 def nearest(key: str, known: Iterable[str]) -> str | None:
     """Return the known key that one is likely to mean: spelt alike, or the one that ends with it (`count`)."""
     names = {name.lower(): name for name in known}
+    if (other := _OTHER_NAMES.get(key.lower(), "")) in names.values():
+        return other
     near = difflib.get_close_matches(key.lower(), list(names), n=1, cutoff=0.6)
     if near:
         return names[near[0]]
