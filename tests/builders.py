@@ -93,8 +93,7 @@ def findings(data: Any) -> list[Finding]:
 
 
 def findings_in(content: bytes, *, today: datetime.date = TODAY) -> list[Finding]:
-    document = read_text(content)
-    return check(document, parse(document), file="acme.yaml", today=today)
+    return check(parse(read_text(content)), file="acme.yaml", today=today)
 
 
 def rules(data: Any) -> set[str]:

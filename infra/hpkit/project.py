@@ -3,14 +3,14 @@
 import datetime
 import ipaddress
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
-from hpkit.config import Document, Parsed, parse, read_file, read_text
+from hpkit.config import Document, Organization, Parsed, parse, read_file, read_text
 from hpkit.config.base import is_name
 from hpkit.config.chart import chart_problems
 from hpkit.config.document import Mark, Problem
@@ -29,6 +29,8 @@ __all__ = [
     "require_names",
     "select",
     "split_stack",
+    "stack_file_findings",
+    "stack_file_problems",
     "today",
 ]
 
@@ -63,8 +65,8 @@ class Loaded:
         parsed = self.parsed
         if parsed.organization is not None:
             charts = chart_problems(project_root(), parsed.organization)
-            parsed = replace(parsed, problems=(*parsed.problems, *charts))
-        found = check(self.document, parsed, self.plans, file=self.file, today=day)
+            parsed = replace(parsed, problems=(*parsed.problems, *charts, *self._file_name(parsed.organization)))
+        found = check(parsed, self.plans, file=self.file, today=day)
         own = f"environments.{self.environment}"
         return tuple(
             finding
@@ -73,6 +75,18 @@ class Loaded:
             or not finding.path.startswith("environments.")
             or f"{finding.path}.".startswith(f"{own}.")
         )
+
+    def _file_name(self, organization: Organization) -> Iterator[Problem]:
+        """Compare the name of a file in stacks/, by which stacks find it, with the organization's."""
+        file, name = Path(self.file), organization.organization
+        if file.stem != name and file.resolve().parent == project_root() / "stacks":
+            yield Problem(
+                "CFG007",
+                ("organization",),
+                f"the organization is {name}, and its file {file.name}: the stack {name}-{{environment}} looks for "
+                f"stacks/{name}.yaml",
+                f"Write `{file.stem}`, or call the file {name}.yaml.",
+            )
 
 
 def today() -> datetime.date:
@@ -179,9 +193,62 @@ def require_names(stack: str, organization: str, environment: str) -> None:
             )
 
 
+def stack_file_findings(loaded: Iterable[Loaded]) -> list[Finding]:
+    """Return what is wrong with the project's stack files, given all of its organization files."""
+    known = {Path(each.file).stem: environments_in(each.document) for each in loaded}
+    found = []
+    for settings in sorted((project_root() / "stacks").glob("Pulumi.*.yaml")):
+        found += stack_file_problems(os.path.relpath(settings), read_text(read_file(settings)), known)
+    return found
+
+
+def stack_file_problems(file: str, document: Document, known: Mapping[str, list[str]]) -> list[Finding]:
+    """Return what is wrong with one stack file; known maps each organization to its environments."""
+    wrong = _wrong_stack_file(Path(file).name, document, known)
+    if wrong is None:
+        return []
+    mark, message, fix = wrong
+    return [Finding("CFG008", "error", "", file, mark.line, mark.column, message, fix)]
+
+
+def _wrong_stack_file(file: str, document: Document, known: Mapping[str, list[str]]) -> tuple[Mark, str, str] | None:
+    if document.problems:
+        first = document.problems[0]
+        return first.mark or Mark(1, 1), first.message, first.fix
+    stated, name = _keys_of(document), file.removeprefix("Pulumi.").removesuffix(".yaml")
+    by_name = name.rpartition("-")
+    organization = stated.get("organization", by_name[0])
+    environment = stated.get("environment", by_name[2])
+    key = f"hpkit:{'environment' if organization in known else 'organization'}"
+    mark = document.locate(("config", key), key=True)
+    if organization not in known:
+        said = f"its organization `{organization}`" if organization else "it names no organization, and its name"
+        there = ", ".join(f"`{each}`" for each in sorted(known))
+        return (
+            mark,
+            f"{said} is that of no file in stacks/",
+            f"Write under config `{key}: …` with one of {there}; or remove the file.",
+        )
+    if known[organization] and environment not in known[organization]:
+        there = ", ".join(f"`{each}`" for each in known[organization])
+        message = f"stacks/{organization}.yaml has no environment `{environment}`"
+        return mark, message, f"Write under config `{key}: …` with one of {there}; or remove the file."
+    return None
+
+
 def _stated(settings: Path) -> dict[str, str]:
-    """Return what a stack's own file says of organization and environment."""
-    data = read_text(read_file(settings)).data
+    """Return what a stack's own file says of organization and environment; raises SelectionError if it is broken."""
+    document = read_text(read_file(settings))
+    if document.problems:
+        problem = document.problems[0]
+        mark = problem.mark or Mark(1, 1)
+        place = f"{os.path.relpath(settings)}:{mark.line}:{mark.column}"
+        raise SelectionError(f"{place}: {problem.message}. {problem.fix}")
+    return _keys_of(document)
+
+
+def _keys_of(document: Document) -> dict[str, str]:
+    data = document.data
     config = data.get("config") if isinstance(data, dict) else None
     if not isinstance(config, dict):
         return {}

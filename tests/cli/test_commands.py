@@ -17,6 +17,12 @@ def test_help_lists_every_command_without_importing_them():
         assert f"\n  {name} " in result.stdout
 
 
+def test_a_misspelt_command_names_the_nearest():
+    result = hpkit("valdate", cwd=ROOT)
+    assert result.returncode == 2
+    assert "No such command 'valdate'. Did you mean `validate`?" in result.stderr
+
+
 def test_quota_shows_capacity_and_every_teams_part():
     (stack,) = json.loads(hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.12xlarge")

@@ -40,7 +40,9 @@ def validate(*arguments, cwd):
 
 
 def write(project, name, data):
+    """Write an organization file; data gets the name of its file, by which stacks would find it."""
     file = project / "stacks" / name
+    data = {**data, "organization": file.stem} if isinstance(data, dict) else data
     file.write_bytes(data if isinstance(data, bytes) else text_of(data))
     return file
 
@@ -129,6 +131,7 @@ def test_a_stacks_organization_is_a_name_and_no_path(project, name):
         (["--stack", "nobody-dev"], "needs stacks/nobody.yaml"),
         (["--stack", "acme-prod"], "has no environment `prod` (it has dev)"),
         (["--stack", "plain"], "is not a stack's name"),
+        (["--stack", "broken"], "Pulumi.broken.yaml:2:1: a tab indents this line"),
         (["--format", "xml"], "xml"),
         (["stacks/acme.yaml", "--stack", "acme-dev"], "files or stacks, not both"),
         (["--nonsense"], "--nonsense"),
@@ -136,9 +139,20 @@ def test_a_stacks_organization_is_a_name_and_no_path(project, name):
 )
 def test_misuse_exits_2(project, arguments, says):
     write(project, "acme.yaml", organization())
+    (project / "stacks" / "Pulumi.broken.yaml").write_text("config:\n\thpkit:organization: acme\n")
     result = hpkit("validate", *arguments, cwd=project)
     assert result.returncode == 2
     assert says in result.stderr
+
+
+def test_stack_files_are_looked_at_with_the_whole_project(project):
+    write(project, "acme.yaml", organization())
+    (project / "stacks" / "Pulumi.acme-prod.yaml").write_text("config: {}\n")
+    result = validate(cwd=project)
+    assert result.returncode == 1
+    assert "stacks/Pulumi.acme-prod.yaml:1:9: error CFG008" in result.stdout
+    assert "stacks/acme.yaml has no environment `prod`" in " ".join(result.stdout.split())
+    assert validate("stacks/acme.yaml", cwd=project).returncode == 0
 
 
 def test_a_project_without_organizations_says_so(project):
@@ -217,7 +231,11 @@ def test_the_cases_of_all_rules_are_read_in_one_run(tmp_path):
     found = [case for rule in RULES for case in cases(rule.id)]
     # All but those that are about another day than the one on which tests judge.
     day = files_of_project.today()
-    given = {str(tmp_path / f"{case.rule}.{case.name}.yaml"): case for case in found if case.today == day}
+    given = {
+        str(tmp_path / f"{case.rule}.{case.name}.yaml"): case
+        for case in found
+        if case.today == day and not case.stack_files and not case.file.startswith("stacks/")
+    }
     assert len(given) > len(found) * 0.9
     for file, case in given.items():
         Path(file).write_text(case.text)

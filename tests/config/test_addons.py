@@ -28,7 +28,7 @@ def test_configuration_is_kept_as_json_has_it():
 def test_a_version_without_quotes_is_told_apart():
     (finding,) = findings(addons(coredns=1.3))
     assert finding.rule == "CFG002"
-    assert "quotes" in finding.fix
+    assert "quotes" in finding.message
 
 
 def test_an_unknown_key_is_named_with_the_nearest():

@@ -48,7 +48,7 @@ def test_an_environment_that_can_be_read_is_checked_although_another_cannot():
 
 
 @pytest.mark.parametrize(
-    ("value", "fix"), [(1.3, 'Write it in quotes: "1.3".'), ("latest", "Fix the value."), (True, "")]
+    ("value", "fix"), [(1.3, 'Write `"1.3"`.'), ("latest", 'such as "1.35"'), ("v1.35", 'Write `"1.35"`.'), (True, "")]
 )
 def test_a_version_that_is_none_says_how_to_write_one(value, fix):
     found = only(organization(environment={"eks": {"version": value}}))
@@ -89,9 +89,7 @@ def test_a_wrong_enum_member_names_the_nearest(value):
     assert "Automatic" in found.fix
 
 
-@pytest.mark.parametrize(
-    ("value", "fix"), [("4", "Write it without quotes."), ("04", "Write it without leading zeros.")]
-)
+@pytest.mark.parametrize(("value", "fix"), [("4", "Write `4`."), ("04", "Write `4`."), ("4 nodes", "Write `4`.")])
 def test_a_number_in_quotes_says_how_to_write_it(value, fix):
     assert only(with_group(instanceCount=value)).fix == fix
 

@@ -17,7 +17,7 @@ def file_version(content: bytes | None) -> tuple[FileVersion | None, set[str]]:
     parsed = parse(document)
     environments = document.data.get("environments", {}) if isinstance(document.data, dict) else {}
     plans = derive_all(parsed.organization) if parsed.organization else {}
-    return FileVersion(plans, tuple(check(document, parsed, plans, file=FILE, today=TODAY))), set(environments)
+    return FileVersion(plans, tuple(check(parsed, plans, file=FILE, today=TODAY))), set(environments)
 
 
 def review_of(base: bytes | None, head: bytes | None, **more) -> Review:

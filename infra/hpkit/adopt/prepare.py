@@ -38,9 +38,8 @@ def prepare(live: LivePlatform, *, organization: str, environment: str, file: st
     """Return the files of a live platform; file: the name that findings show."""
     adopted = adopt(live, organization=organization, environment=environment)
     text = _text(adopted, live.arn)
-    document = read_text(text.encode())
-    parsed = parse(document)
-    findings = tuple(check(document, parsed, file=file, today=today))
+    parsed = parse(read_text(text.encode()))
+    findings = tuple(check(parsed, file=file, today=today))
     if parsed.organization is None:
         return Prepared(text, adopted.remarks, findings, None)
     recording = record(derive(parsed.organization, environment), answers_of(live))

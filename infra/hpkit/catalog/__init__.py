@@ -35,12 +35,14 @@ from hpkit.catalog.services import (
     Region,
     ShapeLimits,
     addons,
+    aws_regions,
     find_region,
     grafana_regions,
     kubernetes_versions,
     limit,
     regions,
     topology_gates,
+    vpc_endpoints,
 )
 
 __all__ = [
@@ -63,6 +65,7 @@ __all__ = [
     "TypeFacts",
     "addon_pin",
     "addons",
+    "aws_regions",
     "cluster_hour",
     "dependencies_chart",
     "eks_versions",
@@ -82,4 +85,5 @@ __all__ = [
     "sticky_of_groups",
     "topology_gates",
     "type_facts",
+    "vpc_endpoints",
 ]

@@ -13,12 +13,14 @@ __all__ = [
     "Region",
     "ShapeLimits",
     "addons",
+    "aws_regions",
     "find_region",
     "grafana_regions",
     "kubernetes_versions",
     "limit",
     "regions",
     "topology_gates",
+    "vpc_endpoints",
 ]
 
 
@@ -105,6 +107,16 @@ def find_region(name: str) -> Region | None:
 def grafana_regions() -> tuple[str, ...]:
     """Return the regions that have Amazon Managed Grafana, sorted by name."""
     return tuple(sorted(_services()["grafanaRegions"]["regions"]))
+
+
+def aws_regions() -> tuple[str, ...]:
+    """Return the names of AWS's regions, those without HyperPod too."""
+    return tuple(_services()["awsRegions"]["names"])
+
+
+def vpc_endpoints() -> tuple[str, ...]:
+    """Return services that have a VPC endpoint; there are others, which no platform like this is known to use."""
+    return tuple(_services()["vpcEndpoints"]["services"])
 
 
 def kubernetes_versions() -> tuple[str, ...]:

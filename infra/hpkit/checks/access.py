@@ -1,14 +1,20 @@
 """ACC: who may do what."""
 
+import re
 from collections.abc import Iterator
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
+from hpkit.plan.names import partition_of
 from hpkit.plan.principals import principal_of
 
 __all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
+_ARNS = "AWS General Reference, Amazon Resource Names"
+_ARN = re.compile(r"arn:(?P<partition>aws[a-z-]*):(?P<service>[a-z0-9-]+):(?P<region>[a-z0-9-]*):")
+# What is used by a resource of one region has to be there itself.
+_OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
 _POD_IDENTITY = "Amazon EKS user guide, EKS Pod Identities; Kubernetes, RBAC good practices (creating workloads)"
 
@@ -59,7 +65,42 @@ def _service_accounts(context: Context) -> Iterator[Issue]:
             )
 
 
+def _arns(context: Context) -> Iterator[Issue]:
+    """Compare ARNs of one environment and of the teams with the environment's partition, and with its region."""
+    region = context.spec.region
+    partition = partition_of(region)
+    values = {
+        "environments": {context.environment: context.spec.model_dump(by_alias=True, exclude_defaults=True)},
+        "teams": [team.model_dump(by_alias=True, exclude_defaults=True) for team in context.organization.teams],
+    }
+    for path, arn in _texts(values, ()):
+        match = _ARN.match(arn)
+        if match is None or not context.knows_region:
+            continue
+        if match["partition"] != partition:
+            yield Issue(
+                path,
+                f"{arn} is of the partition {match['partition']}, and {region} is in {partition}",
+                f"Name what is in {partition}; partitions share nothing.",
+            )
+        elif match["region"] and match["region"] != region and match["service"] in _OF_ONE_REGION:
+            yield Issue(
+                path,
+                f"{arn} is in {match['region']}, and {context.environment} in {region}",
+                f"Name {_OF_ONE_REGION[match['service']]} in {region}.",
+            )
+
+
+def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        yield path, value
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    for step, each in entries:
+        yield from _texts(each, (*path, step))
+
+
 RULES = (
+    Rule("ACC008", "error", "ARNs are of the region's partition; keys and training plans of the region.", _ARNS, _arns),
     Rule("ACC001", "warning", "A data scientist's role is in one team, and administers nothing.", _GUIDE, _roles),
     Rule("ACC002", "error", "A viewer is neither an administrator nor a data scientist.", _EKS_GUIDE, _viewers),
     Rule(

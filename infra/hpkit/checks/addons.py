@@ -4,12 +4,19 @@ import re
 from collections.abc import Iterator
 
 from hpkit.catalog import TASK_GOVERNANCE, addons
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule, listing, near
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
 
 __all__ = ["RULES"]
 
 _CONTRACT = "Config contract"
+_EKS_ADDONS = "Amazon EKS user guide, AWS and community add-ons"
+# Add-ons of EKS of which the kit knows nothing but the name.
+_OTHERS = (
+    "adot", "amazon-guardduty", "aws-guardduty-agent", "aws-network-flow-monitoring-agent", "aws-privateca-connector",
+    "aws-secrets-store-csi-driver-provider", "eks-node-monitoring-agent", "fluent-bit", "kube-state-metrics",
+    "prometheus-node-exporter", "snapshot-controller",
+)  # fmt: skip
 _EKS = "Amazon EKS user guide, IAM roles for add-ons"
 _GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
 _GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
@@ -29,7 +36,7 @@ def _old_versions(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*context.path, "addons", name),
                 f"{name} {addon.version} is older than {minimum}, the oldest that HyperPod works with",
-                f"Write {minimum} or newer, or leave the version out.",
+                f"Write `{minimum}` or newer, or leave the version out.",
             )
 
 
@@ -107,7 +114,27 @@ def _has_rights(context: Context) -> Iterator[Issue]:
         )
 
 
+def _known(context: Context) -> Iterator[Issue]:
+    known = [addon.name for addon in addons()]
+    for name in context.spec.addons:
+        likely = None if name in known or name in _OTHERS else near(name, (*known, *_OTHERS))
+        if likely is not None:
+            yield Issue(
+                (*context.path, "addons", name),
+                f"EKS has no add-on `{name}` that is known here",
+                f"Did you mean `{likely}`?",
+            )
+        elif name not in known and name not in _OTHERS:
+            yield Issue(
+                (*context.path, "addons", name),
+                f"the kit does not know the add-on `{name}`",
+                "Compare the name with what `aws eks describe-addon-versions` lists.",
+                "warning",
+            )
+
+
 RULES = (
+    Rule("ADD016", "error", "An add-on is one that EKS has.", _EKS_ADDONS, _known),
     Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
     Rule("ADD002", "error", "The add-ons that an add-on needs are there.", _GUIDE, _requirements),
     Rule("ADD003", "error", "Only an add-on that can be configured is.", _GOVERNANCE, _values),

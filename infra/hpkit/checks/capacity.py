@@ -1,17 +1,22 @@
 """CAP: reserved quota against capacity."""
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from hpkit.catalog import InstanceType
-from hpkit.checks.rule import Context, Issue, Rule, amount, listing
+from hpkit.catalog import InstanceType, find_instance_type, find_nearest
+from hpkit.checks.rule import Context, Issue, Rule, amount, listing, near
 from hpkit.plan.capacity import (
     DIMENSIONS,
+    LIMIT_RESOURCES,
     Amount,
     Overrun,
     TeamShare,
     dimensions_of,
+    is_resource,
+    limits_of,
     overruns,
+    pool_instances,
     quantity,
     reserve,
     usage,
@@ -20,6 +25,7 @@ from hpkit.plan.model import QuotaResource
 
 __all__ = ["RULES", "excess"]
 
+_SPOT = "SageMaker HyperPod developer guide, Spot instances"
 _GUIDE = "SageMaker HyperPod developer guide, task governance: compute allocations"
 _QuotaResources = dict[str, list[tuple[str, QuotaResource]]]
 
@@ -91,9 +97,39 @@ def _too_much(
 ) -> Iterator[Issue]:
     message = excess(name, quota_resources, instances, instance=context.instances.get(name), what=what)
     if message is not None:
-        groups = context.plan.capacity[name].groups
-        fix = f"Lower an allocation or raise instanceCount of {listing(list(groups))}."
-        yield Issue(_last_path(quota_resources), message, fix)
+        yield Issue(_last_path(quota_resources), message, _room(context, name, quota_resources, instances))
+
+
+def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]], instances: int) -> str:
+    """Say what to change for the quota of a type to fit: the counts of its static groups, or limits of NodePools."""
+    elastic = any(each.elastic for _, each in quota_resources)
+    static = [group.spec.name for group in context.plan.groups if name in group.spec.types and not group.autoscaled]
+    pools = [pool.spec for pool in context.plan.node_pools if name in pool.instance_types]
+    if elastic and len(pools) == 1 and name in context.instances:
+        missing = _wanted(quota_resources, context.instances[name]) - instances
+        now = pool_instances(pools[0].limits, context.instances[name]) or 0
+        needed = limits_of(context.instances[name], now + missing)
+        lower = [each for each in pools[0].limits if each in needed and _below(pools[0].limits[each], needed[each])]
+        raised = listing([f"{each} {pools[0].limits[each]} → {needed[each]}" for each in lower])
+        return f"Lower an allocation, or raise limits of the NodePool {pools[0].name}: {raised}."
+    if elastic and not pools:
+        return f"Lower an allocation, or add a NodePool whose NodeClass has a group of {name}."
+    if elastic:
+        return f"Lower an allocation, or raise limits of the NodePools {listing([pool.name for pool in pools])}."
+    if static:
+        return f"Lower an allocation or raise instanceCount of {listing(static)}."
+    return "Write `elastic: true`: all its groups are Karpenter's, and none of them has nodes for certain."
+
+
+def _wanted(quota_resources: list[tuple[str, QuotaResource]], instance: InstanceType) -> int:
+    """Return the whole instances that quota needs in its largest dimension."""
+    reserved = reserve((quota_resource, instance) for _, quota_resource in quota_resources)
+    parts = zip(reserved, dimensions_of(instance), strict=True)
+    return max((math.ceil(Fraction(part) / one) for part, one in parts if part and one), default=0)
+
+
+def _below(limit: str, needed: str) -> bool:
+    return quantity(limit) < quantity(needed)
 
 
 def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
@@ -105,9 +141,21 @@ def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
 
 
 def _elastic(context: Context) -> Iterator[Issue]:
+    if _misses_groups(context):
+        return
     yield from _elastic_fits_maximum(context)
     yield from _elastic_shares_need_a_bound(context)
     yield from _pools_together(context)
+
+
+def _misses_groups(context: Context) -> bool:
+    """Say whether a name of Karpenter's part leads nowhere: what it may add is then unknown (KAR001, KAR005)."""
+    autoscaling = context.spec.autoscaling
+    if autoscaling is None:
+        return False
+    classes = {node_class.name for node_class in autoscaling.node_classes}
+    groups = {name for node_class in autoscaling.node_classes for name in node_class.instance_groups}
+    return bool(groups - context.group_paths.keys()) or any(p.node_class not in classes for p in autoscaling.node_pools)
 
 
 def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
@@ -124,6 +172,9 @@ def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
 def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]]) -> Iterator[Issue]:
     """Say that elastic quota was not compared, where a NodePool has limits and none of them bounds the type."""
     for pool in context.plan.node_pools:
+        # A limit of what no node has is KAR013's.
+        if not all(is_resource(resource, LIMIT_RESOURCES) for resource in pool.spec.limits):
+            continue
         if name in pool.instance_types and pool.spec.limits:
             elastic = next(quota_resource for _, quota_resource in quota_resources if quota_resource.elastic)
             limits = listing([f"{resource} {limit}" for resource, limit in sorted(pool.spec.limits.items())])
@@ -131,7 +182,7 @@ def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, Quot
                 elastic.path,
                 f"elastic quota of {name} has no maximum to be compared with: no limit of {pool.spec.name} ({limits}) "
                 "is of a figure that the catalog knows for this type",
-                "Add a limit of `nodes`, or of a resource that `hpkit instances` shows for the type.",
+                "Add a limit of a resource that `hpkit instances` shows for the type.",
                 "warning",
             )
 
@@ -193,15 +244,17 @@ def _pools_together(context: Context) -> Iterator[Issue]:
 
 def _type_is_provided(context: Context) -> Iterator[Issue]:
     provided = sorted(context.plan.capacity)
+    # Quota of a type that a group has misspelt is not what is wrong (CLU003).
+    meant = {name for each in provided if find_instance_type(each) is None for name in find_nearest(each)[:1]}
     for team in context.plan.teams:
         for quota_resource in team.quota_resources:
-            if quota_resource.instance_type in context.plan.capacity:
+            if quota_resource.instance_type in context.plan.capacity or quota_resource.instance_type in meant:
                 continue
             yield Issue(
                 (*quota_resource.path, "instanceType"),
                 f"{team.name} has quota of {quota_resource.instance_type}, which no instance group provides "
                 f"(provided: {listing(provided)})",
-                "Name a provided type, add a group of it, or mark the allocation `future: true`.",
+                _type_meant(quota_resource.instance_type, provided),
                 "warning" if quota_resource.future else None,
             )
         for name in sorted(team.absolute_borrow_limits):
@@ -212,6 +265,13 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
                     "Name a provided type, or remove the limit.",
                     "warning",
                 )
+
+
+def _type_meant(name: str, provided: list[str]) -> str:
+    # A type that HyperPod has is meant as it is; of any other, CLU003 says so as well.
+    likely = None if find_instance_type(name) else near(name, provided)
+    also = "Name a provided type, add a group of it, or mark the allocation `future: true`."
+    return f"Did you mean `{likely}`?" if likely else also
 
 
 def _fraction_exists(context: Context) -> Iterator[Issue]:
@@ -242,7 +302,7 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
     governance, policy = context.spec.governance, context.plan.policy
     if governance is None or policy is None:
         return
-    if governance.shared_pool is not None or policy.idle_resource_sharing == "Enabled":
+    if governance.shared_pool is not None or policy.idle_resource_sharing == "Enabled" or _misses_teams(context):
         return
     wanted = {quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources}
     for quota in context.quotas:
@@ -258,7 +318,15 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
             )
 
 
+def _misses_teams(context: Context) -> bool:
+    """Say whether an allocation is of nobody known: what it reserves is then missing from every sum (GOV010)."""
+    governance = context.spec.governance
+    return governance is not None and bool(governance.allocations.keys() - context.team_paths.keys())
+
+
 def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
+    if _misses_teams(context):
+        return
     shares: dict[str, list[tuple[str, TeamShare]]] = {}
     for quota in context.quotas:
         for share in quota.teams:
@@ -285,7 +353,89 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
             )
 
 
+def _shares_fit(context: Context) -> Iterator[Issue]:
+    asked: dict[tuple[str, bool], list[tuple[str, QuotaResource]]] = {}
+    for team in context.plan.teams:
+        for resource in team.quota_resources:
+            if resource.share is not None:
+                asked.setdefault((resource.instance_type, resource.elastic), []).append((team.name, resource))
+    for (name, elastic), parts in asked.items():
+        total = sum((resource.share or Fraction(0) for _, resource in parts), Fraction(0))
+        if total > 1:
+            who = listing([f"{team} {amount((resource.share or Fraction(0)) * 100)} %" for team, resource in parts])
+            yield Issue(
+                (*parts[-1][1].path, "share"),
+                f"shares of {name} come to {amount(total * 100)} % of {'the maximum' if elastic else 'what stands'} "
+                f"({who})",
+                f"Write `{_percent(parts)}`, or lower another: together at most 100 %.",
+            )
+
+
+def _percent(parts: list[tuple[str, QuotaResource]]) -> str:
+    """Return the share that the others leave of the last one, as the file has shares."""
+    left = 1 - sum((resource.share or Fraction(0) for _, resource in parts[:-1]), Fraction(0))
+    return f"{amount(max(left, Fraction(0)) * 100)}%"
+
+
+def _reserves_something(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    for name, rows in (governance.allocations if governance else {}).items():
+        if not rows:
+            path = (*context.path, "governance", "allocations", name)
+            message = f"{name} has an empty list of allocations, and so neither quota nor queue in this environment"
+            yield Issue(path, message, f"Remove {name} from allocations, or write what it has reserved.")
+    for team in context.plan.teams:
+        for resource in team.quota_resources:
+            if not resource.path or resource.instance_type in team.absolute_borrow_limits or not _is_nothing(resource):
+                continue
+            known = context.plan.capacity.get(resource.instance_type)
+            of = known.guaranteed if known and not resource.elastic else known.maximum if known else None
+            if resource.share and of:
+                why = f"{amount(resource.share * 100)} % of {of} × {resource.instance_type} is less than an instance"
+            else:
+                why = f"{team.name} reserves nothing of {resource.instance_type} here"
+            yield Issue(
+                resource.path,
+                f"{why}, so {team.name} gets none of it, and borrows none by a percentage either",
+                "Write what the team needs; or a limit in sharing.absoluteBorrowLimits, which needs no quota of its "
+                "own; or remove the entry.",
+            )
+
+
+def _is_nothing(resource: QuotaResource) -> bool:
+    """Say whether an entry states amounts that are all zero; one that states none is GOV003's."""
+    partition = resource.partition.count if resource.partition else None
+    stated = [resource.count, resource.accelerators, resource.v_cpu, resource.memory_in_gib, partition]
+    return any(each is not None for each in stated) and not any(stated)
+
+
+def _spot_is_not_certain(context: Context) -> Iterator[Issue]:
+    spot: dict[str, int] = {}
+    for group in context.plan.groups:
+        # One of a training plan is CLU025's.
+        if group.spec.training_plan_arn is not None:
+            continue
+        if group.spec.capacity_type == "Spot" and not group.autoscaled and len(group.spec.types) == 1:
+            spot[group.spec.types[0]] = spot.get(group.spec.types[0], 0) + group.spec.instance_count
+    for name, rows in _resources_by_type(context).items():
+        known, instance = context.plan.capacity.get(name), context.instances.get(name)
+        written = [(team, row) for team, row in rows if not row.elastic and row.path]
+        if known is None or instance is None or not spot.get(name) or not written:
+            continue
+        certain, reserved = known.guaranteed - spot[name], _wanted(written, instance)
+        if reserved > certain:
+            yield Issue(
+                _last_path(written),
+                f"{reserved} × {name} reserved, and {certain} of {known.guaranteed} are on demand: AWS may take the "
+                f"{spot[name]} Spot instances back at any time",
+                "Reserve what is on demand, and let teams borrow the rest.",
+            )
+
+
 RULES = (
+    Rule("CAP007", "error", "Shares of an instance type come to at most 100 percent.", _GUIDE, _shares_fit),
+    Rule("CAP008", "warning", "An allocation reserves something.", _GUIDE, _reserves_something),
+    Rule("CAP009", "warning", "Reserved quota does not count on Spot.", _SPOT, _spot_is_not_certain),
     Rule("CAP001", "error", "The reserved quota of an instance type fits its guaranteed capacity.", _GUIDE,
          _reserved_fits_guaranteed, waivable=False),
     Rule("CAP002", "error", "Elastic and reserved quota together fit the maximum capacity.", _GUIDE,

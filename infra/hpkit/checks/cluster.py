@@ -4,9 +4,10 @@ import ipaddress
 from collections.abc import Iterator
 
 from hpkit.catalog import TASK_GOVERNANCE, find_instance_type, find_nearest
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule, listing, near
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
+from hpkit.config.suggest import explained
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
 
 __all__ = ["RULES", "addresses_needed"]
@@ -78,8 +79,19 @@ def _zone_has_subnet(context: Context) -> Iterator[Issue]:
                 (*path, "availabilityZone"),
                 f"{group.name} stands in {zone}, and the network has no subnet there "
                 f"(zones: {listing(zones) or 'none'})",
-                "Add the zone to network, or move the group.",
+                _zone_meant(zone, zones),
             )
+
+
+def _zone_meant(zone: str, zones: list[str]) -> str:
+    hint = explained(zone)
+    if hint is not None:
+        return hint[1]
+    likely = near(zone, zones)
+    # Zones of one region differ by a letter, and so another zone is as likely meant as a misspelt one.
+    if likely is not None and zone[:-1] != likely[:-1]:
+        return f"Did you mean `{likely}`?"
+    return "Add the zone to network, or move the group."
 
 
 def _subnet_size(context: Context) -> Iterator[Issue]:
@@ -122,8 +134,9 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
 
 
 def _not_offered(path: Path, name: str, who: str) -> Issue:
-    near = find_nearest(name)
-    fix = f"Did you mean {listing(list(near))}?" if near else "hpkit instances lists what is offered."
+    names = find_nearest(name)
+    also = f" ({listing(list(names[1:]))})" if len(names) > 1 else ""
+    fix = f"Did you mean `{names[0]}`{also}?" if names else "hpkit instances lists what is offered."
     return Issue(path, f"{who} has the type `{name}`, which HyperPod does not offer", fix)
 
 
@@ -134,7 +147,7 @@ def _threads(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "threadsPerCore"),
                 f"{group.name} asks for 2 threads per core, and {listing(single)} has 1",
-                "Write 1, or leave it out.",
+                "Write `1`, or leave it out.",
             )
 
 
@@ -147,7 +160,7 @@ def _threads_differ(context: Context) -> Iterator[Issue]:
                 f"the types of {group.name} differ in threads per core "
                 f"({listing([f'{name} {count}' for name, count in threads.items()])}), and no source says what the "
                 "service takes then, so that their vCPUs are not certain",
-                "Write threadsPerCore: 1, which all types take and which halves the vCPUs of those with 2; or give "
+                "Write `threadsPerCore: 1`, which all types take and which halves the vCPUs of those with 2; or give "
                 "them groups of their own.",
             )
 

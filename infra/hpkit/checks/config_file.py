@@ -5,6 +5,7 @@ from itertools import chain
 
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
+from hpkit.plan.derive import OWN_TAGS
 
 __all__ = ["RULES"]
 
@@ -50,7 +51,25 @@ def _twice(what: str, path: Path, names: list[str]) -> Iterator[Issue]:
         seen.add(name)
 
 
+def _tags(context: Context) -> Iterator[Issue]:
+    for key, value in context.organization.tags.items():
+        if key.lower().startswith("aws:"):
+            message, fix = f"the tag `{key}` begins with aws:, which AWS keeps for itself", "Write it without `aws:`."
+        elif key in OWN_TAGS or key.startswith("hpkit:"):
+            message = f"the tag `{key}: {value}` would take the place of one that the kit sets and its add-ons look for"
+            fix = "Remove it, or choose another name."
+        else:
+            continue
+        yield Issue(("tags", key), message, fix)
+
+
 RULES = (
+    Rule("CFG006", "error", "Tags are your own: neither AWS's nor the kit's.", "AWS tagging guide, tag naming limits",
+         _tags),
+    Rule("CFG007", "error", "An organization file in stacks/ is called as the organization.", _CONTRACT,
+         waivable=False),
+    Rule("CFG008", "error", "A stack's own file is readable, and names an organization and environment that are there.",
+         _CONTRACT, waivable=False),
     Rule("CFG001", "error", "Every key is one that the contract knows.", _CONTRACT, waivable=False),
     Rule("CFG002", "error", "Every value has the type, form and range that the API takes.", "SageMaker API model",
          waivable=False),

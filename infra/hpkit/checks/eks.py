@@ -11,6 +11,7 @@ from hpkit.plan.endpoint import documentation_ranges, reserved_ranges, world_ran
 __all__ = ["RULES"]
 
 _EKS = "Amazon EKS user guide, cluster endpoint access"
+_EKS_NETWORK = "Amazon EKS user guide, VPC and subnet considerations"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _CALENDAR = "Amazon EKS user guide, Kubernetes versions"
 _POLICY = "Amazon EKS user guide, cluster upgrade policy; Amazon EKS pricing"
@@ -72,12 +73,16 @@ def _connected_later(context: Context) -> Iterator[Issue]:
 
 
 def _of_the_internet(context: Context) -> Iterator[Issue]:
-    for index, cidr in enumerate(context.spec.eks.endpoint.public_cidrs):
-        if reserved_ranges([cidr]):
+    cidrs = context.spec.eks.endpoint.public_cidrs
+    world = world_ranges(cidrs)
+    for index, cidr in enumerate(cidrs):
+        # What is open to all of the world is EKS001's.
+        if reserved_ranges([cidr]) and cidr not in world:
             yield Issue(
                 (*context.path, "eks", "endpoint", "publicCidrs", index),
-                f"{cidr} is not of the internet, from where publicCidrs let in; EKS refuses it",
-                "Write it in privateFrom; in publicCidrs, the addresses that the internet sees of you.",
+                f"{cidr} has addresses that are not of the internet, from where publicCidrs let in; EKS refuses it",
+                "Write the addresses that the internet sees of you (curl https://checkip.amazonaws.com); this range "
+                "belongs in privateFrom.",
             )
 
 
@@ -104,6 +109,17 @@ def _without_effect(context: Context) -> Iterator[Issue]:
         )
 
 
+def _network_of_its_own(context: Context) -> Iterator[Issue]:
+    existing = context.spec.eks.existing
+    if existing is not None and context.spec.network.existing is None:
+        yield Issue(
+            (*context.path, "eks", "existing"),
+            f"the EKS cluster {existing.name} is there, and its VPC is not named: nodes would stand in a VPC that this "
+            "stack makes, from where they do not reach it",
+            "Name the cluster's VPC, subnets and security groups in network.existing.",
+        )
+
+
 def _kubernetes(context: Context) -> Iterator[Issue]:
     offered = kubernetes_versions()
     version = context.spec.eks.version
@@ -112,7 +128,7 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
             (*context.path, "eks", "version"),
             f"HyperPod on EKS does not offer Kubernetes {version} (offered: {listing(list(offered), 20)})"
             f"{_known(version)}",
-            f'Write "{offered[-1]}" or another of them.',
+            f'Write `"{offered[-1]}"` or another of them.',
         )
 
 
@@ -216,7 +232,13 @@ def _leaves_support(context: Context) -> Iterator[Issue]:
     else:
         then = "EKS upgrades a cluster of it from then on, and this file would ask for a downgrade"
     newer = [each for each in _standard(today) if _order(each.version) > _order(eks.version)]
-    fix = f'Write "{newer[0].version}" before.' if newer else "Write a newer version before, once HyperPod offers one."
+    # One that stays for a while, if there is one: else the fix would be warned of next.
+    lasting = [each for each in newer if (each.end_of_standard_support - today).days > _NOTICE_DAYS] or newer
+    fix = (
+        f'Write `"{lasting[0].version}"` before.'
+        if lasting
+        else "Write a newer version before, once HyperPod offers one."
+    )
     yield Issue(
         (*context.path, "eks", "version"),
         f"Kubernetes {eks.version} leaves {'standard' if standard else 'extended'} support on {end}, in {days} days; "
@@ -241,6 +263,7 @@ RULES = (
     Rule("EKS008", "error", "The Kubernetes API of a new VPC can be reached from somewhere.", _EKS, _reachable),
     Rule("EKS009", "warning", "A private Kubernetes API is in a VPC that is connected.", _EKS, _connected_later),
     Rule("EKS010", "error", "publicCidrs are ranges of the internet.", _EKS, _of_the_internet),
+    Rule("EKS018", "error", "An existing EKS cluster stands with its network.", _EKS_NETWORK, _network_of_its_own),
     Rule("EKS011", "warning", "publicCidrs are somebody's, not ranges for documents.", "RFC 5737", _of_somebody),
     Rule("EKS012", "error", "privateFrom is for an EKS cluster that the kit makes.", _EKS, _without_effect),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from hpkit.checks import (
     allowances,
     capacity,
     cluster,
+    cluster_values,
     config_file,
     eks,
     governance,
@@ -29,7 +30,7 @@ from hpkit.plan.model import Plan
 __all__ = ["RULES", "check", "rule_by_id"]
 
 _BY_PREFIX = (
-    access, addons, allowances, capacity, cluster, config_file,
+    access, addons, allowances, capacity, cluster, cluster_values, config_file,
     eks, governance, karpenter, network, observability, storage, waivers,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
@@ -42,14 +43,13 @@ def rule_by_id(rule: str) -> Rule | None:
 
 
 def check(
-    document: Document,
     parsed: Parsed,
     plans: Mapping[str, Plan] | None = None,
     *,
     file: str,
     today: datetime.date,
 ) -> list[Finding]:
-    """Return every finding of one file, sorted by place.
+    """Return every finding of one file, errors first, each kind by its place.
 
     plans: environment → plan of those to look at, absent: all of the file's. file is the name to show; today decides
     which waivers have expired and which versions are supported.
@@ -60,9 +60,9 @@ def check(
     }
     if parsed.organization is not None:
         wanted = derive_all(parsed.organization) if plans is None else plans
-        for placed in _found(parsed.organization, wanted, document, today):
+        for placed in _found(parsed.organization, wanted, parsed.document, today):
             issues.setdefault(_key(placed.rule, placed.issue.path, placed.issue.message), placed)
-    findings = [_finding(placed, document, file) for placed in issues.values()]
+    findings = [_finding(placed, parsed.document, file) for placed in issues.values()]
     return sorted(findings, key=lambda finding: finding.order)
 
 

@@ -27,8 +27,9 @@ class Finding:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Return the key by which findings are sorted: place first, then rule."""
-        return (self.file, self.line, self.column, self.rule, self.message)
+        """Return the key by which findings are sorted: in a file errors first, of these its form, each by place."""
+        form = self.rule.startswith("CFG")
+        return (self.file, self.severity != "error", not form, self.line, self.column, self.rule, self.message)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as the JSON contract writes it."""

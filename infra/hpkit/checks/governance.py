@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from hpkit.catalog import find_region
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.catalog import find_region, regions
+from hpkit.checks.rule import Context, Issue, Rule, listing, near
 from hpkit.config.document import Path
 from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource
 
@@ -158,7 +158,7 @@ def _prioritization(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "priorityClasses"),
                 f"FirstComeFirstServed takes no priority classes, and there are {len(names)} ({listing(names)})",
-                "Write taskPrioritization: Rank, or remove the classes.",
+                "Write `taskPrioritization: Rank`, or remove the classes.",
             )
 
 
@@ -186,11 +186,12 @@ def _weights(context: Context) -> Iterator[Issue]:
 
 def _region(context: Context) -> Iterator[Issue]:
     region = find_region(context.spec.region)
-    if context.spec.governance is not None and (region is None or region.task_governance is False):
+    if context.spec.governance is not None and region is not None and not region.task_governance:
+        offered = [each.name for each in regions() if each.task_governance]
         yield Issue(
             (*context.path, "region"),
             f"task governance is not offered in {context.spec.region}",
-            "Choose a region that offers it (hpkit rules GOV008 lists them), or leave governance out.",
+            f"Choose a region that offers it ({listing(offered, len(offered))}), or leave governance out.",
         )
 
 
@@ -200,7 +201,7 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes {version} with governance; the task-governance add-on needs 1.30",
-            'Write "1.30" or newer.',
+            'Write `"1.30"` or newer.',
         )
 
 
@@ -214,10 +215,11 @@ def _known_teams(context: Context) -> Iterator[Issue]:
     known = {team.name for team in context.organization.teams}
     for team in governance.allocations if governance else ():
         if team not in known:
+            likely = near(team, known - governance.allocations.keys()) if governance else None
             yield Issue(
                 (*context.path, "governance", "allocations", team),
                 f"an allocation for `{team}`, which is not in teams ({listing(sorted(known)) or 'none'})",
-                f"Add {{name: {team}}} to teams, or remove the allocation.",
+                f"Did you mean `{likely}`?" if likely else f"Add `- name: {team}` to teams, or remove the allocation.",
             )
 
 
@@ -230,7 +232,7 @@ def _topology(context: Context) -> Iterator[Issue]:
             (*context.path, "governance", "topologyAwareScheduling"),
             "topology-aware scheduling with autoscaling: nodes that do not exist yet have no topology, so every "
             "workload would wait for ever",
-            "Write topologyAwareScheduling: Disabled, or remove the key.",
+            "Write `topologyAwareScheduling: Disabled`, or remove the key.",
         )
 
 

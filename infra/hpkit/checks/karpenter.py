@@ -1,18 +1,30 @@
 """KAR: managed Karpenter."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule, listing, near
 from hpkit.config.autoscaling import NodePool, WarmPool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
-from hpkit.plan.capacity import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY, pods_on, pool_instances
+from hpkit.plan.capacity import (
+    ARCHITECTURE_KEY,
+    INSTANCE_TYPE_KEY,
+    LIMIT_RESOURCES,
+    POD_RESOURCES,
+    is_resource,
+    limits_of,
+    pods_on,
+    pool_instances,
+    quantity,
+)
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.model import NodePoolPlan
 
 __all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, autoscaling on EKS"
+_NODE_POOLS = "Karpenter documentation, NodePools"
+_CRD = "Karpenter's CRD of NodePool, karpenter.sh/v1"
 _ECR = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
 _PUBLIC = ("public.ecr.aws/", "docker.io/", "ghcr.io/", "quay.io/", "registry.k8s.io/", "gcr.io/")
 _MOST_GROUPS = 10
@@ -47,7 +59,9 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
                     (*path, position),
                     f"the NodeClass {node_class.name} names the group `{name}`, which does not exist "
                     f"(groups: {listing(sorted(context.group_paths))})",
-                    "Name an instance group of this environment.",
+                    f"Did you mean `{likely}`?"
+                    if (likely := near(name, context.group_paths.keys() - set(names)))
+                    else "Name an instance group of this environment.",
                 )
             elif name in claimed:
                 yield Issue(
@@ -64,7 +78,7 @@ def _fit_for_karpenter(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "instanceCount"),
                 f"{group.name} has instanceCount {group.instance_count}, and the NodeClass {node_class} owns its count",
-                "Write instanceCount: 0; Karpenter adds the nodes.",
+                "Write `instanceCount: 0`; Karpenter adds the nodes.",
             )
         if group.min_instance_count:
             yield Issue(
@@ -103,7 +117,9 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 *context.path, "autoscaling", "nodePools", index, "requirements", position,
             )  # fmt: skip
             if requirement.key not in _KEYS:
-                fix = f"Use one of {listing(list(_KEYS))}."
+                ends = [key for key in _KEYS if key.rpartition("/")[2] == requirement.key]
+                likely = ends[0] if ends else near(requirement.key, _KEYS)
+                fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(list(_KEYS))}."
                 if requirement.key == "karpenter.sh/capacity-type":
                     fix = "Set capacityType on the instance group: HyperPod ignores this requirement."
                 yield Issue((*path, "key"), f"{pool.name}: HyperPod does not support the key `{requirement.key}`", fix)
@@ -111,7 +127,9 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, "operator"),
                     f"{pool.name}: the operator `{requirement.operator}` is not one of {listing(list(_OPERATORS))}",
-                    "Write In with values, or Exists without.",
+                    f"Did you mean `{likely}`?"
+                    if (likely := near(requirement.operator, _OPERATORS))
+                    else "Write In with values, or Exists without.",
                 )
             elif (requirement.operator == "In") != bool(requirement.values):
                 yield Issue(
@@ -123,7 +141,7 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, "values"),
                     f"{pool.name}: {listing(sorted(requirement.values))}; Karpenter on HyperPod runs amd64 only",
-                    "Write [amd64].",
+                    "Write `[amd64]`.",
                 )
 
 
@@ -141,9 +159,12 @@ def _pools_match(context: Context) -> Iterator[Issue]:
                 (*path, "nodeClass"),
                 f"{pool.name} names the NodeClass `{pool.node_class}`, which does not exist "
                 f"(classes: {listing(sorted(classes))})",
-                "Name one of nodeClasses.",
+                f"Did you mean `{near(pool.node_class, classes)}`?"
+                if near(pool.node_class, classes)
+                else "Name one of nodeClasses.",
             )
-        elif not derived[pool.name].instance_types:
+        # A group that is not there is KAR001's.
+        elif not derived[pool.name].instance_types and context.group_paths.keys() >= set(node_class.instance_groups):
             groups = [group for group in context.plan.groups if group.spec.name in node_class.instance_groups]
             have = sorted(
                 {f"{name} in {zone}" for group in groups for name in group.spec.types for zone in group.zones}
@@ -158,14 +179,15 @@ def _pools_match(context: Context) -> Iterator[Issue]:
 
 def _system_capacity(context: Context) -> Iterator[Issue]:
     groups = context.plan.groups
-    if context.spec.autoscaling is not None and all(
-        group.autoscaled or group.spec.instance_count == 0 for group in groups
-    ):
+    if all(group.autoscaled or group.spec.instance_count == 0 for group in groups):
+        owned = f", Karpenter owns {sum(group.autoscaled for group in groups)}" if context.spec.autoscaling else ""
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"no group has nodes of its own ({len(groups)} groups, Karpenter owns "
-            f"{sum(group.autoscaled for group in groups)}): CoreDNS and the add-ons would have none to run on",
-            "Add a small group with instanceCount of at least 1 that no NodeClass names.",
+            f"no group has nodes of its own ({len(groups)} groups{owned}): CoreDNS and the add-ons would have none to "
+            "run on",
+            "Add a small group with instanceCount of at least 1 that no NodeClass names."
+            if owned
+            else "Give a group an instanceCount of at least 1.",
         )
 
 
@@ -196,7 +218,7 @@ def _node_recovery(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "cluster", "nodeRecovery"),
             f"autoscaling with nodeRecovery {recovery}; Karpenter on HyperPod needs Automatic",
-            "Write nodeRecovery: Automatic.",
+            "Write `nodeRecovery: Automatic`.",
         )
 
 
@@ -249,7 +271,7 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
                 (*path, "replicas"),
                 f"{pool.spec.name} keeps {warm.replicas} placeholder pods of {asked}, and its limits "
                 f"let at most {most} stand",
-                f"Write at most {most} replicas, or raise the pool's limits.",
+                f"Write `replicas: {most}` at most, or raise the pool's limits.",
             )
 
 
@@ -263,7 +285,120 @@ def _warm_pool_image(context: Context) -> Iterator[Issue]:
             )
 
 
+def _known_resources(context: Context) -> Iterator[Issue]:
+    for index, pool in enumerate(_node_pools(context)):
+        path: Path = (*context.path, "autoscaling", "nodePools", index)
+        for resource in pool.limits:
+            if not is_resource(resource, LIMIT_RESOURCES):
+                yield _unknown_resource(
+                    (*path, "limits", resource), f"a limit of {pool.name}", resource, LIMIT_RESOURCES, "bounds nothing"
+                )
+        for resource in pool.warm_pool.requests if pool.warm_pool else ():
+            if not is_resource(resource, POD_RESOURCES):
+                yield _unknown_resource(
+                    (*path, "warmPool", "requests", resource),
+                    f"a request of the placeholder pods of {pool.name}",
+                    resource,
+                    POD_RESOURCES,
+                    "lets them wait for ever",
+                )
+
+
+def _unknown_resource(path: Path, what: str, resource: str, known: Sequence[str], effect: str) -> Issue:
+    likely = _resource_meant(resource, known)
+    fix = f"Did you mean `{likely}`?" if likely else f"Name one of {listing(list(known), len(known))}."
+    return Issue(path, f"{what} is of `{resource}`, which no node has, and so it {effect}", fix)
+
+
+def _resource_meant(resource: str, known: Sequence[str]) -> str | None:
+    word = resource.lower().rpartition("/")[2]
+    inside = next((each for each in known if word and word.rstrip("s") in each.rpartition("/")[2]), None)
+    return inside if len(word) > 2 and inside else near(resource, known)
+
+
+def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
+    for pool in context.plan.node_pools:
+        known = [context.instances[name] for name in pool.instance_types if name in context.instances]
+        counts = [pool_instances(pool.spec.limits, instance) for instance in known]
+        if not known or any(count != 0 for count in counts):
+            continue
+        smallest = min(known, key=lambda instance: (instance.accelerators or 0, instance.vcpu or 0, instance.name))
+        needs = {
+            resource: amount
+            for resource, amount in limits_of(smallest, 1).items()
+            if resource in pool.spec.limits and quantity(pool.spec.limits[resource]) < quantity(amount)
+        }
+        yield Issue(
+            (*_pool_path(context, pool), "limits"),
+            f"the limits of {pool.spec.name} ({_shown(pool.spec.limits)}) are below one node "
+            f"({listing([instance.name for instance in known])}), so that Karpenter never adds any",
+            f"Raise them to at least {_shown(needs)}, one {smallest.name}.",
+        )
+
+
+def _budgets(context: Context) -> Iterator[Issue]:
+    for index, pool in enumerate(_node_pools(context)):
+        for position, budget in enumerate(pool.disruption.budgets):
+            path: Path = (
+                *context.path, "autoscaling", "nodePools", index, "disruption", "budgets", position,
+            )  # fmt: skip
+            if budget.schedule is not None and budget.duration is None:
+                yield Issue(
+                    (*path, "schedule"),
+                    f"a budget of {pool.name} has the schedule `{budget.schedule}` and no duration; Karpenter's API "
+                    "refuses one without the other",
+                    "Write `duration: 8h`, or how long the window is; or remove schedule, and the budget always holds.",
+                )
+            elif budget.duration is not None and budget.schedule is None:
+                yield Issue(
+                    (*path, "duration"),
+                    f"a budget of {pool.name} has the duration {budget.duration} and no schedule; Karpenter's API "
+                    "refuses one without the other",
+                    "Write `schedule: 0 9 * * mon-fri`, or when the window begins; or remove duration, and the budget "
+                    "always holds.",
+                )
+
+
+def _pool_labels(context: Context) -> Iterator[Issue]:
+    for index, pool in enumerate(_node_pools(context)):
+        for key in pool.labels:
+            domain, slash, _ = key.partition("/")
+            own = slash and (domain == "karpenter.sh" or domain.endswith(".karpenter.sh"))
+            if (own and key != "karpenter.sh/capacity-type") or key == "kubernetes.io/hostname":
+                yield Issue(
+                    (*context.path, "autoscaling", "nodePools", index, "labels", key),
+                    f"{pool.name}: the label `{key}` is Karpenter's or the kubelet's to set, and Karpenter's API "
+                    "refuses it",
+                    "Remove it, or use a prefix of your own.",
+                )
+
+
+def _nodes_limit(context: Context) -> Iterator[Issue]:
+    for index, pool in enumerate(_node_pools(context)):
+        if set(pool.limits) == {"nodes"}:
+            yield Issue(
+                (*context.path, "autoscaling", "nodePools", index, "limits"),
+                f"only `nodes` bounds {pool.name}, and Karpenter may pass it when many pods wait at once",
+                "Add a limit of a resource: cpu, memory or nvidia.com/gpu.",
+            )
+
+
+def _pool_path(context: Context, pool: NodePoolPlan) -> Path:
+    names = [each.name for each in _node_pools(context)]
+    return (*context.path, "autoscaling", "nodePools", names.index(pool.spec.name))
+
+
+def _shown(limits: Mapping[str, str]) -> str:
+    return listing([f"{resource} {limit}" for resource, limit in sorted(limits.items())])
+
+
 RULES = (
+    Rule("KAR013", "error", "Limits and requests are of resources that nodes have.", _NODE_POOLS, _known_resources),
+    Rule("KAR014", "warning", "A NodePool's limits have room for a node.", _NODE_POOLS, _limits_hold_a_node),
+    Rule("KAR015", "error", "A disruption budget has both schedule and duration, or neither.", _CRD, _budgets),
+    Rule("KAR016", "error", "A NodePool sets no label that is Karpenter's.", _CRD, _pool_labels),
+    Rule("KAR017", "warning", "A NodePool is not bounded by its number of nodes alone.",
+         "Karpenter issues 2657 and 2915", _nodes_limit),
     Rule("KAR001", "error", "A NodeClass names 1–10 groups that exist, each in one NodeClass.", _GUIDE,
          _node_class_groups),
     Rule("KAR002", "error", "A group of a NodeClass starts at 0, without deep health checks or training plan.", _GUIDE,

@@ -3,7 +3,8 @@
 import ipaddress
 from collections.abc import Iterator
 
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.catalog import vpc_endpoints
+from hpkit.checks.rule import Context, Issue, Rule, listing, near
 from hpkit.config.document import Path
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, own_part
 
@@ -12,7 +13,15 @@ __all__ = ["RULES"]
 _VPC = "Amazon VPC user guide, CIDR blocks"
 _EKS = "Amazon EKS user guide, VPC and subnet considerations"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
+_RESTRICTIONS = "Amazon VPC user guide, IPv4 CIDR block association restrictions"
+_SERVICE_RANGE = "Amazon EKS user guide, create a cluster: service IPv4 range"
+_PRIVATELINK = "AWS PrivateLink guide, services that integrate with AWS PrivateLink"
 _ZONES_OF_EKS = 2
+_PRIVATE = tuple(ipaddress.IPv4Network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+_RESERVED_BY_AWS = tuple(ipaddress.IPv4Network(each) for each in ("198.19.0.0/16", "169.254.0.0/16"))
+_DEFAULT_VPC = ipaddress.IPv4Network("172.31.0.0/16")
+_LOW, _LOWEST = ipaddress.IPv4Network("10.0.0.0/15"), ipaddress.IPv4Network("10.0.0.0/16")
+_SERVICES = (ipaddress.IPv4Network("10.100.0.0/16"), ipaddress.IPv4Network("172.20.0.0/16"))
 
 
 def _ranges(context: Context) -> Iterator[tuple[str, str, Path]]:
@@ -34,12 +43,16 @@ def _cidrs(context: Context) -> Iterator[Issue]:
         try:
             network = ipaddress.IPv4Network(cidr)
         except ValueError as error:
-            fix = "Write it like 10.1.0.0/16."
+            fix = f"Write a range, such as {'52.10.20.0/24' if _of_callers(what) else '10.1.0.0/16'}."
             if "host bits" in str(error):
-                fix = f"Write {ipaddress.IPv4Network(cidr, strict=False)}."
+                fix = f"Write `{ipaddress.IPv4Network(cidr, strict=False)}`."
             yield Issue(path, f"{what} is `{cidr}`: {_reason(str(error))}", fix)
             continue
-        if what in ("publicCidrs", "privateFrom"):
+        if "/" not in cidr:
+            fix = f"Write `{cidr}/32` for this one address." if _of_callers(what) else f"Write `{cidr}/16`."
+            yield Issue(path, f"{what} is `{cidr}`, an address without the length of its prefix", fix)
+            continue
+        if _of_callers(what):
             continue
         if not 16 <= network.prefixlen <= 28:
             yield Issue(path, f"{what} is {cidr}; AWS takes /16 to /28", "Choose a size from /16 to /28.")
@@ -48,6 +61,10 @@ def _cidrs(context: Context) -> Iterator[Issue]:
             if network.overlaps(taken) and (other != "vpcCidr" or not network.subnet_of(taken)):
                 yield Issue(path, f"{what} {cidr} overlaps {other} {taken}", "Choose ranges apart from each other.")
         seen.append((what, network))
+
+
+def _of_callers(what: str) -> bool:
+    return what in ("publicCidrs", "privateFrom")
 
 
 def _reason(message: str) -> str:
@@ -83,6 +100,8 @@ def _one_network(context: Context) -> Iterator[Issue]:
 
 
 def _zones(context: Context) -> Iterator[Issue]:
+    if not context.knows_region:
+        return
     seen: set[str] = set()
     for index, zone in enumerate(context.spec.network.zones):
         path = (*context.path, "network", "zones", index, "availabilityZone")
@@ -91,7 +110,7 @@ def _zones(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"the zone {name} is not in {context.spec.region}",
-                "Name a zone of the environment's region.",
+                f"Write `{context.spec.region}{name[-1]}`.",
             )
         if name in seen:
             yield Issue(path, f"the zone {name} stands twice", "Keep one entry per zone.")
@@ -115,7 +134,7 @@ def _room(context: Context) -> Iterator[Issue]:
         vpc = ipaddress.IPv4Network(cidr)
     except ValueError:
         return
-    if vpc.prefixlen > LARGEST_PREFIX:
+    if "/" in cidr and vpc.prefixlen > LARGEST_PREFIX:
         yield Issue(
             (*path, "vpcCidr"),
             f"vpcCidr {cidr} is too small for the subnets of gateways and control plane (/{LARGEST_PREFIX} at least)",
@@ -146,6 +165,106 @@ def _kept_free(cidr: str, own: ipaddress.IPv4Network, path: Path) -> Iterator[Is
         )
 
 
+def _secondary_ranges(context: Context) -> Iterator[Issue]:
+    vpc = _network(context.spec.network.vpc_cidr)
+    if vpc is None:
+        return
+    ranges = [_network(zone.node_cidr) for zone in context.spec.network.zones]
+    for index, nodes in enumerate(ranges):
+        if nodes is None or nodes.overlaps(vpc):
+            continue
+        why = _refused(nodes, vpc, [each for each in ranges if each is not None and each != nodes])
+        if why:
+            yield Issue(
+                (*context.path, "network", "zones", index, "nodeCidr"),
+                f"nodeCidr {nodes} cannot be added to a VPC of {vpc}: {why}",
+                f"Choose a range of {_private_block(vpc) or '10.0.0.0/8'} behind vpcCidr, or of 100.64.0.0/10.",
+            )
+
+
+def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: list[ipaddress.IPv4Network]) -> str:
+    """Say why AWS refuses a secondary range; nothing for one that it takes.
+
+    Source: Amazon VPC user guide, IPv4 CIDR block association restrictions.
+    """
+    own, of_nodes = _private_block(vpc), _private_block(nodes)
+    reserved = next((block for block in _RESERVED_BY_AWS if nodes.overlaps(block)), None)
+    if reserved is not None:
+        return f"AWS keeps {reserved} for itself"
+    if own is not None and of_nodes is not None and own != of_nodes:
+        return f"AWS does not mix ranges of {own} and {of_nodes}"
+    if own == _PRIVATE[1] and nodes.overlaps(_DEFAULT_VPC):
+        return f"AWS takes none of {_DEFAULT_VPC}, the range of default VPCs"
+    low = [each for each in (vpc, *others) if each.overlaps(_LOW)]
+    if low and nodes.overlaps(_LOWEST):
+        return f"AWS takes none of {_LOWEST} beside {low[0]}"
+    return ""
+
+
+def _private_block(network: ipaddress.IPv4Network) -> ipaddress.IPv4Network | None:
+    return next((block for block in _PRIVATE if network.subnet_of(block)), None)
+
+
+def _network(cidr: str | None) -> ipaddress.IPv4Network | None:
+    try:
+        return None if cidr is None else ipaddress.IPv4Network(cidr)
+    except ValueError:
+        return None
+
+
+def _service_range(context: Context) -> Iterator[Issue]:
+    """Compare with the range of Kubernetes services: 10.100.0.0/16, or 172.20.0.0/16 where the VPC's own is in 10/8."""
+    if context.spec.eks.existing is not None:
+        return
+    vpc = _network(context.spec.network.vpc_cidr)
+    of_services = _SERVICES[1] if vpc is not None and vpc.subnet_of(_PRIVATE[0]) else _SERVICES[0]
+    for what, cidr, path in _ranges(context):
+        network = _network(cidr)
+        # A range that cannot be added to the VPC is NET007's.
+        if vpc is not None and network is not None and not network.overlaps(vpc) and _refused(network, vpc, []):
+            continue
+        if network is not None and not _of_callers(what) and network.overlaps(of_services):
+            yield Issue(
+                path,
+                f"{what} {cidr} overlaps {of_services}, from which EKS gives Kubernetes services their addresses here",
+                "Choose a range apart from it.",
+            )
+
+
+def _endpoints(context: Context) -> Iterator[Issue]:
+    known = vpc_endpoints()
+    for index, name in enumerate(context.spec.network.endpoints):
+        if name in known:
+            continue
+        path: Path = (*context.path, "network", "endpoints", index)
+        parts = [each for each in known if each.startswith(f"{name.lower()}.")]
+        likely = name.lower() if name.lower() in known else parts[0] if parts else near(name, known)
+        if likely is None:
+            yield Issue(
+                path,
+                f"the kit knows no service `{name}` with a VPC endpoint",
+                f"Compare it with what `aws ec2 describe-vpc-endpoint-services --region {context.spec.region}` lists, "
+                "without `com.amazonaws.` and region.",
+                "warning",
+            )
+            continue
+        also = f", and {listing(parts[1:])} as another entry" if len(parts) > 1 else ""
+        yield Issue(path, f"no service `{name}` has a VPC endpoint", f"Did you mean `{likely}`{also}?")
+
+
+def _subnets_once(context: Context) -> Iterator[Issue]:
+    existing = context.spec.network.existing
+    zone_of: dict[str, str] = {}
+    for zone, subnet in existing.subnets.items() if existing else ():
+        if subnet in zone_of:
+            yield Issue(
+                (*context.path, "network", "existing", "subnets", zone),
+                f"{subnet} is named for {zone_of[subnet]} and for {zone}, and a subnet stands in one zone",
+                "Name each zone's own subnet: `aws ec2 describe-subnets` says in which zone each is.",
+            )
+        zone_of.setdefault(subnet, zone)
+
+
 def _zones_of_eks(context: Context) -> Iterator[Issue]:
     existing = context.spec.network.existing
     if existing is None or context.spec.eks.existing is not None:
@@ -172,5 +291,10 @@ RULES = (
     Rule("NET003", "error", "The network is either created or existing.", "Config contract", _one_network),
     Rule("NET004", "error", "Zones are of the region, each once.", _VPC, _zones),
     Rule("NET005", "error", "vpcCidr has room for the subnets of gateways and control plane.", _EKS, _room),
+    Rule("NET007", "error", "Ranges of nodes can be added to the VPC.", _RESTRICTIONS, _secondary_ranges),
+    Rule("NET008", "error", "Nodes and VPC are apart from the range of Kubernetes services.", _SERVICE_RANGE,
+         _service_range),
+    Rule("NET009", "error", "VPC endpoints are of services that have one.", _PRIVATELINK, _endpoints),
+    Rule("NET010", "error", "Each zone of an existing network has a subnet of its own.", _VPC, _subnets_once),
     Rule("NET006", "error", "An EKS cluster that the kit makes has subnets in two zones.", _EKS, _zones_of_eks),
 )  # fmt: skip

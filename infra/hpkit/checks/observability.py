@@ -42,7 +42,9 @@ def _does_nothing(context: Context) -> Iterator[Issue]:
     for key, stated, needed, there in without:
         if stated and not there:
             yield Issue(
-                (*path, key), f"{key} does nothing without {needed}", f"Write `{needed}: true`, or remove {key}."
+                (*path, key),
+                f"{key} does nothing without {needed}",
+                f"Turn {needed} on (`{needed}: true` beside {key}), or remove {key}.",
             )
 
 
@@ -88,6 +90,16 @@ def _measured(context: Context) -> Iterator[Issue]:
         )
 
 
+def _dashboards(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    if spec.grafana and not spec.prometheus:
+        yield Issue(
+            (*path, "grafana"),
+            "grafana without prometheus: the metrics of HyperPod and Kueue that its dashboards show are in Prometheus",
+            "Write `prometheus: true`, or remove grafana.",
+        )
+
+
 RULES = (
     Rule("OBS001", "error", "Alerts go to emails or to a topic, one of the two.", _CONTRACT, _one_receiver),
     Rule("OBS002", "warning", "No key of observability does nothing.", _CONTRACT, _does_nothing),
@@ -95,4 +107,5 @@ RULES = (
     Rule("OBS004", "warning", "Somebody can set Grafana up.", _GRAFANA, _signs_in),
     Rule("OBS005", "error", "Managed Grafana is offered in the region.", _REGIONS, _offered),
     Rule("OBS006", "warning", "What alert rules are about is measured.", _METRICS, _measured),
+    Rule("OBS007", "warning", "Grafana stands on Prometheus.", _METRICS, _dashboards),
 )

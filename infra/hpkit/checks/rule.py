@@ -1,13 +1,14 @@
 """What a rule is, what it sees, and what it finds."""
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from hpkit.catalog import InstanceType
+from hpkit.catalog import InstanceType, aws_regions
 from hpkit.checks.finding import Severity
 from hpkit.config.document import Path, Problem
 from hpkit.config.organization import Environment, Organization
@@ -15,7 +16,7 @@ from hpkit.plan.capacity import TypeQuota
 from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan
 
-__all__ = ["Context", "Issue", "PlacedIssue", "Rule", "amount", "listing"]
+__all__ = ["Context", "Issue", "PlacedIssue", "Rule", "amount", "listing", "near"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,11 @@ class Context:
             paths.setdefault(team.name, ("teams", index))
         return paths
 
+    @cached_property
+    def knows_region(self) -> bool:
+        """Return whether AWS has the region; of one that it has not, nothing else is worth saying."""
+        return self.spec.region in aws_regions()
+
     @property
     def policy_path(self) -> Path:
         """Return where the policy of this environment is written."""
@@ -109,6 +115,13 @@ class Rule:
     source: str
     check: Callable[[Context], Iterator[Issue]] | None = None
     waivable: bool = True
+
+
+def near(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is spelt most like one that is not known."""
+    names = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=0.6)
+    return names[found[0]] if found else None
 
 
 def amount(value: object) -> str:

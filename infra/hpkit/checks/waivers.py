@@ -3,7 +3,7 @@
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 
-from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
+from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule, near
 from hpkit.config.document import Document, Path, format_path
 from hpkit.config.organization import Waiver
 from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
@@ -33,7 +33,9 @@ def apply(
         if rule is None or not rule.waivable:
             why = "which no rule has" if rule is None else "which cannot be waived"
             message = f"a waiver of {waiver.rule}, {why}"
-            yield PlacedIssue("WAI003", Issue((*path, "rule"), message, "Remove the waiver and fix the cause."))
+            likely = near(waiver.rule, rules) if rule is None else None
+            fix = f"Did you mean `{likely}`?" if likely else "Remove the waiver and fix the cause."
+            yield PlacedIssue("WAI003", Issue((*path, "rule"), message, fix))
             continue
         hits = {position for position, placed in enumerate(found) if _covers(waiver, placed, document)}
         if waiver.until < today:

@@ -1,5 +1,6 @@
 """The `hpkit` command: one module per subcommand, imported only when it is called."""
 
+import difflib
 import importlib
 import sys
 
@@ -42,6 +43,14 @@ class _LazyGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(f"hpkit.cli.{cmd_name.replace('-', '_')}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = difflib.get_close_matches(args[0], _COMMANDS, n=1) if args and args[0] not in _COMMANDS else []
+        if near:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean `{near[0]}`?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hpkit.checks import RULES, rule_by_id
-from hpkit.checks.rule import Rule
+from hpkit.checks.rule import Rule, near
 from hpkit.cli.formats import folded, width
 
 __all__ = ["command", "examples"]
@@ -31,7 +31,9 @@ def command(rule_id: str | None, form: str) -> None:
         return
     rule = rule_by_id(rule_id.upper())
     if rule is None:
-        click.echo(f"error: no rule {rule_id}; `hpkit rules` lists them", err=True)
+        likely = near(rule_id.upper(), (each.id for each in RULES))
+        hint = f"did you mean {likely}?" if likely else "`hpkit rules` lists them"
+        click.echo(f"error: no rule {rule_id}; {hint}", err=True)
         sys.exit(1)
     if form == "json":
         click.echo(json.dumps({**_as_dict(rule), "examples": examples()[rule.id]}, indent=2, ensure_ascii=False))

@@ -7,6 +7,7 @@ import click
 from hpkit.checks import summarize
 from hpkit.cli.formats import WRITERS
 from hpkit.cli.inputs import resolve
+from hpkit.project import stack_file_findings
 
 __all__ = ["command"]
 
@@ -34,6 +35,8 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, polic
     """
     loaded = resolve(files, stacks)
     findings = [finding for each in loaded for finding in each.findings]
+    if not files and not stacks:
+        findings += stack_file_findings(loaded)
     if policies and summarize(findings).errors:
         click.echo("the policies wait until these errors are gone: nothing would be registered", err=True)
     elif policies:

@@ -1,6 +1,6 @@
 """Managed Karpenter: which groups it owns and how far it may go."""
 
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -8,6 +8,15 @@ from hpkit.config.base import Api, Model, Name, Quantity
 from hpkit.config.cluster import Taint
 
 __all__ = ["Autoscaling", "Budget", "Disruption", "Keda", "NodeClass", "NodePool", "Requirement", "WarmPool"]
+
+
+# Forms of the NodePool's CRD; a test holds them to it.
+_SCHEDULE: Final = (
+    r"^(?:@(?:annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*/,?-]+(?:\s[0-9A-Za-z*/,?-]+){4})$"
+)
+_WINDOW: Final = r"^(?:[0-9]+[hm]|[0-9]+h[0-9]+m)(?:0s)?$"
+_DURATION: Final = r"^(?:(?:[0-9]+(?:s|m|h))+|Never)$"
+_MOST_BUDGETS: Final = 50
 
 
 class NodeClass(Model):
@@ -29,24 +38,32 @@ class Budget(Model):
     """How many nodes Karpenter may disrupt at once."""
 
     nodes: str = Field(pattern=r"^(?:[0-9]+|(?:100|[0-9]{1,2})%)$", description='A number or percentage, "10%".')
-    schedule: str | None = Field(default=None, description="Cron expression of the window's start.")
-    duration: str | None = Field(default=None, description="Length of the window, such as `8h`.")
-    reasons: tuple[str, ...] = Field(default=(), description="Underutilized, Empty, Drifted.")
-
-
-_DURATION = r"^(?:(?:[0-9]+(?:s|m|h))+|Never)$"
+    schedule: str | None = Field(
+        default=None,
+        pattern=_SCHEDULE,
+        description="When the window begins, in UTC: a cron expression of five fields, such as `0 9 * * mon-fri`, or "
+        "`@daily` and its like. With duration.",
+    )
+    duration: str | None = Field(
+        default=None, pattern=_WINDOW, description="Length of the window in hours and minutes, such as `8h30m`."
+    )
+    reasons: tuple[Literal["Underutilized", "Empty", "Drifted"], ...] = Field(
+        default=(), description="Underutilized, Empty, Drifted; absent: all of them.", max_length=50
+    )
 
 
 class Disruption(Model):
     """When Karpenter removes nodes."""
 
-    consolidation_policy: str = Field(
-        default="WhenEmptyOrUnderutilized",
-        pattern="^(?:WhenEmpty|WhenEmptyOrUnderutilized)$",
-        description="WhenEmpty or WhenEmptyOrUnderutilized.",
+    consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"] = Field(
+        default="WhenEmptyOrUnderutilized", description="WhenEmpty or WhenEmptyOrUnderutilized."
     )
-    consolidate_after: str = Field(default="5m", pattern=_DURATION, description="Idle time before removal, or Never.")
-    budgets: tuple[Budget, ...] = Field(default=(), description="Absent: Karpenter's default of 10%.")
+    consolidate_after: str = Field(
+        default="5m", pattern=_DURATION, description="Idle time before removal, such as `5m`, or Never."
+    )
+    budgets: tuple[Budget, ...] = Field(
+        default=(), description="Absent: Karpenter's default of 10%.", max_length=_MOST_BUDGETS
+    )
 
 
 class WarmPool(Model):
@@ -76,7 +93,9 @@ class NodePool(Model):
         default={}, description="Most that the pool may add up to: cpu, memory, nvidia.com/gpu, nodes."
     )
     disruption: Disruption = Field(default=Disruption(), description="When nodes are removed.")
-    expire_after: str = Field(default="Never", pattern=_DURATION, description="Node lifetime, or Never.")
+    expire_after: str = Field(
+        default="Never", pattern=_DURATION, description="Node lifetime, such as `720h`, or Never."
+    )
     weight: int | None = Field(default=None, ge=1, le=100, description="Higher is tried first.")
     labels: dict[
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]

@@ -151,8 +151,8 @@ class InstanceGroup(Model):
     )
     lifecycle_script: Annotated[str, Api("S3Uri", also="None")] | None = Field(
         default=None,
-        description="S3 URI of another OnCreate script than the kit's. None, as a word: no lifecycle configuration, "
-        "for nodes that need nothing but their AMI.",
+        description="S3 URI of another OnCreate script than the kit's, such as `s3://bucket/on_create.sh`. None, as a "
+        "word: no lifecycle configuration, for nodes that need nothing but their AMI.",
     )
     execution_role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
@@ -163,7 +163,9 @@ class InstanceGroup(Model):
         description="Subnets and security groups, exactly so, where network.existing is used, whatever "
         "availabilityZone says. The same as the cluster's own is the same as none to the API.",
     )
-    image_id: Annotated[str, Api("ImageId")] | None = Field(default=None, description="Custom AMI, or `default`.")
+    image_id: Annotated[str, Api("ImageId")] | None = Field(
+        default=None, description="Custom AMI, such as `ami-0a1b2c3d4e5f60718`, or `default`."
+    )
     auto_patch: AutoPatch | None = Field(default=None, description="Security patches when nodes are idle.")
     scheduled_update: ScheduledUpdate | None = Field(default=None, description="AMI updates by schedule.")
 

@@ -65,6 +65,11 @@ class Document:
             node = node.children.get(step)
         return node.mark if node is not None else mark
 
+    def renamed(self, path: Path, key: str) -> "Document":
+        """Return the document with another key in place of the last one of path, where that stands."""
+        root = self._root and _renamed(self._root, path, key)
+        return Document(root.value if root else None, self.problems, root)
+
     def raw(self, path: Path) -> str | None:
         """Return a plain scalar as it was typed (`1.30`, not 1.3), or None for anything else."""
         node = self._root
@@ -73,6 +78,19 @@ class Document:
                 return None
             node = node.children.get(step)
         return node.raw if node is not None else None
+
+
+def _renamed(node: Node, path: Path, key: str) -> Node:
+    step, rest = path[0], path[1:]
+    if rest:
+        children = {**node.children, step: _renamed(node.children[step], rest, key)}
+        keys = node.keys
+    else:
+        children = {key if old == step else old: child for old, child in node.children.items()}
+        keys = {key if old == step else old: mark for old, mark in node.keys.items()}
+    values = [child.value for child in children.values()]
+    value = dict(zip(children, values, strict=True)) if isinstance(node.value, dict) else tuple(values)
+    return Node(value, node.mark, node.raw, keys, children)
 
 
 def format_path(path: Path, data: Any = None) -> str:

@@ -102,7 +102,8 @@ class Team(Model):
         description="LowerPriority: within the team a higher class evicts a lower one. Never: it waits.",
     )
     members: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
-        default=(), description="IAM roles of the team's data scientists."
+        default=(),
+        description="IAM roles of the team's data scientists, such as `arn:aws:iam::123456789012:role/vision`.",
     )
     service_accounts: tuple[Name, ...] = Field(
         default=(),

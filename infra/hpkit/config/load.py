@@ -16,7 +16,7 @@ from hpkit.config.document import Document, Mark, Node, Problem
 from hpkit.config.document import Path as ValuePath
 from hpkit.errors import InputError
 
-__all__ = ["MAX_BYTES", "read_file", "read_text"]
+__all__ = ["MAX_BYTES", "read_file", "read_text", "resolve"]
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 64
@@ -197,7 +197,7 @@ class _Composer:
         is_key = bool(stack) and stack[-1].mapping and stack[-1].key is None
         value: Any = text
         if plain and not is_key:
-            value = _resolve(text)
+            value = resolve(text)
         if plain and _YAML_1_1_BOOLS.match(text):
             path = _path(stack, text if is_key else None)
             self.problems.append(
@@ -310,7 +310,8 @@ def _size(node: Node) -> int:
     return total
 
 
-def _resolve(text: str) -> Any:
+def resolve(text: str) -> Any:
+    """Return what a plain scalar means by YAML 1.2's core schema."""
     if text in _NULLS:
         return None
     if text in _BOOLS:

@@ -23,7 +23,7 @@ class Zone(Model):
 class ExistingNetwork(Model):
     """A VPC that is already there; the kit creates no network then."""
 
-    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]{8,17}$", description="The VPC.")
+    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]{8,17}$", description="The VPC, such as `vpc-0a1b2c3d4e5f60718`.")
     subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]] = Field(
         description="Zone name → private subnet for nodes.", min_length=1
     )
@@ -87,7 +87,7 @@ class Eks(Model):
         default=Endpoint(), description="Private by default; with a new VPC, who may reach it has to be said."
     )
     administrators: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
-        default=(), description="IAM roles with cluster administration."
+        default=(), description="IAM roles with cluster administration, such as `arn:aws:iam::123456789012:role/admin`."
     )
     viewers: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(),

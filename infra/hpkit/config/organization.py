@@ -24,7 +24,7 @@ class Waiver(Model):
     path: str = Field(min_length=1, description="The finding's path, or one above it.")
     reason: str = Field(min_length=1, description="Why, for whoever reads it next year.")
     until: Annotated[datetime.date, Field(strict=False)] = Field(
-        description="Last day on which it holds, such as 2027-01-31."
+        description="Last day on which it holds, such as `2027-01-31`."
     )
 
 
@@ -51,7 +51,7 @@ class AllowDelete(Model):
 class Environment(Model):
     """One stack: complete in itself."""
 
-    region: str = Field(pattern=r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$", description="AWS region.")
+    region: str = Field(pattern=r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$", description="AWS region, such as `us-west-2`.")
     account: str | None = Field(
         default=None,
         pattern=r"^[0-9]{12}$",
@@ -99,8 +99,11 @@ class Organization(Model):
     """One organization file: who shares, and each environment."""
 
     organization: Name = Field(description="Name; stacks are called `<organization>-<environment>`.")
-    tags: dict[str, str] = Field(
-        default={}, description="Tags of every resource, where an environment's manageTags is true.", max_length=50
+    tags: dict[Annotated[str, Api("TagKey")], Annotated[str, Api("TagValue")]] = Field(
+        default={},
+        description="Tags of every resource, where an environment's manageTags is true: letters, digits, spaces and "
+        "_ . : / = + - @.",
+        max_length=50,
     )
     cluster_policy: ClusterPolicy = Field(
         default=ClusterPolicy(), description="Policy of every environment that states none."

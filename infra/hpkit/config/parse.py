@@ -4,9 +4,9 @@ Does not: stop at the first error. Unknown keys are left out and the rest is che
 with a wrong value is left out and the others are checked.
 """
 
-import difflib
 import types
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from hpkit.config.document import Document, Path, Problem, format_path
+from hpkit.config.load import resolve
 from hpkit.config.organization import Organization
+from hpkit.config.suggest import candidates, explained, key_candidates, nearest, other_tool, written
 
 __all__ = ["Parsed", "fields_at", "inner_types", "parse"]
 
+# Each tries one value in the place of another; a file of nothing but wrong values is not worth more.
+_MOST_TRIALS = 400
+_NAME_ONE = "Name an organization file; it begins with `organization: <name>`, and stands in stacks/."
 _LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
 
 
@@ -26,24 +31,29 @@ class Parsed:
     """An organization as far as it could be read.
 
     unread holds the paths of parts that were left out because their form is wrong; no other rule has
-    looked at them. organization is None when nothing could be read.
+    looked at them. organization is None when nothing could be read. document is what was read, with keys that were
+    nearly right under the names that they were taken for.
     """
 
     organization: Organization | None
     problems: tuple[Problem, ...]
+    document: Document
     unread: tuple[Path, ...] = ()
 
 
 def parse(document: Document) -> Parsed:
     """Validate a document against the config contract; reports CFG001–CFG005, never raises."""
     if document.data is None or not isinstance(document.data, dict):
-        return Parsed(None, document.problems or (_not_a_mapping(document),))
-    data = {key: value for key, value in document.data.items() if not key.startswith("x-")}
-    organization, problems, unread = _validate(document, data)
+        return Parsed(None, document.problems or (_not_a_mapping(document),), document)
+    if what := other_tool(document.data):
+        problem = Problem("CFG005", (), f"this is {what}, not an organization file", _NAME_ONE, document.locate(()))
+        return Parsed(None, (problem,), document, ((),))
+    reading = _Reading(document)
+    organization = reading.organization()
     # What the reader says of a value is more precise than what its type says of it.
     said = {problem.path for problem in document.problems}
-    problems = [problem for problem in problems if problem.path not in said]
-    return Parsed(organization, (*document.problems, *problems), unread)
+    problems = [problem for problem in reading.problems if problem.path not in said]
+    return Parsed(organization, (*document.problems, *problems), reading.document, tuple(reading.unread))
 
 
 def fields_at(path: Path) -> tuple[str, ...]:
@@ -65,32 +75,116 @@ def _not_a_mapping(document: Document) -> Problem:
     return Problem("CFG005", (), message, "Begin with `organization: <name>`.", document.locate(()))
 
 
-def _validate(document: Document, data: dict[str, Any]) -> tuple[Organization | None, list[Problem], tuple[Path, ...]]:
-    problems: list[Problem] = []
-    unread: list[Path] = []
-    while True:
+class _Reading:
+    """One document on its way to an organization; collects what is wrong with its form."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.problems: list[Problem] = []
+        self.unread: list[Path] = []
+        self._data = {key: value for key, value in document.data.items() if not key.startswith("x-")}
+        self._trials = _MOST_TRIALS
+
+    def organization(self) -> Organization | None:
+        """Return the organization as far as it can be read."""
+        while True:
+            try:
+                return _validated(self._data)
+            except ValidationError as error:
+                details = error.errors(include_url=False, include_context=True, include_input=True)
+            # Unknown keys go first: what else is said may only follow from a key that was misspelt.
+            unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+            for path in unknown:
+                self._unknown_key(path)
+            if not unknown and not self._leave_out(_root_errors(details)):
+                return None
+
+    def _leave_out(self, details: list[ErrorDetails]) -> bool:
+        """Report errors, and leave the environments out that they are in; False when nothing is left."""
+        wrong: set[str] = set()
+        for detail in details:
+            path = _display_path(detail)
+            self.problems.append(self._problem(detail, path))
+            wrong.add(str(path[1]) if len(path) >= 2 and path[0] == "environments" else "")
+        if "" in wrong:
+            self.unread = [()]
+            return False
+        environments = self._data.get("environments", {})
+        self.unread.extend(("environments", name) for name in sorted(wrong))
+        self._data = {**self._data, "environments": {k: v for k, v in environments.items() if k not in wrong}}
+        return bool(self._data["environments"])
+
+    def _unknown_key(self, path: Path) -> None:
+        """Report a key; go on with what it is nearly the name of, or without it."""
+        key, known = str(path[-1]), fields_at(path[:-1])
+        beside = _at(self._data, path[:-1])
+        near = nearest(key, (name for name in known if name not in beside)) or nearest(key, known)
+        here = format_path(path[:-1], self.document.data) or "the file"
+        fix = f"Did you mean `{near}`?" if near else f"Known here: {', '.join(known) or 'no key at all'}."
+        mark = self.document.locate(path, key=True)
+        self.problems.append(Problem("CFG001", path, f"unknown key `{key}` in {here}", fix, mark))
+        if near and near not in beside:
+            self._data = _renamed(self._data, path, near)
+            self.document = self.document.renamed(path, near)
+        else:
+            self._data = _without(self._data, path)
+
+    def _problem(self, detail: ErrorDetails, path: Path) -> Problem:
+        document, kind = self.document, detail["type"]
+        if kind == "missing":
+            here = format_path(path[:-1], document.data) or "the file"
+            return Problem(
+                "CFG003",
+                path,
+                f"`{path[-1]}` is missing in {here}",
+                f"Add `{path[-1]}: …`. {_description(path)}".strip(),
+                document.locate(path[:-1]),
+            )
+        if detail["loc"] != path:
+            of = format_path(path[:-1], document.data) or "the file"
+            message = f"the key `{path[-1]}` in {of} is not one that it takes"
+            return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path, key=True))
+        field = _called(path)
+        shown = _shown(document, path, detail["input"])
+        hint = explained(detail["input"]) if kind == "string_pattern_mismatch" else None
+        if hint:
+            return Problem("CFG002", path, f"{field} is {shown}, {hint[0]}", hint[1], document.locate(path))
+        message = f"{field} is {shown}, {_expected(detail)}"
+        return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path))
+
+    def _fix(self, detail: ErrorDetails, path: Path) -> str:
+        """Return the first value that may be meant and that the contract takes there, else what it takes."""
+        value, kind = detail["input"], detail["type"]
+        if kind == "tuple_type" and isinstance(value, dict) and self._takes(path, (value,)):
+            return "It is a list: begin each entry with `- `."
+        for candidate in self._candidates(detail, path):
+            if self._takes(path, candidate, key=detail["loc"] != path):
+                return f"Write `{written(candidate, resolve)}`."
+        if kind == "literal_error":
+            return f"Write one of {_members(detail)}."
+        return f"It takes: {_description(path)}"
+
+    def _candidates(self, detail: ErrorDetails, path: Path) -> Iterator[Any]:
+        if detail["loc"] != path:
+            return key_candidates(str(path[-1]))
+        context = detail.get("ctx", {})
+        bounds = [context[key] for key in ("ge", "le") if key in context]
+        members = [resolve(each) for each in _members(detail).split(", ")] if "expected" in context else []
+        return candidates(detail["input"], self.document.raw(path), bounds, members)
+
+    def _takes(self, path: Path, value: Any, *, key: bool = False) -> bool:
+        """Say whether the contract has nothing against a value, or a key, in place of the one at path."""
+        if self._trials <= 0 or value == "":
+            return False
+        self._trials -= 1
+        place = (*path[:-1], value) if key else path
+        tried = _renamed(self._data, path, value) if key else _with(self._data, path, value)
         try:
-            return Organization.model_validate(data), problems, tuple(unread)
+            _validated(tried)
         except ValidationError as error:
-            details = error.errors(include_url=False, include_context=True, include_input=True)
-            left_out: set[str] = set()
-            for detail in _root_errors(details):
-                path = _display_path(detail)
-                problems.append(_problem(document, detail, path))
-                if detail["type"] == "extra_forbidden":
-                    data = _without(data, path)
-                elif len(path) >= 2 and path[0] == "environments":
-                    left_out.add(str(path[1]))
-                else:
-                    left_out.add("")
-            if "" in left_out:
-                return None, problems, ((),)
-            environments = data.get("environments", {})
-            kept = {name: value for name, value in environments.items() if name not in left_out}
-            unread.extend(("environments", name) for name in sorted(left_out))
-            if not kept:
-                return None, problems, tuple(unread)
-            data = {**data, "environments": kept}
+            locs = [each["loc"] for each in error.errors(include_url=False, include_context=False, include_input=False)]
+            return not any(loc[: len(place)] == place for loc in locs)
+        return True
 
 
 def _display_path(detail: ErrorDetails) -> Path:
@@ -112,45 +206,43 @@ def _root_errors(details: list[ErrorDetails]) -> list[ErrorDetails]:
     ]
 
 
-def _without(data: Any, path: Path) -> Any:
-    """Copy data without the value at path; only the way to it is copied."""
+def _validated(data: Any) -> Organization:
+    """Return data as an organization; raises ValidationError. Keys are as files have them, never as Python has them."""
+    return Organization.model_validate(data, by_alias=True, by_name=False)
+
+
+def _at(data: Any, path: Path) -> Any:
+    for step in path:
+        data = data[step]
+    return data
+
+
+def _with(data: Any, path: Path, value: Any) -> Any:
+    """Copy data with another value at path; only the way to it is copied."""
+    if not path:
+        return value
     step, rest = path[0], path[1:]
     if isinstance(data, tuple) and isinstance(step, int):
-        return (*data[:step], _without(data[step], rest), *data[step + 1 :])
-    if not rest:
-        return {key: value for key, value in data.items() if key != step}
-    return {**data, step: _without(data[step], rest)}
+        return (*data[:step], _with(data[step], rest, value), *data[step + 1 :])
+    return {**data, step: _with(data[step], rest, value)}
 
 
-def _problem(document: Document, detail: ErrorDetails, path: Path) -> Problem:
-    kind = detail["type"]
-    if kind == "extra_forbidden":
-        return _unknown_key(document, path)
-    if kind == "missing":
-        here = format_path(path[:-1], document.data) or "the file"
-        return Problem(
-            "CFG003",
-            path,
-            f"`{path[-1]}` is missing in {here}",
-            _missing_fix(path),
-            document.locate(path[:-1]),
-        )
-    shown = _shown(document, path, detail["input"])
-    message, fix = _wrong(detail, shown, str(path[-1]) if path else "the file")
-    return Problem("CFG002", path, message, fix, document.locate(path))
+def _renamed(data: Any, path: Path, key: str) -> Any:
+    """Copy data with another key in place of the last one of path, at the same place among its neighbours."""
+    entries = _at(data, path[:-1])
+    return _with(data, path[:-1], {key if old == path[-1] else old: value for old, value in entries.items()})
 
 
-def _unknown_key(document: Document, path: Path) -> Problem:
-    key, known = str(path[-1]), fields_at(path[:-1])
-    near = difflib.get_close_matches(key.lower(), [name.lower() for name in known], n=1, cutoff=0.6)
-    here = format_path(path[:-1], document.data) or "the file"
-    nearest = next((name for name in known if near and name.lower() == near[0]), None)
-    fix = f"Did you mean `{nearest}`?" if nearest else f"Known here: {', '.join(known) or 'no key at all'}."
-    return Problem("CFG001", path, f"unknown key `{key}` in {here}", fix, document.locate(path, key=True))
+def _without(data: Any, path: Path) -> Any:
+    """Copy data without the value at path."""
+    entries = _at(data, path[:-1])
+    return _with(data, path[:-1], {key: value for key, value in entries.items() if key != path[-1]})
 
 
-def _missing_fix(path: Path) -> str:
-    return f"Add `{path[-1]}: …`; hpkit schema and docs/reference/config.md say what it takes."
+def _called(path: Path) -> str:
+    """Return what a value is called: its key, or the list that it stands in."""
+    name = next((step for step in reversed(path) if isinstance(step, str)), "the file")
+    return f"an entry of {name}" if path and isinstance(path[-1], int) else name
 
 
 def _shown(document: Document, path: Path, value: Any) -> str:
@@ -177,51 +269,51 @@ _EXPECTED = {
     "model_type": "a map",
     "model_attributes_type": "a map",
     "finite_number": "a finite number",
+    "date_type": "a day",
 }
 
 
-def _wrong(detail: ErrorDetails, shown: str, field: str) -> tuple[str, str]:
-    kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
+def _expected(detail: ErrorDetails) -> str:
+    """Say what is wrong with a value, as the rest of a sentence that has named it."""
+    kind, context = detail["type"], detail.get("ctx", {})
     if kind in _EXPECTED:
-        fix = f"Write {_EXPECTED[kind]}."
-        if kind == "string_type" and isinstance(value, (int, float, bool)):
-            fix = "Put the value in quotes."
-        elif kind == "int_type" and isinstance(value, str) and value.isdecimal():
-            leading = len(value) > 1 and value.startswith("0")
-            fix = "Write it without leading zeros." if leading else "Write it without quotes."
-        return f"{field} is {shown}, and must be {_EXPECTED[kind]}", fix
+        return f"and must be {_EXPECTED[kind]}"
     if kind == "literal_error":
-        return _not_a_member(str(context.get("expected", "")), shown, field, value)
+        return f"and must be one of {_members(detail)}"
     if kind == "version_float":
-        return (
-            f"{field} is {shown}: a version without quotes is a number, and 1.30 as a number is 1.3",
-            f'Write it in quotes: "{shown.strip("`")}".',
-        )
+        return "a number: without quotes, 1.30 is 1.3"
     if kind in ("greater_than_equal", "less_than_equal"):
         limit = context.get("ge", context.get("le"))
-        side = "at least" if kind == "greater_than_equal" else "at most"
-        return f"{field} is {shown}, and must be {side} {limit}", f"Write {side} {limit}."
-    if kind == "string_pattern_mismatch":
-        pattern = context.get("pattern", "")
-        return f"{field} is {shown}, which does not match {pattern}", "Write it in that form."
+        return f"and must be at {'least' if kind == 'greater_than_equal' else 'most'} {limit}"
+    if kind == "multiple_of":
+        return f"and must be a multiple of {context.get('multiple_of')}"
+    if kind == "string_too_short" and context.get("min_length", 0) > 1:
+        return "which is not what it takes"
     if kind in _LENGTHS:
         bound = context.get("min_length", context.get("max_length"))
-        side = "at least" if kind.endswith("short") else "at most"
-        unit = "characters" if kind.startswith("string") else "items"
-        return (
-            f"{field} has a length that is not allowed: {side} {bound} {unit}",
-            f"Write {side} {bound} {unit}.",
-        )
-    message = detail["msg"]
-    return f"{field} is {shown}: {message[:1].lower()}{message[1:]}", "Fix the value."
+        unit = "characters" if kind.startswith("string") else "entries"
+        return f"and must have at {'least' if kind.endswith('short') else 'most'} {bound} {unit}"
+    return "which is not what it takes"
 
 
-def _not_a_member(expected: str, shown: str, field: str, value: Any) -> tuple[str, str]:
-    members = [part.strip("' ") for part in expected.replace(" or ", ", ").split(",")]
-    lowered = {member.lower(): member for member in members}
-    near = difflib.get_close_matches(str(value).lower(), list(lowered), n=1, cutoff=0.6)
-    fix = f"Did you mean {lowered[near[0]]}?" if near else f"Write one of {', '.join(members)}."
-    return f"{field} is {shown}, and must be one of {', '.join(members)}", fix
+def _members(detail: ErrorDetails) -> str:
+    expected = str(detail.get("ctx", {}).get("expected", ""))
+    return ", ".join(part.strip("' ") for part in expected.replace(" or ", ", ").split(", "))
+
+
+def _description(path: Path) -> str:
+    """Return what the contract says of the key that a path leads to, or of the nearest one above."""
+    current, said = Organization, ""
+    for step in path:
+        said = next((found for part in inner_types(current) if (found := _field_description(part, step))), said)
+        current = _step(current, step)
+    return said
+
+
+def _field_description(part: Any, step: str | int) -> str | None:
+    if not (isinstance(part, type) and issubclass(part, BaseModel)):
+        return None
+    return next((f.description for name, f in part.model_fields.items() if step in (f.alias, name)), None)
 
 
 def _step(annotation: Any, step: str | int) -> Any:

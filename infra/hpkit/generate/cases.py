@@ -8,7 +8,8 @@ How to add a case to tests/stacks/rules/RULE.yaml:
 4. `finds` lists all that is found: `severity`, `path`, `at` (the text at its line and column), `message`, `fix`; and
    `rule` where it is another one.
 5. `today` is the day on which it is looked at, where it matters.
-6. `make generate` puts the case, with line and column, among the rule's examples.
+6. `file` is the name of the file, and `stackFiles` are stack files beside it, name → text, where those matter.
+7. `make generate` puts the case, with line and column, among the rule's examples.
 """
 
 import datetime
@@ -22,7 +23,7 @@ from hpkit.checks import Finding
 from hpkit.config import parse, read_file, read_text
 from hpkit.errors import InputError
 from hpkit.generate.patch import Layout, patched
-from hpkit.project import Loaded, project_root
+from hpkit.project import Loaded, environments_in, project_root, stack_file_problems
 
 __all__ = ["Case", "Expected", "cases", "file_of"]
 
@@ -50,6 +51,8 @@ class _Passing(_Strict):
     remove: tuple[str, ...] = ()
     replace: dict[str, str] = {}
     today: datetime.date = _TODAY
+    file: str = ""
+    stack_files: dict[str, str] = Field(default={}, alias="stackFiles")
 
 
 class _Failing(_Passing):
@@ -70,11 +73,17 @@ class Case(_Strict):
     text: str
     expected: tuple[Expected, ...]
     today: datetime.date
+    file: str
+    stack_files: dict[str, str]
 
     def findings(self) -> list[Finding]:
         """Return what `hpkit validate` finds."""
         document = read_text(self.text.encode())
-        return list(Loaded(f"{self.rule}.{self.name}.yaml", document, parse(document)).findings_on(self.today))
+        found = list(Loaded(self.file, document, parse(document)).findings_on(self.today))
+        known = {"acme": environments_in(document)}
+        for file, text in self.stack_files.items():
+            found += stack_file_problems(file, read_text(text.encode()), known)
+        return found
 
 
 def file_of(rule: str) -> str:
@@ -120,4 +129,13 @@ def _case(rule: str, name: str, said: _Passing, layout: Layout, finds: tuple[Exp
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     expected = tuple(each.model_copy(update={"rule": each.rule or rule}) for each in finds)
-    return Case(rule=rule, name=name, passes=not finds, text=text, expected=expected, today=said.today)
+    return Case(
+        rule=rule,
+        name=name,
+        passes=not finds,
+        text=text,
+        expected=expected,
+        today=said.today,
+        file=said.file or f"{rule}.{name}.yaml",
+        stack_files=said.stack_files,
+    )

@@ -79,10 +79,9 @@ def _outcome(data: Any, environment: str, before: Recording, edit: Edit, stack: 
 def _plan(data: Any, environment: str) -> Plan | tuple[str, ...]:
     """Return the plan, or the rules that its errors break."""
     # JSON is YAML, and written faster.
-    document = read_text(json.dumps(data).encode())
-    parsed = parse(document)
+    parsed = parse(read_text(json.dumps(data).encode()))
     plans = {environment: derive(parsed.organization, environment)} if parsed.organization is not None else {}
-    findings = check(document, parsed, plans, file="", today=_TODAY)
+    findings = check(parsed, plans, file="", today=_TODAY)
     own = [each for each in findings if each.severity == "error" and _concerns(each.path, environment)]
     if own or not plans:
         return tuple(sorted({each.rule for each in own or findings}))

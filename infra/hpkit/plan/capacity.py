@@ -19,6 +19,8 @@ __all__ = [
     "ARCHITECTURE_KEY",
     "DIMENSIONS",
     "INSTANCE_TYPE_KEY",
+    "LIMIT_RESOURCES",
+    "POD_RESOURCES",
     "Amount",
     "GroupCapacity",
     "Overrun",
@@ -32,6 +34,8 @@ __all__ = [
     "apportion",
     "borrow_limit",
     "dimensions_of",
+    "is_resource",
+    "limits_of",
     "matching_types",
     "overruns",
     "pods_on",
@@ -52,6 +56,14 @@ Vector = tuple[Amount, Amount | None, Amount | None, Amount | None, Amount | Non
 # Keys of a NodePool's requirements that decide which instance types it may add.
 INSTANCE_TYPE_KEY: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE_KEY: Final = "kubernetes.io/arch"
+# What pods ask for and nodes have: of Kubernetes, and what device plugins publish.
+POD_RESOURCES: Final = (
+    "cpu", "memory", "ephemeral-storage", *ACCELERATOR_RESOURCES.values(), "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore", "vpc.amazonaws.com/efa",
+)  # fmt: skip
+# Karpenter counts pods and nodes as well.
+LIMIT_RESOURCES: Final = (*POD_RESOURCES, "pods", "nodes")
+_RESOURCE_FAMILIES: Final = ("nvidia.com/mig-", "hugepages-")
 
 _DEFAULT_BORROW_LIMIT: Final = 50
 _SUFFIXES: Final[Mapping[str, Amount]] = {
@@ -214,6 +226,24 @@ def pool_instances(limits: Mapping[str, str], instance: InstanceType) -> int | N
         if (amount := per_instance.get(resource))
     ]
     return min(bounds, default=None)
+
+
+def is_resource(name: str, known: Sequence[str]) -> bool:
+    """Say whether a resource is among those known, or of a family of which some node has one (MIG, huge pages)."""
+    return name in known or name.startswith(_RESOURCE_FAMILIES)
+
+
+def limits_of(instance: InstanceType, count: int) -> dict[str, str]:
+    """Return the limits that a NodePool needs for so many instances of a type, in what is known of it."""
+    per_instance = {resource: amount for resource, amount in _resources_of(instance).items() if amount}
+    gib = 2**30
+    return {
+        "nodes": str(count),
+        **{
+            resource: f"{Fraction(amount) * count / gib}Gi" if resource == "memory" else str(Fraction(amount) * count)
+            for resource, amount in per_instance.items()
+        },
+    }
 
 
 def pods_on(requests: Mapping[str, str], instance: InstanceType) -> int | None:

@@ -39,7 +39,7 @@ from hpkit.plan.model import (
     ZonePlan,
 )
 
-__all__ = ["ZONE_KEY", "derive", "derive_all", "instances_of", "quotas_of", "share_of"]
+__all__ = ["OWN_TAGS", "ZONE_KEY", "derive", "derive_all", "instances_of", "quotas_of", "share_of"]
 
 # What a cluster without internet needs: nodes (ec2, ecr, s3, sts, logs, monitoring), access to them (ssm),
 # pod identity and the Kubernetes API (eks-auth, eks), operators (sagemaker.api), keys and metrics (kms, aps).
@@ -47,6 +47,8 @@ _CLOSED = (
     "aps-workspaces", "ec2", "ec2messages", "ecr.api", "ecr.dkr", "eks", "eks-auth", "kms", "logs",
     "monitoring", "s3", "sagemaker.api", "ssm", "ssmmessages", "sts",
 )  # fmt: skip
+# Several HyperPod add-ons work only on resources that carry this tag.
+OWN_TAGS = {"SageMaker": "true"}
 ZONE_KEY = "topology.kubernetes.io/zone"
 
 
@@ -75,8 +77,7 @@ def derive(organization: Organization, environment: str) -> Plan:
         tags={
             "hpkit:organization": organization.organization,
             "hpkit:environment": environment,
-            # Several HyperPod add-ons work only on resources that carry this tag.
-            "SageMaker": "true",
+            **OWN_TAGS,
             **organization.tags,
         },
         network=_network(spec.network, zones),

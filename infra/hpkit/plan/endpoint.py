@@ -23,11 +23,13 @@ def documentation_ranges(cidrs: Iterable[str]) -> list[str]:
 
 
 def reserved_ranges(cidrs: Iterable[str]) -> list[str]:
-    """Return those of the ranges that lie in one that no caller from the internet has; what is no range is left out.
+    """Return those of the ranges with addresses that no caller from the internet has; what is no range is left out.
 
     Source: Amazon EKS user guide, cluster endpoint access: "The block cannot include reserved addresses".
     """
-    return _within(cidrs, _RESERVED)
+    blocks = [ipaddress.IPv4Network(each) for each in _RESERVED]
+    found = ((cidr, _network(cidr)) for cidr in cidrs)
+    return [cidr for cidr, network in found if network and any(network.overlaps(block) for block in blocks)]
 
 
 def world_ranges(cidrs: Iterable[str]) -> list[str]:

@@ -4,7 +4,16 @@ import hashlib
 
 from hpkit.plan.model import Plan
 
-__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "log_group", "role_name", "short_type", "topic_name"]
+__all__ = [
+    "GROUP_PREFIX",
+    "bounded",
+    "bucket_name",
+    "log_group",
+    "partition_of",
+    "role_name",
+    "short_type",
+    "topic_name",
+]
 
 # Kubernetes groups of data scientists, one per team.
 GROUP_PREFIX = "hyperpod:team:"
@@ -45,6 +54,15 @@ def topic_name(plan: Plan, purpose: str) -> str:
 def log_group(plan: Plan) -> str:
     """Return the name of the log group that EKS writes control-plane logs to; nobody can choose it."""
     return f"/aws/eks/{plan.stack}/cluster"
+
+
+def partition_of(region: str) -> str:
+    """Return the partition that a region belongs to, by how regions are named.
+
+    Source: AWS General Reference, Amazon Resource Names.
+    """
+    prefixes = {"cn-": "aws-cn", "us-gov-": "aws-us-gov", "eusc-": "aws-eusc"}
+    return next((name for prefix, name in prefixes.items() if region.startswith(prefix)), "aws")
 
 
 def short_type(token: str) -> str:

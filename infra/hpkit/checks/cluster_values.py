@@ -1,0 +1,178 @@
+"""CLU: the cluster's region, how its capacity is bought, and when and how far it is updated."""
+
+import re
+from collections.abc import Iterator
+
+from hpkit.catalog import aws_regions, find_region, regions
+from hpkit.checks.rule import Context, Issue, Rule, listing, near
+from hpkit.config.cluster import BatchSize
+from hpkit.config.document import Path
+
+__all__ = ["RULES"]
+
+_API = "SageMaker API: CreateCluster"
+_GUIDE = "SageMaker HyperPod developer guide"
+_COREDNS = "Amazon EKS user guide, CoreDNS; Kubernetes documentation, taints and tolerations"
+_CRON = "Amazon EventBridge user guide, cron expressions"
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")
+# Of EKS's CoreDNS add-on.
+_TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
+_CRON_FIELDS = 6
+_CRON_FORM = re.compile(r"cron\((?P<fields>[^()]*)\)\Z")
+_FIELD = re.compile(r"[0-9A-Za-z*/,?#L-]+\Z")
+_LEAST_MEMORY, _PERCENT = 20, 100
+
+
+def _region(context: Context) -> Iterator[Issue]:
+    region, path = context.spec.region, (*context.path, "region")
+    offered = [each.name for each in regions()]
+    if not context.knows_region:
+        likely = near(region, aws_regions())
+        fix = f"Did you mean `{likely}`?" if likely else f"Write one of {listing(offered, len(offered))}."
+        yield Issue(path, f"AWS has no region `{region}`", fix)
+    elif find_region(region) is None:
+        yield Issue(
+            path,
+            f"HyperPod on EKS is not known to be offered in {region}",
+            f"Choose one of {listing(offered, len(offered))}.",
+        )
+
+
+def _home_of_system_pods(context: Context) -> Iterator[Issue]:
+    static = [group.spec for group in context.plan.groups if not group.autoscaled and group.spec.instance_count]
+    closed = {
+        group.name: [taint.key for taint in group.taints if taint.effect in _KEEPS_AWAY and taint.key not in _TOLERATED]
+        for group in static
+    }
+    if static and all(closed.values()):
+        shown = listing([f"{name}: {listing(keys)}" for name, keys in closed.items()])
+        yield Issue(
+            (*context.path, "cluster", "instanceGroups"),
+            f"every group with nodes has a taint that keeps pods away ({shown}), and CoreDNS and the add-ons tolerate "
+            "none of them: they would run nowhere",
+            "Remove the taints of one group, or add a small group without.",
+        )
+
+
+def _groups(context: Context) -> Iterator[tuple[int, Path]]:
+    for index in range(len(context.spec.cluster.instance_groups)):
+        yield index, (*context.path, "cluster", "instanceGroups", index)
+
+
+def _purchase(context: Context) -> Iterator[Issue]:
+    for index, path in _groups(context):
+        group = context.spec.cluster.instance_groups[index]
+        if group.training_plan_arn is not None and group.capacity_type == "Spot":
+            yield Issue(
+                (*path, "capacityType"),
+                f"{group.name} is Spot and uses a training plan, which is capacity that is reserved and paid for",
+                "Write `capacityType: OnDemand`, or remove trainingPlanArn.",
+            )
+
+
+def _deep_checks(context: Context) -> Iterator[Issue]:
+    for index, path in _groups(context):
+        group = context.spec.cluster.instance_groups[index]
+        plain = [name for name in group.types if (known := context.instances.get(name)) and known.accelerators == 0]
+        if group.deep_health_checks and plain:
+            yield Issue(
+                (*path, "deepHealthChecks"),
+                f"{group.name} has deep health checks, which test GPUs, Trainium and EFA, and {listing(plain)} has "
+                "neither GPU nor Trainium",
+                "Remove deepHealthChecks.",
+            )
+
+
+def _percentages(context: Context) -> Iterator[Issue]:
+    cluster = context.spec.cluster
+    tiered = cluster.tiered_storage
+    percent = tiered.instance_memory_allocation_percentage if tiered else None
+    if percent is not None and percent < _LEAST_MEMORY:
+        yield Issue(
+            (*context.path, "cluster", "tieredStorage", "instanceMemoryAllocationPercentage"),
+            f"{percent} % of the nodes' memory for checkpoints; the service takes {_LEAST_MEMORY}–{_PERCENT}",
+            f"Write `{_LEAST_MEMORY}`, or more.",
+        )
+    for size, path in _batch_sizes(context):
+        if size.type == "CAPACITY_PERCENTAGE" and size.value > _PERCENT:
+            yield Issue((*path, "value"), f"{size.value} % of a group at a time", f"Write `{_PERCENT}`, or less.")
+
+
+def _batch_sizes(context: Context) -> Iterator[tuple[BatchSize, Path]]:
+    for index, path in _groups(context):
+        group = context.spec.cluster.instance_groups[index]
+        for key, update in (("autoPatch", group.auto_patch), ("scheduledUpdate", group.scheduled_update)):
+            rolling = update.deployment_config if update else None
+            if rolling is None:
+                continue
+            yield rolling.maximum_batch_size, (*path, key, "deploymentConfig", "maximumBatchSize")
+            if rolling.rollback_maximum_batch_size is not None:
+                place = (*path, key, "deploymentConfig", "rollbackMaximumBatchSize")
+                yield rolling.rollback_maximum_batch_size, place
+
+
+def _schedules(context: Context) -> Iterator[Issue]:
+    for index, path in _groups(context):
+        update = context.spec.cluster.instance_groups[index].scheduled_update
+        if update is None:
+            continue
+        form = _CRON_FORM.match(update.schedule_expression)
+        fields = (form["fields"] if form else update.schedule_expression).split()
+        if form and len(fields) == _CRON_FIELDS and all(map(_FIELD.match, fields)):
+            continue
+        yield Issue(
+            (*path, "scheduledUpdate", "scheduleExpression"),
+            f"`{update.schedule_expression}` is no cron expression as AWS has it: `cron(` and six fields (minutes, "
+            "hours, day of month, month, day of week, year)",
+            f"Write `{_as_cron(fields)}`.",
+        )
+
+
+def _as_cron(fields: list[str]) -> str:
+    """Return five fields as Unix has them, or six, in AWS's form; an example for anything else."""
+    if not all(map(_FIELD.match, fields)) or len(fields) not in (_CRON_FIELDS - 1, _CRON_FIELDS):
+        return "cron(0 2 ? * SUN *)"
+    minute, hour, day, month, weekday, *year = fields
+    if weekday == "*":
+        weekday = "?"
+    elif day == "*":
+        day = "?"
+        weekday = _weekdays(weekday)
+    return f"cron({' '.join((minute, hour, day, month, weekday, *(year or ['*'])))})"
+
+
+def _weekdays(text: str) -> str:
+    """Return days of the week by name: AWS counts them from 1, Unix from 0."""
+    names = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+    return re.sub(r"[0-7]", lambda found: names[int(found[0])], text).upper()
+
+
+def _clusters_apart(context: Context) -> Iterator[Issue]:
+    same = [
+        name
+        for name, other in context.organization.environments.items()
+        if name < context.environment
+        and (other.cluster.name, other.region) == (context.spec.cluster.name, context.spec.region)
+    ]
+    if same:
+        name = context.spec.cluster.name
+        yield Issue(
+            (*context.path, "cluster", "name"),
+            f"{context.environment} and {listing(same)} both have a cluster {name} in {context.spec.region}, which one "
+            "account takes once",
+            f"Write `{name}-{context.environment}`, unless their accounts differ.",
+        )
+
+
+RULES = (
+    Rule("CLU023", "error", "Some group with nodes is open to CoreDNS and the add-ons.", _COREDNS,
+         _home_of_system_pods),
+    Rule("CLU024", "error", "The region is one of AWS's that has HyperPod on EKS.", f"{_GUIDE}, regions", _region),
+    Rule("CLU025", "error", "A group is either Spot or of a training plan.", _API, _purchase),
+    Rule("CLU026", "error", "Deep health checks are of types with accelerators.", f"{_GUIDE}, deep health checks",
+         _deep_checks),
+    Rule("CLU027", "error", "Percentages are within what the service takes.", f"{_GUIDE}, managed tiered checkpointing",
+         _percentages),
+    Rule("CLU028", "error", "An update's schedule is a cron expression as AWS has it.", _CRON, _schedules),
+    Rule("CLU029", "warning", "Clusters of one region have names of their own.", _API, _clusters_apart),
+)  # fmt: skip

@@ -1,0 +1,163 @@
+"""What the contract takes for a NodePool, Karpenter's CRD takes as well."""
+
+import re
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft4Validator
+
+from hpkit.config import parse, read_text
+from hpkit.config.autoscaling import Budget, Disruption, NodePool
+from hpkit.plan.derive import derive_all
+from hpkit.project import load
+from hpkit.recording import record
+from local.kubernetes.crds import crds_in
+from local.toolchain import tool_path
+from tests.builders import organization, typed
+from tests.checks.test_fixtures import CASES
+from tests.program.recorder import STACKS
+
+pytestmark = pytest.mark.cluster
+
+# Each rule in CEL of the CRD → where the kit says it; None where it sends nothing that the rule is about.
+RULES_IN_CEL = {
+    "'schedule' must be set with 'duration'": "KAR015",
+    'label domain "karpenter.sh" is restricted': "KAR016, KAR004",
+    'label "karpenter.sh/nodepool" is restricted': "KAR016, KAR004",
+    'label "kubernetes.io/hostname" is restricted': "KAR016, KAR004",
+    "requirements with operator 'In' must have a value defined": "KAR004",
+    "requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value": "KAR004",
+    "requirements with 'minValues' must have at least that many values specified in the 'values' field": None,
+    "group may not be empty": None,
+    "kind may not be empty": None,
+    "name may not be empty": "CFG002",
+    "nodeClassRef.group is immutable": None,
+    "nodeClassRef.kind is immutable": None,
+    "Cannot transition NodePool between static (replicas set) and dynamic (replicas unset) provisioning modes": None,
+    "only 'limits.nodes' is supported on static NodePools": None,
+    "'weight' is not supported on static NodePools": None,
+}
+
+
+@cache
+def schema():
+    (crd,) = [each for each in crds_in(tool_path("karpenter-crds")) if each["spec"]["names"]["kind"] == "NodePool"]
+    (version,) = [each for each in crd["spec"]["versions"] if each["name"] == "v1"]
+    return version["schema"]["openAPIV3Schema"]
+
+
+def at(*path):
+    found = schema()["properties"]["spec"]
+    for step in path:
+        found = found["items"] if step == "[]" else found["properties"][step]
+    return found
+
+
+def pattern_of(model, field):
+    return next(each.pattern for each in model.model_fields[field].metadata if hasattr(each, "pattern"))
+
+
+BUDGETS = ("disruption", "budgets", "[]")
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "path"),
+    [
+        (Budget, "nodes", (*BUDGETS, "nodes")),
+        (Budget, "schedule", (*BUDGETS, "schedule")),
+        (Budget, "duration", (*BUDGETS, "duration")),
+        (Disruption, "consolidate_after", ("disruption", "consolidateAfter")),
+        (NodePool, "expire_after", ("template", "spec", "expireAfter")),
+    ],
+)
+def test_a_text_that_the_contract_takes_has_the_form_of_the_crd(model, field, path):
+    @settings(max_examples=60, deadline=None)
+    @given(st.from_regex(pattern_of(model, field), fullmatch=True))
+    def matches(text):
+        assert re.search(at(*path)["pattern"], text)
+
+    matches()
+
+
+def test_words_and_numbers_are_those_of_the_crd():
+    schemas = {"Disruption": Disruption, "Budget": Budget, "NodePool": NodePool}
+    said = {name: model.model_json_schema(by_alias=True)["properties"] for name, model in schemas.items()}
+    # A newer Karpenter knows more policies than the one that HyperPod is known to run.
+    assert set(said["Disruption"]["consolidationPolicy"]["enum"]) < set(at("disruption", "consolidationPolicy")["enum"])
+    assert set(said["Budget"]["reasons"]["items"]["enum"]) == set(at(*BUDGETS, "reasons", "[]")["enum"])
+    assert said["Budget"]["reasons"]["maxItems"] == at(*BUDGETS, "reasons")["maxItems"]
+    assert said["Disruption"]["budgets"]["maxItems"] == at("disruption", "budgets")["maxItems"]
+    weight = said["NodePool"]["weight"]["anyOf"][0]
+    assert (weight["minimum"], weight["maximum"]) == (at("weight")["minimum"], at("weight")["maximum"])
+
+
+def test_every_rule_in_cel_is_accounted_for():
+    def messages(value):
+        if isinstance(value, dict):
+            yield from (each["message"] for each in value.get("x-kubernetes-validations", ()))
+            for inner in value.values():
+                yield from messages(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                yield from messages(inner)
+
+    assert set(messages(schema())) == set(RULES_IN_CEL)
+
+
+def pools_of(plans):
+    for plan in plans:
+        yield from (each for each in record(plan).resources.values() if each.type.endswith(":NodePool"))
+
+
+def as_sent(value):
+    """Return inputs as JSON has them; a recording has every number as a float."""
+    if isinstance(value, dict):
+        return {key: as_sent(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_sent(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def refused(plans):
+    validator = Draft4Validator(schema())
+    found = list(pools_of(plans))
+    return found, [
+        f"{'.'.join(map(str, error.path))}: {error.message}"
+        for pool in found
+        for error in validator.iter_errors(as_sent(dict(pool.inputs)))
+    ]
+
+
+def test_the_crd_takes_the_node_pools_of_the_examples():
+    found, errors = refused(derive_all(load(STACKS / "autoscale.yaml").parsed.organization).values())
+    assert found
+    assert errors == []
+
+
+KARPENTER = [case for case in CASES if case.passes and case.rule.startswith("KAR")]
+
+
+@pytest.mark.parametrize("case", KARPENTER, ids=lambda case: f"{case.rule}-{case.name}")
+def test_the_crd_takes_the_node_pools_of_cases_that_pass(case):
+    parsed = parse(read_text(case.text.encode()))
+    _, errors = refused(derive_all(parsed.organization).values())
+    assert errors == []
+
+
+def test_the_crd_refuses_what_the_contract_refuses():
+    data = organization(
+        environment={
+            "autoscaling": {
+                "nodeClasses": [{"name": "burst", "instanceGroups": ["gpu"]}],
+                "nodePools": [{"name": "pool", "nodeClass": "burst", "limits": {"cpu": 8}}],
+            }
+        }
+    )
+    plan = derive_all(typed(data))["dev"]
+    (pool,) = pools_of([plan])
+    sent = as_sent(dict(pool.inputs))
+    assert list(Draft4Validator(schema()).iter_errors(sent)) == []
+    sent["spec"]["disruption"]["budgets"] = [{"nodes": "0", "schedule": "every day", "duration": "8h"}]
+    assert list(Draft4Validator(schema()).iter_errors(sent))
