@@ -5,13 +5,14 @@ Rules: Kueue's `fair_sharing_iterator.go` and `pkg/scheduler/preemption/fairshar
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Iterator, Sequence
 
 from hpkit.whatif.model import Strategy
 from hpkit.whatif.preempt import Reason, Search, Target, fill_back, permits
 from hpkit.whatif.queue import Task
-from hpkit.whatif.tree import QueueNode, TreeNode
+from hpkit.whatif.tree import QueueNode, TreeNode, Usage
 
 __all__ = ["fair"]
 
@@ -21,12 +22,19 @@ _BELOW_ALL: Share = (0, -1.0)
 
 def fair(search: Search, strategies: Sequence[Strategy]) -> list[Target]:
     """Return whom to evict so that shares get closer, nobody if that does not help."""
-    candidates = _candidates(search)
-    if not candidates:
-        return []
     node = search.node
+    others = _borrowers(search)
+    own = _own(search)
+    if not own and not others:
+        return []
     # Shares are compared as they will be with the workload.
     node.add(search.usage)
+    if not own and not _may_give_way(search, others):
+        node.remove(search.usage)
+        return []
+    candidates = _candidates(search, others)
+    if own:
+        candidates[node] = own
     round_ = _Round(search, candidates)
     fits = round_.first(strategies[0])
     if not fits and len(strategies) > 1:
@@ -39,37 +47,44 @@ def fair(search: Search, strategies: Sequence[Strategy]) -> list[Target]:
     return []
 
 
-def _candidates(search: Search) -> dict[TreeNode, deque[Task]]:
-    """Return, of each queue that has any, those who may be evicted, in order."""
-    task, node = search.task, search.node
-    spec = node.spec.preemption
+def _own(search: Search) -> deque[Task]:
+    policy = search.node.spec.preemption.within_cluster_queue
+    if policy == "Never":
+        return deque()
+    there = search.task.queue.evictable(search.contested)
+    return deque(each for each in there if permits(policy, search.task, each))
+
+
+def _borrowers(search: Search) -> list[QueueNode]:
+    """Return the other queues that use more than their own of a contested pair."""
+    node = search.node
+    if node.parent is None or node.spec.preemption.reclaim_within_cohort == "Never":
+        return []
+    borrowers = node.root.borrowers
+    found = dict.fromkeys(each for pair in search.contested for each in borrowers[pair])
+    found.pop(node, None)
+    return list(found)
+
+
+def _may_give_way(search: Search, others: Sequence[QueueNode]) -> bool:
+    """Return whether any queue could pass a test of shares; what it gives up only makes its share smaller."""
+    node = search.node
+    if node.depth > 1 or all(node.usage[pair] <= node.nominal[pair] for pair in search.contested):
+        return True
+    mine = node.share()
+    return any(other.share() >= mine for other in others if other.depth == 1) or any(o.depth > 1 for o in others)
+
+
+def _candidates(search: Search, others: Sequence[QueueNode]) -> dict[TreeNode, deque[Task]]:
+    """Return, of each other queue that has any, those who may be evicted, in order."""
+    policy = search.node.spec.preemption.reclaim_within_cohort
     found: dict[TreeNode, deque[Task]] = {}
-    if spec.within_cluster_queue != "Never":
-        own = deque(
-            each for each in task.queue.evictable(search.contested) if permits(spec.within_cluster_queue, task, each)
-        )
-        if own:
-            found[node] = own
-    if node.parent is None or spec.reclaim_within_cohort == "Never":
-        return found
-    for other in _queues_below(node.root):
-        if other is node or not any(other.usage[pair] > other.nominal[pair] for pair in search.contested):
-            continue
-        theirs = deque(
-            each
-            for each in search.queues[other].evictable(search.contested)
-            if permits(spec.reclaim_within_cohort, task, each)
-        )
+    for other in others:
+        there = search.queues[other].evictable(search.contested)
+        theirs = deque(there if policy == "Any" else (e for e in there if permits(policy, search.task, e)))
         if theirs:
             found[other] = theirs
     return found
-
-
-def _queues_below(cohort: TreeNode) -> Iterator[QueueNode]:
-    yield from cohort.queues
-    for child in cohort.children:
-        if not isinstance(child, QueueNode):
-            yield from _queues_below(child)
 
 
 class _Round:
@@ -86,7 +101,7 @@ class _Round:
 
     def first(self, strategy: Strategy) -> bool:
         """Choose by the first strategy; those who do not pass it are kept for the second."""
-        order = _Order(self.node, self.path, self.kept)
+        order = _order(self.node, self.path, self.kept)
         self.kept = {}
         within = all(self.node.usage[pair] <= self.node.nominal[pair] for pair in self.search.contested)
         for queue in order:
@@ -98,22 +113,24 @@ class _Round:
                 continue
             own, theirs = self._sides(queue)
             mine, before = own.share(), theirs.share()
-            if mine[0] > before[0]:
-                # An infinite share passes no test against a finite one, which only gets smaller.
+            if mine > before:
+                # Who has less to begin with passes no test: what it gives up only makes its share smaller.
                 self.kept.setdefault(queue, deque()).extend(tasks)
                 tasks.clear()
+            failed: set[Usage] = set()
             while tasks:
                 task = tasks.popleft()
-                if self._passes(strategy, mine, before, task, theirs):
+                if task.usage not in failed and self._passes(strategy, mine, before, task, theirs):
                     if self._evict(task, "InCohortFairSharing"):
                         return True
                     break
+                failed.add(task.usage)
                 self.kept.setdefault(queue, deque()).append(task)
         return False
 
     def second(self) -> bool:
         """Choose among those who were kept: of each queue the first, once."""
-        order = _Order(self.node, self.path, self.kept)
+        order = _order(self.node, self.path, self.kept)
         for queue in order:
             own, theirs = self._sides(queue)
             passes = own.share() < theirs.share()
@@ -151,6 +168,48 @@ class _Round:
         while own.parent is not common and own.parent is not None:
             own = own.parent
         return own, theirs
+
+
+def _order(node: QueueNode, path: set[TreeNode], candidates: dict[TreeNode, deque[Task]]) -> _Flat | _Order:
+    """Return the queues in the order in which they give way."""
+    flat = node.depth <= 1 and all(each.depth <= 1 for each in candidates)
+    # Another cohort with no one to give way is passed over all the same.
+    return _Flat(node, candidates) if flat else _Order(node, path, candidates)
+
+
+def _place(node: QueueNode, queue: TreeNode, task: Task) -> tuple[bool, bool, tuple[int, float, int, str]]:
+    """Return the place of a queue among those with its share: that of its first candidate."""
+    return not task.evicted, queue is node, task.eviction_key
+
+
+class _Flat:
+    """The same for queues of one cohort: nobody's share changes but that of who was chosen."""
+
+    __slots__ = ("candidates", "dropped", "node")
+
+    def __init__(self, node: QueueNode, candidates: dict[TreeNode, deque[Task]]) -> None:
+        self.node = node
+        self.candidates = candidates
+        self.dropped: set[TreeNode] = set()
+
+    def __iter__(self) -> Iterator[TreeNode]:
+        heap = [self._entry(queue) for queue in self.candidates if self._counts(queue)]
+        heapq.heapify(heap)
+        while heap:
+            queue = heap[0][-1]
+            yield queue
+            if self._counts(queue):
+                heapq.heapreplace(heap, self._entry(queue))
+            else:
+                heapq.heappop(heap)
+
+    def _counts(self, queue: TreeNode) -> bool:
+        gives = queue.excess_pairs > 0 or queue is self.node
+        return gives and queue not in self.dropped and bool(self.candidates[queue])
+
+    def _entry(self, queue: TreeNode) -> tuple[int, float, tuple[bool, bool, tuple[int, float, int, str]], TreeNode]:
+        share = queue.share()
+        return -share[0], -share[1], _place(self.node, queue, self.candidates[queue][0]), queue
 
 
 class _Order:
@@ -196,8 +255,7 @@ class _Order:
     def _highest_queue(self, cohort: TreeNode) -> tuple[TreeNode | None, Share]:
         found: TreeNode | None = None
         highest = _BELOW_ALL
-        flat = cohort.parent is None and len(cohort.queues) == len(cohort.children)
-        for queue in list(self.candidates) if flat else cohort.queues:
+        for queue in cohort.queues:
             if queue in self.dropped:
                 continue
             if not self.candidates.get(queue) or (not queue.excess_pairs and queue is not self.node):
@@ -210,8 +268,5 @@ class _Order:
 
     def _before(self, one: TreeNode, other: TreeNode) -> bool:
         """Return whether the first candidate of one queue comes before that of another."""
-        return self._key(one) < self._key(other)
-
-    def _key(self, queue: TreeNode) -> tuple[bool, bool, tuple[int, float, int, str]]:
-        task = self.candidates[queue][0]
-        return not task.evicted, queue is self.node, task.eviction_key
+        place = [_place(self.node, each, self.candidates[each][0]) for each in (one, other)]
+        return place[0] < place[1]

@@ -106,6 +106,7 @@ class Queue:
     """
 
     __slots__ = (
+        "evicting",
         "generation",
         "node",
         "parked",
@@ -128,6 +129,7 @@ class Queue:
         self.parked: list[Shape] = []
         self.sticky: Task | None = None
         self.generation = 0
+        self.evicting = 0
         self.waiting = 0
         self.running: dict[str, Task] = {}
         self.running_on: dict[int, list[tuple[tuple[int, float, int, str], Task]]] = {}
@@ -227,10 +229,16 @@ class Queue:
             there = self.running_on[pair]
             del there[bisect.bisect_left(there, key, key=_key)]
         self.generation += 1
+        self.evicting -= task.evicted
         task.state = "gone"
         task.usage, task.pairs, task.assignment, task.placed = (), frozenset(), (), ()
         task.evicted = False
         task.tried = ()
+
+    def evict(self, task: Task) -> None:
+        """Let a workload be on its way out; it holds what it has until it stops."""
+        task.evicted = True
+        self.evicting += 1
 
     def evictable(self, pairs: Iterable[int]) -> Iterable[Task]:
         """Return who uses any of the pairs, in the order of eviction: those that are on their way out first."""
@@ -241,7 +249,7 @@ class Queue:
             found = [task for _, task in lists[0]]
         else:
             found = [task for _, task in sorted({entry[0]: entry for each in lists for entry in each}.values(), key=_key)]
-        if any(task.evicted for task in found):
+        if self.evicting:
             found.sort(key=lambda task: not task.evicted)
         return found
 

@@ -260,8 +260,9 @@ class Simulator:
         task.pairs = frozenset(usage)
         task.assignment = workload.admission.pod_sets
         task.admitted = workload.admission.admitted
-        task.evicted = workload.admission.evicted
         queue.start(task)
+        if workload.admission.evicted:
+            queue.evict(task)
         self._places.resume(task)
         if task.evicted:
             self._evicting.append(task)
@@ -290,7 +291,7 @@ class Simulator:
             queue.sticky = None if queue.strict else task
             for victim, reason in entry.targets:
                 if not victim.evicted:
-                    victim.evicted = True
+                    victim.queue.evict(victim)
                     self._evicting.append(victim)
                     outcome.preempted.append(Preempted(victim.name, reason, task.name))
         elif entry.outcome == "NoFit":

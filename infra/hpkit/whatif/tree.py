@@ -55,6 +55,8 @@ class TreeNode:
     """
 
     __slots__ = (
+        "_share",
+        "borrowers",
         "borrowing",
         "children",
         "depth",
@@ -96,6 +98,9 @@ class TreeNode:
         self.usage = [0] * size
         self.excess = [0] * len(pairs.resources)
         self.excess_pairs = 0
+        self._share: tuple[int, float] | None = None
+        # Of a root: the queues that use more than their own, by pair.
+        self.borrowers: list[dict[QueueNode, None]] = []
         self.lendable = [0] * len(pairs.resources)
 
     def ancestors(self) -> Iterator[TreeNode]:
@@ -147,12 +152,22 @@ class TreeNode:
             was = before - quota
             now = after - quota
             if was > 0 or now > 0:
-                node.excess[node.resource_of[pair]] += max(now, 0) - max(was, 0)
-                node.excess_pairs += (now > 0) - (was > 0)
+                node._exceed(pair, was, now)
             local = node.local[pair]
             if local:
                 delta = max(0, after - local) - max(0, before - local)
             node = node.parent
+
+    def _exceed(self, pair: int, was: int, now: int) -> None:
+        """Note that so much more than the quota is used, and was before."""
+        self._share = None
+        self.excess[self.resource_of[pair]] += (now if now > 0 else 0) - (was if was > 0 else 0)  # noqa: FURB136
+        if (was > 0) != (now > 0):
+            self.excess_pairs += 1 if now > 0 else -1
+            self.flip(pair, borrows=now > 0)
+
+    def flip(self, pair: int, *, borrows: bool) -> None:
+        """Note that it begins or ends to use more than its own; of interest for queues alone."""
 
     def is_within_nominal(self, pairs: Iterable[int]) -> bool:
         """Return whether no pair is used beyond the subtree's quota."""
@@ -160,10 +175,15 @@ class TreeNode:
 
     def share(self) -> tuple[int, float]:
         """Return the share as something to compare: infinite ones are above all others, among themselves by ratio."""
-        ratio = self.ratio()
-        if ratio == 0.0:
-            return 0, 0.0
-        return (1, ratio) if self.weight == 0.0 else (0, ratio / self.weight)
+        share = self._share
+        if share is None:
+            ratio = self.ratio()
+            if ratio == 0.0:
+                share = 0, 0.0
+            else:
+                share = (1, ratio) if self.weight == 0.0 else (0, ratio / self.weight)
+            self._share = share
+        return share
 
     def ratio(self) -> float:
         """Return 1000 × what is borrowed ÷ what could be, of the resource of which that is most."""
@@ -193,6 +213,13 @@ class QueueNode(TreeNode):
     def __init__(self, spec: ClusterQueue, pairs: Pairs) -> None:
         super().__init__(spec.name, pairs, spec.fair_weight)
         self.spec = spec
+
+    def flip(self, pair: int, *, borrows: bool) -> None:
+        """Keep the root's list of borrowers."""
+        if borrows:
+            self.root.borrowers[pair][self] = None
+        else:
+            del self.root.borrowers[pair][self]
 
     def borrows_with(self, pair: int, amount: int) -> bool:
         """Return whether it uses more than its own quota with so much more."""
@@ -236,6 +263,7 @@ def build(model: Model, pairs: Pairs) -> tuple[dict[str, QueueNode], dict[str, T
     _refuse_circles(model.cohorts)
     for node in (*cohorts.values(), *queues.values()):
         if node.parent is None:
+            node.borrowers = [{} for _ in range(len(pairs))]
             _sum_up(node, lending)
             _look_down(node, node)
     return queues, cohorts
