@@ -25,6 +25,7 @@ from hpkit.whatif.model import (
     TopologyRequest,
     Workload,
 )
+from hpkit.whatif.organization import model_of
 from hpkit.whatif.simulator import Admitted, Event, Outcome, Pending, Preempted, Simulator
 from hpkit.whatif.topology import Grid, NoPlaceError
 
@@ -53,4 +54,5 @@ __all__ = [
     "Topology",
     "TopologyRequest",
     "Workload",
+    "model_of",
 ]
