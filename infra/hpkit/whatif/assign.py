@@ -32,13 +32,17 @@ Simulate = Callable[[Task, int, int], tuple[Mode, int]]
 
 @dataclass(frozen=True, slots=True)
 class GroupRequest:
-    """What one pod set asks of one resource group: amounts of one pod by place in `pairs`, of each flavor."""
+    """What one pod set asks of one resource group: amounts of one pod by place in `pairs`, of each flavor.
+
+    only: whether the pods may go to one flavor alone.
+    """
 
     group: int
     flavors: tuple[str, ...]
     pairs: tuple[tuple[int, ...], ...]
     amounts: tuple[int, ...]
     resources: tuple[str, ...]
+    only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,10 @@ class Assignment:
 class Resolver:
     """Turns what workloads ask of one queue into indices, once for each shape."""
 
-    __slots__ = ("_group_of", "_groups", "_pairs", "_topologies")
+    __slots__ = ("_group_of", "_groups", "_known", "_pairs", "_topologies")
 
     def __init__(self, node: QueueNode, pairs: Pairs, topologies: frozenset[str]) -> None:
+        self._known: dict[object, Request] = {}
         self._pairs = pairs
         self._groups = node.spec.resource_groups
         self._topologies = topologies
@@ -119,7 +124,10 @@ class Resolver:
     def __call__(self, spec: Workload) -> tuple[object, Request]:
         """Return the shape's key, and what a workload of this shape asks."""
         key = (spec.priority, tuple(_key(each) for each in spec.pod_sets))
-        return key, tuple(self._pod_set(each) for each in spec.pod_sets)
+        request = self._known.get(key)
+        if request is None:
+            request = self._known[key] = tuple(self._pod_set(each) for each in spec.pod_sets)
+        return key, request
 
     def _pod_set(self, spec: PodSet) -> PodSetRequest:
         wanted = dict(spec.per_pod)
@@ -136,15 +144,17 @@ class Resolver:
 
     def _group(self, index: int, wanted: dict[str, int], spec: PodSet) -> GroupRequest:
         flavors = tuple(each.name for each in self._groups[index].flavors)
+        pairs = tuple(
+            tuple(self._pairs.index[flavor, name] for name in wanted) if self._admits(spec, flavor) else ()
+            for flavor in flavors
+        )
         return GroupRequest(
             group=index,
             flavors=flavors,
-            pairs=tuple(
-                tuple(self._pairs.index[flavor, name] for name in wanted) if self._admits(spec, flavor) else ()
-                for flavor in flavors
-            ),
+            pairs=pairs,
             amounts=tuple(wanted.values()),
             resources=tuple(wanted),
+            only=sum(map(bool, pairs)) == 1,
         )
 
     def _admits(self, spec: PodSet, flavor: str) -> bool:

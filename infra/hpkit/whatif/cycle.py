@@ -93,8 +93,13 @@ class Cycle:
         self._places.reserve(full, task, request)
         return full, []
 
-    def _attempt(self, task: Task, request: Request, counts: Sequence[int] | None) -> tuple[Assignment, list[Target]]:
-        assignment = assign(task, request, counts, fair=self._fair is not None, simulate=self._simulate)
+    def _attempt(
+        self, task: Task, request: Request, counts: Sequence[int] | None, *, exact: bool = False
+    ) -> tuple[Assignment, list[Target]]:
+        # With no other flavor to choose it does not matter who could be evicted for one pair alone.
+        supposed = not exact and _has_no_choice(task, request)
+        simulate = _suppose if supposed else self._simulate
+        assignment = assign(task, request, counts, fair=self._fair is not None, simulate=simulate)
         self._places.place(assignment, task, request)
         if assignment.mode in (Mode.NO_FIT, Mode.FIT):
             return assignment, []
@@ -104,6 +109,9 @@ class Cycle:
             search.places = lambda: self._places.fits(assignment, request)
             search.on_release = self._places.count
         targets = self._targets(search)
+        if targets and supposed and self._fair is None:
+            # Except for the order of the heads, which the level of borrowing decides.
+            return self._attempt(task, request, counts, exact=True)
         if targets:
             self._places.place_without(assignment, request, [target for target, _ in targets])
         return assignment, targets
@@ -204,3 +212,19 @@ class Cycle:
 
 def _least(spec: PodSet) -> int:
     return spec.count if spec.min_count is None else spec.min_count
+
+
+def _has_no_choice(task: Task, request: Request) -> bool:
+    """Return whether one flavor alone is left for each pod set, and who finds no victims holds nothing back."""
+    spec = task.queue.node.spec
+    return (
+        spec.preemption.reclaim_within_cohort == "Any"
+        and spec.fungibility.when_can_preempt == "TryNextFlavor"
+        # Which of a flavor's resources counts as the worst hangs on the level after evictions there.
+        and spec.fungibility.preference == "BorrowingOverPreemption"
+        and all(group.only for each in request for group in each.groups)
+    )
+
+
+def _suppose(task: Task, pair: int, amount: int) -> tuple[Mode, int]:
+    return Mode.PREEMPT, task.queue.node.borrow_level(pair, amount)[0]

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from hpkit.whatif.model import Strategy
-from hpkit.whatif.preempt import Reason, Search, Target, fill_back, permits
+from hpkit.whatif.preempt import Reason, Search, Target, fill_back, is_hopeless, permits
 from hpkit.whatif.queue import Task
 from hpkit.whatif.tree import QueueNode, TreeNode, Usage
 
@@ -25,7 +25,7 @@ def fair(search: Search, strategies: Sequence[Strategy]) -> list[Target]:
     node = search.node
     others = _borrowers(search)
     own = _own(search)
-    if not own and not others:
+    if (not own and not others) or is_hopeless(search, own):
         return []
     # Shares are compared as they will be with the workload.
     node.add(search.usage)

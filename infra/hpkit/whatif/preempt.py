@@ -13,7 +13,7 @@ from typing import Literal
 from hpkit.whatif.queue import Queue, Task
 from hpkit.whatif.tree import QueueNode, TreeNode, Usage
 
-__all__ = ["Reason", "Search", "Target", "classic", "fill_back", "permits"]
+__all__ = ["Reason", "Search", "Target", "classic", "fill_back", "is_hopeless", "permits"]
 
 Reason = Literal[
     "InClusterQueue", "InCohortReclamation", "InCohortFairSharing", "InCohortReclaimWhileBorrowing"
@@ -63,6 +63,25 @@ class Search:
         return self.places is None or self.places()
 
 
+def is_hopeless(search: Search, own: Iterable[Task]) -> bool:
+    """Return whether the queue's own limit is in the way, even without those of its own who may go."""
+    node = search.node
+    over: dict[int, int] = {}
+    for pair, amount in search.usage:
+        limit = node.borrowing[pair]
+        if limit is not None and node.parent is not None:
+            above = amount + node.usage[pair] - node.subtree[pair] - limit
+            if above > 0:
+                over[pair] = above
+    if not over:
+        return False
+    for task in own:
+        for pair, amount in task.usage:
+            if pair in over:
+                over[pair] -= amount
+    return any(above > 0 for above in over.values())
+
+
 def permits(policy: str, task: Task, victim: Task) -> bool:
     """Return whether a policy lets one workload evict another."""
     if policy == "Any":
@@ -100,8 +119,11 @@ def classic(search: Search) -> list[Target]:
     spec = search.node.spec.preemption
     borrow = spec.borrow_within_cohort
     forbidden = borrow is None or borrow.policy == "Never"
+    own = _of_own_queue(search)
+    if is_hopeless(search, (each.task for each in own)):
+        return []
     reclaim, others = _of_other_queues(search)
-    candidates = _in_order(reclaim, others, _of_own_queue(search))
+    candidates = _in_order(reclaim, others, own)
     if not candidates:
         return []
     node = search.node
