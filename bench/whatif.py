@@ -95,7 +95,7 @@ def measure(count, teams):
     seconds = time.process_time() - began
     mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{count:7} tasks, {teams:4} teams: {seconds:6.1f} s of CPU, {mib:5.0f} MiB at most, {simulator.cycles} cycles, "
+        f"{count:7} tasks, {teams:4} teams: {seconds:6.1f} s of CPU, {mib:5.0f} MiB, {simulator.cycles} cycles, "
         f"{seen['Admitted']} admitted, {seen['Preempted']} preempted, {simulator.count_pending()} left"
     )
     return seconds, mib

@@ -62,9 +62,7 @@ def take(source: GoFiles, *, go: Path, into: Path, steps: Steps) -> None:
                 (into / PurePosixPath(name).name).write_bytes(archive.read(name))
 
 
-def build_test(
-    module: str, package: str, file: Path, *, recipe: Path, go: Path, into: Path, steps: Steps
-) -> None:
+def build_test(module: str, package: str, file: Path, *, recipe: Path, go: Path, into: Path, steps: Steps) -> None:
     """Build a test file as if it were a module's own, in the place of the tests of one of its packages.
 
     The module is unpacked out of the archive that go.sum is of; it is built with its own go.mod and go.sum.

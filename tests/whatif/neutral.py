@@ -59,7 +59,9 @@ def read(path: Path) -> list[Case]:
     for index, case in enumerate(cases):
         if case.get("kind") not in KINDS:
             known = ", ".join(KINDS)
-            raise CaseError(f"{path}: case {index} ({case.get('id', 'no id')}): kind {case.get('kind')!r} is none of {known}")
+            raise CaseError(
+                f"{path}: case {index} ({case.get('id', 'no id')}): kind {case.get('kind')!r} is none of {known}"
+            )
     return cases
 
 
@@ -190,9 +192,7 @@ def run_cycle(case: Case) -> dict[str, Any]:
     return {
         "admitted": by_name(admitted),
         "preempted": by_name([{"name": each.name, "reason": each.reason} for each in outcome.preempted]),
-        "pending": [
-            {"name": each.name, "reason": each.reason, "parked": each.parked} for each in simulator.pending()
-        ],
+        "pending": [{"name": each.name, "reason": each.reason, "parked": each.parked} for each in simulator.pending()],
     }
 
 
@@ -290,13 +290,18 @@ def differences(case: Case, found: Any) -> list[str]:
     expect = case.get("expect") or {}
     if case["kind"] == "placement":
         return _compare_placement(expect, found)
-    lines = []
-    for key in ("admitted", "preempted"):
-        if key in expect and by_name([_shown(each) for each in expect[key]]) != by_name([_shown(e) for e in found[key]]):
-            lines.append(f"{key}: {found[key]}, expected {expect[key]}")
+    lines = [
+        f"{key}: {found[key]}, expected {expect[key]}"
+        for key in ("admitted", "preempted")
+        if key in expect and _all_shown(expect[key]) != _all_shown(found[key])
+    ]
     if "pending" in expect:
         lines += _compare_pending(expect["pending"], found["pending"], exact=True)
     return lines
+
+
+def _all_shown(items: list[Any]) -> list[Any]:
+    return by_name([_shown(each) for each in items])
 
 
 def _shown(item: Any) -> Any:
@@ -316,9 +321,11 @@ def _compare_pending(expected: list[Case], found: list[Case], *, exact: bool) ->
         lines.append(f"pending: {sorted(there)}, expected {sorted(each['name'] for each in expected)}")
     for each in expected:
         got = there.get(each["name"], {})
-        for key in ("reason", "parked"):
-            if key in each and got.get(key) != each[key]:
-                lines.append(f"pending {each['name']}: {key} {got.get(key)!r}, expected {each[key]!r}")
+        lines += [
+            f"pending {each['name']}: {key} {got.get(key)!r}, expected {each[key]!r}"
+            for key in ("reason", "parked")
+            if key in each and got.get(key) != each[key]
+        ]
     return lines
 
 

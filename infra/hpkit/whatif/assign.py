@@ -179,9 +179,7 @@ def scaled_counts(request: Request, step: int, steps: int) -> list[int]:
     return found
 
 
-def assign(
-    task: Task, request: Request, counts: Sequence[int] | None, *, fair: bool, simulate: Simulate
-) -> Assignment:
+def assign(task: Task, request: Request, counts: Sequence[int] | None, *, fair: bool, simulate: Simulate) -> Assignment:
     """Choose flavors for a workload, with its whole counts or smaller ones."""
     assignment = Assignment()
     for index, wanted in enumerate(request):
@@ -259,7 +257,7 @@ class _Walk:
             self.assignment.borrowing = max(self.assignment.borrowing, level)
 
     def _group(self, group: GroupRequest, count: int) -> tuple[int, Mode, list[tuple[Mode, int]], int] | str:
-        """Return the best flavor, its mode, that of each pair, and the flavor to go on after; else why there is none."""
+        """Return the best flavor, its mode, that of each pair, and the flavor to go on after; or why there is none."""
         rules = self.node.spec.fungibility
         tried = self.task.tried
         begin = tried[self.index].get(group.group, -1) + 1 if self.index < len(tried) else 0

@@ -6,6 +6,7 @@ Rules: Kueue's `pkg/scheduler/scheduler.go`, version 0.19.2. No state is copied:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from hpkit.whatif.assign import Assignment, Mode, Request, assign, scaled_counts
 from hpkit.whatif.fair import fair
@@ -81,8 +82,7 @@ class Cycle:
         task.last_generation = task.queue.generation
 
     def _assignments(self, task: Task) -> tuple[Assignment, list[Target]]:
-        request = task.shape.request
-        assert isinstance(request, tuple)
+        request = cast("Request", task.shape.request)
         full, targets = self._attempt(task, request, None)
         if full.mode == Mode.FIT or targets:
             return full, targets
@@ -90,7 +90,7 @@ class Cycle:
             smaller = self._reduced(task, request)
             if smaller is not None:
                 return smaller
-        self._places.reserve(full, task, request)
+        self._places.reserve(full, request)
         return full, []
 
     def _attempt(
@@ -100,7 +100,7 @@ class Cycle:
         supposed = not exact and _has_no_choice(task, request)
         simulate = _suppose if supposed else self._simulate
         assignment = assign(task, request, counts, fair=self._fair is not None, simulate=simulate)
-        self._places.place(assignment, task, request)
+        self._places.place(assignment, request)
         if assignment.mode in (Mode.NO_FIT, Mode.FIT):
             return assignment, []
         usage = [(pair, amount) for pair, amount in assignment.usage.items() if amount and pair not in self._pods]
@@ -156,7 +156,8 @@ class Cycle:
         fits = self._still_fits(entry, gone)
         if fits == "NoPlace":
             task.tried = ()
-            entry.assignment, entry.targets = assignment, targets = self._assignments(task)
+            assignment, entry.targets = self._assignments(task)
+            entry.assignment = assignment
             self._remember(task, assignment)
             entry.usage = tuple(assignment.usage.items())
             fits = self._still_fits(entry, gone)

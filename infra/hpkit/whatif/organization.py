@@ -125,7 +125,9 @@ def _whole(instance_type: str, count: int) -> Amounts:
 def _known(name: str) -> InstanceType:
     found = find_instance_type(name)
     if found is None or None in (found.vcpu, found.memory_gib, found.accelerators):
-        raise CatalogError(f"vCPUs, memory or accelerators of instance type {name} are not known: nothing to simulate with")
+        raise CatalogError(
+            f"vCPUs, memory or accelerators of instance type {name} are not known: nothing to simulate with"
+        )
     return found
 
 

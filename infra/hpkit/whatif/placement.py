@@ -34,7 +34,7 @@ class Places:
             flavor in self.grids for each in request for group in each.groups for flavor in group.flavors
         )
 
-    def place(self, assignment: Assignment, task: Task, request: Request) -> None:
+    def place(self, assignment: Assignment, request: Request) -> None:
         """Find places for what got its flavors; without any, its mode is worse."""
         if not self.grids or assignment.mode == Mode.NO_FIT or not self.asked_by(request):
             return
@@ -73,7 +73,7 @@ class Places:
             for victim in victims:
                 self.count(victim, 1)
 
-    def reserve(self, assignment: Assignment, task: Task, request: Request) -> None:
+    def reserve(self, assignment: Assignment, request: Request) -> None:
         """Find the places that one without victims would have on empty nodes, to hold them back in this cycle."""
         if assignment.mode not in (Mode.NO_FIT, Mode.FIT) and self.asked_by(request):
             self._find(assignment, request, empty=True)
@@ -102,11 +102,11 @@ class Places:
         """Take the places that a workload has which runs already."""
         if not self.grids:
             return
-        placed = []
-        for spec, got in zip(task.spec.pod_sets, task.assignment, strict=False):
-            for grid in {self.grids[flavor] for flavor in got.flavors.values() if flavor in self.grids}:
-                placed.append((grid, spec.per_pod, got.domains))
-        task.placed = tuple(placed)
+        task.placed = tuple(
+            (grid, spec.per_pod, got.domains)
+            for spec, got in zip(task.spec.pod_sets, task.assignment, strict=False)
+            for grid in {self.grids[flavor] for flavor in got.flavors.values() if flavor in self.grids}
+        )
         self.add(task.placed)
 
     def count(self, task: Task, sign: int) -> None:

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from hpkit.whatif.model import BorrowWithinCohort
 from hpkit.whatif.queue import Queue, Task
 from hpkit.whatif.tree import QueueNode, TreeNode, Usage
 
 __all__ = ["Reason", "Search", "Target", "classic", "fill_back", "is_hopeless", "permits"]
 
-Reason = Literal[
-    "InClusterQueue", "InCohortReclamation", "InCohortFairSharing", "InCohortReclaimWhileBorrowing"
-]
+Reason = Literal["InClusterQueue", "InCohortReclamation", "InCohortFairSharing", "InCohortReclaimWhileBorrowing"]
 Target = tuple[Task, Reason]
 
 
@@ -127,7 +126,7 @@ def classic(search: Search) -> list[Target]:
     if not candidates:
         return []
     node = search.node
-    if not reclaim and not others or forbidden and any(node.nominal[p] <= node.usage[p] for p in search.contested):
+    if (not reclaim and not others) or (forbidden and any(node.nominal[p] <= node.usage[p] for p in search.contested)):
         attempts = [True]
     elif forbidden and not reclaim:
         attempts = [False, True]
@@ -216,6 +215,13 @@ def _collect(
             _collect(search, child, common, skip, found, advantage=advantage)
 
 
+def _may_borrow_from(borrow: BorrowWithinCohort, task: Task, victim: Task) -> bool:
+    """Return whether a workload that will borrow may evict another for it."""
+    most = borrow.max_priority_threshold
+    low_enough = most is None or victim.priority <= most
+    return borrow.policy != "Never" and victim.priority < task.priority and low_enough
+
+
 def _of_queue(search: Search, queue: Queue, common: TreeNode, *, advantage: bool) -> Iterator[_Candidate]:
     spec = search.node.spec.preemption
     borrow = spec.borrow_within_cohort
@@ -224,9 +230,7 @@ def _of_queue(search: Search, queue: Queue, common: TreeNode, *, advantage: bool
             continue
         if advantage:
             yield _Candidate(task, common, "InCohortReclamation")
-        elif borrow is None or borrow.policy == "Never" or task.priority >= search.task.priority:
-            yield _Candidate(task, common, "InCohortReclamation", without_borrowing=True)
-        elif borrow.max_priority_threshold is not None and task.priority > borrow.max_priority_threshold:
+        elif borrow is None or not _may_borrow_from(borrow, search.task, task):
             yield _Candidate(task, common, "InCohortReclamation", without_borrowing=True)
         else:
             yield _Candidate(task, common, "InCohortReclaimWhileBorrowing")

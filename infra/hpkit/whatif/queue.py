@@ -248,7 +248,9 @@ class Queue:
         if len(lists) == 1:
             found = [task for _, task in lists[0]]
         else:
-            found = [task for _, task in sorted({entry[0]: entry for each in lists for entry in each}.values(), key=_key)]
+            found = [
+                task for _, task in sorted({entry[0]: entry for each in lists for entry in each}.values(), key=_key)
+            ]
         if self.evicting:
             found.sort(key=lambda task: not task.evicted)
         return found

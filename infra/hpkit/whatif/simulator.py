@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from hpkit.whatif.assign import Mode, Resolver
+from hpkit.whatif.assign import Resolver
 from hpkit.whatif.cycle import Cycle
 from hpkit.whatif.model import Model, PodSetAssignment, Workload
 from hpkit.whatif.placement import Places
@@ -37,7 +37,7 @@ class Preempted:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A workload that waits. reason: Kueue's, None before it was looked at; parked: set aside until something changes."""
+    """A workload that waits. reason: Kueue's, None before it was looked at; parked: set aside for now."""
 
     name: str
     reason: str | None
@@ -145,7 +145,7 @@ class Simulator:
         self._awake[workload.queue] = queue
 
     def finish(self, name: str) -> None:
-        """Let a workload end that runs or waits; what it holds comes free, and what was set aside is looked at again."""
+        """End a workload that runs or waits; what it holds comes free, and what was set aside is looked at again."""
         task = self._tasks.pop(name)
         if task.state == "running":
             self._release(task)
@@ -202,7 +202,11 @@ class Simulator:
                 return total
 
     def run_clock(
-        self, workloads: Iterable[Workload], *, until: float | None = None, on_event: Callable[[Event], None] | None = None
+        self,
+        workloads: Iterable[Workload],
+        *,
+        until: float | None = None,
+        on_event: Callable[[Event], None] | None = None,
     ) -> frozenset[str]:
         """Run the clock: submit each workload when it is created, end each when it has run long enough.
 
@@ -305,7 +309,6 @@ class Simulator:
 
     def _admit(self, entry: Entry) -> None:
         task = entry.task
-        assert entry.assignment.mode == Mode.FIT
         task.usage = entry.usage
         task.pairs = frozenset(entry.assignment.pairs)
         task.assignment = entry.assignment.result()

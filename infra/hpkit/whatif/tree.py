@@ -152,13 +152,13 @@ class TreeNode:
             was = before - quota
             now = after - quota
             if was > 0 or now > 0:
-                node._exceed(pair, was, now)
+                node.exceed(pair, was, now)
             local = node.local[pair]
             if local:
                 delta = max(0, after - local) - max(0, before - local)
             node = node.parent
 
-    def _exceed(self, pair: int, was: int, now: int) -> None:
+    def exceed(self, pair: int, was: int, now: int) -> None:
         """Note that so much more than the quota is used, and was before."""
         self._share = None
         self.excess[self.resource_of[pair]] += (now if now > 0 else 0) - (was if was > 0 else 0)  # noqa: FURB136
@@ -178,11 +178,8 @@ class TreeNode:
         share = self._share
         if share is None:
             ratio = self.ratio()
-            if ratio == 0.0:
-                share = 0, 0.0
-            else:
-                share = (1, ratio) if self.weight == 0.0 else (0, ratio / self.weight)
-            self._share = share
+            infinite = self.weight == 0.0 and ratio > 0.0
+            self._share = share = (1, ratio) if infinite else (0, ratio / (self.weight or 1.0))
         return share
 
     def ratio(self) -> float:
@@ -295,9 +292,9 @@ def _set_quotas(node: TreeNode, flavors: Iterable[FlavorQuotas], pairs: Pairs) -
 
 def _refuse_circles(cohorts: Iterable[Cohort]) -> None:
     parents = {cohort.name: cohort.parent for cohort in cohorts}
-    for name in parents:
+    for name, parent in parents.items():
         seen = {name}
-        above = parents[name]
+        above = parent
         while above is not None:
             if above in seen:
                 raise ValueError(f"cohort {name} is below itself: {' → '.join([*sorted(seen), above])}")

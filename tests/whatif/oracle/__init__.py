@@ -46,7 +46,7 @@ def ask(cases: list[dict[str, Any]], *, times: int = 1) -> list[list[Any]]:
     with tempfile.TemporaryDirectory() as folder:
         given, answers = Path(folder, "cases.json"), Path(folder, "answers.json")
         given.write_text(json.dumps(cases), encoding="utf-8")
-        done = subprocess.run(  # noqa: S603 - built here, from a file of the repository
+        done = subprocess.run(
             [executable, "-test.run", "^TestOracle$", "-test.timeout", "0"],
             cwd=folder,
             env={**os.environ, "ORACLE_IN": str(given), "ORACLE_OUT": str(answers), "ORACLE_TIMES": str(times)},
