@@ -83,6 +83,9 @@ class Cycle:
 
     def _assignments(self, task: Task) -> tuple[Assignment, list[Target]]:
         request = cast("Request", task.shape.request)
+        blocked = task.shape.blocked
+        if blocked is not None and blocked[0] == task.queue.version:
+            return cast("Assignment", blocked[1]), []
         full, targets = self._attempt(task, request, None)
         if full.mode == Mode.FIT or targets:
             return full, targets
@@ -109,6 +112,9 @@ class Cycle:
             search.places = lambda: self._places.fits(assignment, request)
             search.on_release = self._places.count
         targets = self._targets(search)
+        if supposed and search.hopeless and counts is None and search.places is None:
+            fewer = any(each.spec.min_count is not None for each in request)
+            task.shape.blocked = None if fewer else (task.queue.version, assignment)
         if targets and supposed and self._fair is None:
             # Except for the order of the heads, which the level of borrowing decides.
             return self._attempt(task, request, counts, exact=True)

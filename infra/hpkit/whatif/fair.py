@@ -25,7 +25,8 @@ def fair(search: Search, strategies: Sequence[Strategy]) -> list[Target]:
     node = search.node
     others = _borrowers(search)
     own = _own(search)
-    if (not own and not others) or is_hopeless(search, own):
+    search.hopeless = is_hopeless(search, own)
+    if search.hopeless or (not own and not others):
         return []
     # Shares are compared as they will be with the workload.
     node.add(search.usage)

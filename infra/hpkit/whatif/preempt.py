@@ -24,7 +24,8 @@ Target = tuple[Task, Reason]
 class Search:
     """A search for room: for whom, how much of which pairs, and of which pairs too little is free.
 
-    places: says whether the pods find their places too; give, take: what it counts of a workload, beside quota.
+    places: says whether the pods find their places too; on_release: counts a workload's places once less, or once more.
+    hopeless: whether it was given up for the queue's own limit, which nothing of other queues changes.
     """
 
     task: Task
@@ -33,6 +34,7 @@ class Search:
     queues: Mapping[TreeNode, Queue]
     places: Callable[[], bool] | None = None
     on_release: Callable[[Task, int], None] | None = None
+    hopeless: bool = False
 
     @property
     def node(self) -> QueueNode:
@@ -119,7 +121,8 @@ def classic(search: Search) -> list[Target]:
     borrow = spec.borrow_within_cohort
     forbidden = borrow is None or borrow.policy == "Never"
     own = _of_own_queue(search)
-    if is_hopeless(search, (each.task for each in own)):
+    search.hopeless = is_hopeless(search, (each.task for each in own))
+    if search.hopeless:
         return []
     reclaim, others = _of_other_queues(search)
     candidates = _in_order(reclaim, others, own)

@@ -20,9 +20,12 @@ State = Literal["waiting", "head", "running", "gone"]
 
 
 class Shape:
-    """Workloads that ask for the same: requests, priority, counts. `request` is what they ask, resolved once."""
+    """Workloads that ask for the same: requests, priority, counts. `request` is what they ask, resolved once.
 
-    __slots__ = ("heap", "parked", "priority", "request", "size")
+    blocked: what was found of them while their own queue's limit was in the way, and the queue's version then.
+    """
+
+    __slots__ = ("blocked", "heap", "parked", "priority", "request", "size")
 
     def __init__(self, priority: int, request: object) -> None:
         self.priority = priority
@@ -30,6 +33,7 @@ class Shape:
         self.heap: list[tuple[float, str, Task]] = []
         self.parked = False
         self.size = 0
+        self.blocked: tuple[int, object] | None = None
 
     def first(self) -> Task | None:
         """Return the first of those that wait."""
@@ -117,6 +121,7 @@ class Queue:
         "shapes",
         "sticky",
         "strict",
+        "version",
         "waiting",
     )
 
@@ -130,6 +135,8 @@ class Queue:
         self.sticky: Task | None = None
         self.generation = 0
         self.evicting = 0
+        # How often something of its own began, ended or was told to go.
+        self.version = 0
         self.waiting = 0
         self.running: dict[str, Task] = {}
         self.running_on: dict[int, list[tuple[tuple[int, float, int, str], Task]]] = {}
@@ -214,6 +221,7 @@ class Queue:
     def start(self, task: Task) -> None:
         """Let a workload run with the usage that it holds."""
         task.state = "running"
+        self.version += 1
         self.running[task.name] = task
         self.node.add(task.usage)
         entry = (task.eviction_key, task)
@@ -229,6 +237,7 @@ class Queue:
             there = self.running_on[pair]
             del there[bisect.bisect_left(there, key, key=_key)]
         self.generation += 1
+        self.version += 1
         self.evicting -= task.evicted
         task.state = "gone"
         task.usage, task.pairs, task.assignment, task.placed = (), frozenset(), (), ()
@@ -239,6 +248,7 @@ class Queue:
         """Let a workload be on its way out; it holds what it has until it stops."""
         task.evicted = True
         self.evicting += 1
+        self.version += 1
 
     def evictable(self, pairs: Iterable[int]) -> Iterable[Task]:
         """Return who uses any of the pairs, in the order of eviction: those that are on their way out first."""

@@ -165,7 +165,7 @@ class Simulator:
     def complete_evictions(self) -> bool:
         """Let the evicted give their quota back and wait again; return whether there were any."""
         evicted, self._evicting = self._evicting, []
-        roots = {}
+        roots: dict[TreeNode, None] = {}
         for task in sorted(evicted, key=lambda task: task.name):
             if task.state != "running":
                 continue
@@ -357,7 +357,7 @@ class Simulator:
         return task.state == "running" and task.attempt == attempt
 
     def _end_due(self, say: Callable[[Event], None]) -> None:
-        roots = {}
+        roots: dict[TreeNode, None] = {}
         while self._finishing and self._finishing[0][0] <= self.now:
             entry = heapq.heappop(self._finishing)
             if not self._still_ends(entry):
