@@ -186,8 +186,7 @@ class Simulator:
         total = Outcome()
         watch = _Watch()
         while True:
-            before = self._signature()
-            if not before:
+            if not any(queue.head() for queue in self._awake.values()):
                 if self._evicting and self.complete_evictions():
                     continue
                 return total
@@ -197,7 +196,7 @@ class Simulator:
             total.admitted += outcome.admitted
             total.preempted += outcome.preempted
             progress = bool(outcome.admitted) or evicted
-            if watch.repeats(self._signature(), self.running, outcome, progress=progress):
+            if watch.repeats(self._signature, self.running, outcome, progress=progress):
                 total.flapping = watch.flapping
                 return total
 
@@ -383,12 +382,18 @@ class _Watch:
         self._evicted: list[str] = []
 
     def repeats(
-        self, heads: tuple[object, ...], running: Callable[[], object], outcome: Outcome, *, progress: bool
+        self,
+        heads: Callable[[], tuple[object, ...]],
+        running: Callable[[], object],
+        outcome: Outcome,
+        *,
+        progress: bool,
     ) -> bool:
         if not progress:
-            if heads in self._idle:
+            now = heads()
+            if now in self._idle:
                 return True
-            self._idle.add(heads)
+            self._idle.add(now)
             return False
         self._idle.clear()
         for each in outcome.preempted:
@@ -396,7 +401,7 @@ class _Watch:
             self._evicted.append(each.name)
         if not any(self._evictions[each.name] > 1 for each in outcome.preempted):
             return False
-        state = (heads, repr(running()))
+        state = (heads(), repr(running()))
         if state in self._seen:
             self.flapping = frozenset(self._evicted[self._seen[state] :])
             return True
