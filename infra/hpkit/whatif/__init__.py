@@ -1,0 +1,58 @@
+"""What if: Kueue's admission as a simulator. A state in, decisions out; pure, exact and fast.
+
+    model = Model(queues=(ClusterQueue("vision", cohort="all", resource_groups=(…)), …))
+    simulator = Simulator(model, [Workload("train", "vision", (PodSet("main", 4, {"nvidia.com/gpu": 1}),))])
+    outcome = simulator.run_until_quiet()
+
+All types of `model.py` are plain data, so that a model is built without any file; `model_of` builds it from a plan.
+"""
+
+from hpkit.whatif.model import (
+    Admission,
+    BorrowWithinCohort,
+    ClusterQueue,
+    Cohort,
+    FlavorFungibility,
+    FlavorQuotas,
+    Model,
+    Node,
+    PodSet,
+    PodSetAssignment,
+    Preemption,
+    ResourceGroup,
+    ResourceQuota,
+    Topology,
+    TopologyRequest,
+    Workload,
+)
+from hpkit.whatif.organization import model_of
+from hpkit.whatif.simulator import Admitted, Event, Outcome, Pending, Preempted, Simulator
+from hpkit.whatif.topology import Grid, NoPlaceError
+
+__all__ = [
+    "Admission",
+    "Admitted",
+    "BorrowWithinCohort",
+    "ClusterQueue",
+    "Cohort",
+    "Event",
+    "FlavorFungibility",
+    "FlavorQuotas",
+    "Grid",
+    "Model",
+    "NoPlaceError",
+    "Node",
+    "Outcome",
+    "Pending",
+    "PodSet",
+    "PodSetAssignment",
+    "Preempted",
+    "Preemption",
+    "ResourceGroup",
+    "ResourceQuota",
+    "Simulator",
+    "Topology",
+    "TopologyRequest",
+    "Workload",
+    "model_of",
+]

@@ -1,0 +1,270 @@
+"""The workloads of one queue: which is its head, which are set aside, which run.
+
+Rules: Kueue's `pkg/cache/queue/cluster_queue.go`, version 0.19.2. Workloads of one shape are set aside together, so a
+shape is what is set aside here; that costs the same for one workload and for ten thousand.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from hpkit.whatif.model import PodSetAssignment, Workload
+from hpkit.whatif.tree import QueueNode, Usage
+
+__all__ = ["Queue", "Shape", "Task"]
+
+State = Literal["waiting", "head", "running", "gone"]
+
+
+class Shape:
+    """Workloads that ask for the same: requests, priority, counts. `request` is what they ask, resolved once.
+
+    blocked: what was found of them while their own queue's limit was in the way, and the queue's version then.
+    """
+
+    __slots__ = ("blocked", "heap", "parked", "priority", "request", "size")
+
+    def __init__(self, priority: int, request: object) -> None:
+        self.priority = priority
+        self.request = request
+        self.heap: list[tuple[float, str, Task]] = []
+        self.parked = False
+        self.size = 0
+        self.blocked: tuple[int, object] | None = None
+
+    def first(self) -> Task | None:
+        """Return the first of those that wait."""
+        heap = self.heap
+        while heap and heap[0][2].state != "waiting":
+            heapq.heappop(heap)
+        return heap[0][2] if heap else None
+
+
+class Task:
+    """A workload on its way: where it is in its queue, and what it holds."""
+
+    __slots__ = (
+        "admitted",
+        "assignment",
+        "attempt",
+        "created",
+        "cycle",
+        "evicted",
+        "finishes",
+        "last_cycle",
+        "last_generation",
+        "name",
+        "pairs",
+        "placed",
+        "priority",
+        "queue",
+        "reason",
+        "shape",
+        "spec",
+        "state",
+        "tried",
+        "usage",
+    )
+
+    def __init__(self, spec: Workload, queue: Queue, shape: Shape) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.queue = queue
+        self.shape = shape
+        self.priority = spec.priority
+        self.created = spec.created
+        self.state: State = "waiting"
+        self.usage: Usage = ()
+        self.pairs: frozenset[int] = frozenset()
+        self.assignment: tuple[PodSetAssignment, ...] = ()
+        self.placed: tuple[object, ...] = ()
+        self.admitted = 0.0
+        self.finishes: float | None = None
+        # The cycle orders those that were admitted at the same time.
+        self.cycle = 0
+        self.evicted = False
+        self.attempt = 0
+        self.reason: str | None = None
+        # How far the walk over the flavors came: of each pod set, by resource group, the flavor to go on after.
+        self.tried: tuple[dict[int, int], ...] = ()
+        self.last_cycle = 0
+        self.last_generation = 0
+
+    @property
+    def eviction_key(self) -> tuple[int, float, int, str]:
+        """Return the place among those that could be evicted: lower priority, admitted later, name."""
+        return self.priority, -self.admitted, -self.cycle, self.name
+
+    def pending_flavors(self) -> bool:
+        """Return whether the walk over the flavors stopped before the last one."""
+        return any(index != -1 for tried in self.tried for index in tried.values())
+
+
+class Queue:
+    """A queue: its place in the tree, what waits and what runs.
+
+    running_on: of each pair, those who use it, in the order of eviction. generation: how often quota came free.
+    """
+
+    __slots__ = (
+        "evicting",
+        "generation",
+        "node",
+        "parked",
+        "ready",
+        "resolve",
+        "running",
+        "running_on",
+        "shapes",
+        "sticky",
+        "strict",
+        "version",
+        "waiting",
+    )
+
+    def __init__(self, node: QueueNode, resolve: Callable[[Workload], tuple[object, object]]) -> None:
+        self.node = node
+        self.strict = node.spec.queueing_strategy == "StrictFIFO"
+        self.resolve = resolve
+        self.shapes: dict[object, Shape] = {}
+        self.ready: list[tuple[int, float, str, Task]] = []
+        self.parked: list[Shape] = []
+        self.sticky: Task | None = None
+        self.generation = 0
+        self.evicting = 0
+        # How often something of its own began, ended or was told to go.
+        self.version = 0
+        self.waiting = 0
+        self.running: dict[str, Task] = {}
+        self.running_on: dict[int, list[tuple[tuple[int, float, int, str], Task]]] = {}
+
+    def submit(self, spec: Workload) -> Task:
+        """Let a workload wait; one of a shape that is set aside is set aside at once."""
+        task = self.new(spec)
+        self.push(task)
+        return task
+
+    def new(self, spec: Workload) -> Task:
+        """Return a workload that neither waits nor runs yet."""
+        key, request = self.resolve(spec)
+        shape = self.shapes.get(key)
+        if shape is None:
+            shape = self.shapes[key] = Shape(spec.priority, request)
+        return Task(spec, self, shape)
+
+    def push(self, task: Task) -> None:
+        """Put a workload to its place."""
+        shape = task.shape
+        task.state = "waiting"
+        heapq.heappush(shape.heap, (task.created, task.name, task))
+        shape.size += 1
+        self.waiting += 1
+        if not shape.parked and shape.first() is task:
+            heapq.heappush(self.ready, (-task.priority, task.created, task.name, task))
+
+    def head(self) -> Task | None:
+        """Return the first that is not set aside: the one that preempted before all others."""
+        if not self.node.spec.active:
+            return None
+        sticky = self.sticky
+        if sticky is not None and sticky.state == "waiting" and not sticky.shape.parked:
+            return sticky
+        ready = self.ready
+        while ready:
+            task = ready[0][3]
+            if task.state == "waiting" and not task.shape.parked and task.shape.first() is task:
+                return task
+            heapq.heappop(ready)
+        return None
+
+    def take(self, task: Task, state: State) -> None:
+        """Take a workload out of what waits."""
+        shape = task.shape
+        task.state = state
+        shape.size -= 1
+        self.waiting -= 1
+        self._offer(shape)
+
+    def _offer(self, shape: Shape) -> None:
+        following = shape.first()
+        if following is not None and not shape.parked:
+            heapq.heappush(self.ready, (-shape.priority, following.created, following.name, following))
+
+    def park(self, shape: Shape) -> None:
+        """Set a shape aside until something comes free."""
+        if not shape.parked:
+            shape.parked = True
+            self.parked.append(shape)
+
+    def wake(self) -> None:
+        """Take up again all that was set aside."""
+        for shape in self.parked:
+            shape.parked = False
+            self._offer(shape)
+        self.parked.clear()
+
+    def drop(self, task: Task) -> None:
+        """Forget a workload that leaves what waits for good or for now."""
+        if self.sticky is task:
+            self.sticky = None
+
+    def waiting_tasks(self) -> Iterator[Task]:
+        """Return those that wait."""
+        for shape in self.shapes.values():
+            for _, _, task in shape.heap:
+                if task.state == "waiting":
+                    yield task
+
+    def start(self, task: Task) -> None:
+        """Let a workload run with the usage that it holds."""
+        task.state = "running"
+        self.version += 1
+        self.running[task.name] = task
+        self.node.add(task.usage)
+        entry = (task.eviction_key, task)
+        for pair in task.pairs:
+            bisect.insort(self.running_on.setdefault(pair, []), entry, key=_key)
+
+    def stop(self, task: Task) -> None:
+        """Take what a workload holds."""
+        del self.running[task.name]
+        self.node.remove(task.usage)
+        key = task.eviction_key
+        for pair in task.pairs:
+            there = self.running_on[pair]
+            del there[bisect.bisect_left(there, key, key=_key)]
+        self.generation += 1
+        self.version += 1
+        self.evicting -= task.evicted
+        task.state = "gone"
+        task.usage, task.pairs, task.assignment, task.placed = (), frozenset(), (), ()
+        task.evicted = False
+        task.tried = ()
+
+    def evict(self, task: Task) -> None:
+        """Let a workload be on its way out; it holds what it has until it stops."""
+        task.evicted = True
+        self.evicting += 1
+        self.version += 1
+
+    def evictable(self, pairs: Iterable[int]) -> Iterable[Task]:
+        """Return who uses any of the pairs, in the order of eviction: those that are on their way out first."""
+        lists = [self.running_on[pair] for pair in pairs if self.running_on.get(pair)]
+        if not lists:
+            return ()
+        if len(lists) == 1:
+            found = [task for _, task in lists[0]]
+        else:
+            found = [
+                task for _, task in sorted({entry[0]: entry for each in lists for entry in each}.values(), key=_key)
+            ]
+        if self.evicting:
+            found.sort(key=lambda task: not task.evicted)
+        return found
+
+
+def _key(entry: tuple[tuple[int, float, int, str], Task]) -> tuple[int, float, int, str]:
+    return entry[0]

@@ -1,0 +1,409 @@
+"""The simulator: a state in; one cycle, a run until nothing changes, or a run of the clock out."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from hpkit.whatif.assign import Resolver
+from hpkit.whatif.cycle import Cycle
+from hpkit.whatif.model import Model, PodSetAssignment, Workload
+from hpkit.whatif.placement import Places
+from hpkit.whatif.queue import Queue, Task
+from hpkit.whatif.tree import Pairs, TreeNode, build
+from hpkit.whatif.turn import Entry
+
+__all__ = ["Admitted", "Event", "Outcome", "Pending", "Preempted", "Simulator"]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A workload that got quota, with its flavors."""
+
+    name: str
+    pod_sets: tuple[PodSetAssignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """A workload that must go: Kueue's reason, and for whom."""
+
+    name: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A workload that waits. reason: Kueue's, None before it was looked at; parked: set aside for now."""
+
+    name: str
+    reason: str | None
+    parked: bool
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one cycle, or of all until nothing changed. flapping: who would be evicted again and again."""
+
+    admitted: list[Admitted] = field(default_factory=list)
+    preempted: list[Preempted] = field(default_factory=list)
+    flapping: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a workload, and when. kind: Submitted, Admitted, Preempted or Finished."""
+
+    time: float
+    kind: str
+    workload: str
+    detail: str = ""
+
+
+class Simulator:
+    """Queues, what waits in them and what runs: advanced cycle by cycle or event by event.
+
+    Everything is decided as Kueue 0.19.2 decides it. Where that leaves something to chance, the order of the queues in
+    the model and the workloads' names decide.
+    """
+
+    def __init__(self, model: Model, workloads: Iterable[Workload] = (), *, now: float = 0.0) -> None:
+        """Take a model and the workloads that run or wait now; ValueError for what contradicts itself."""
+        self.now = now
+        self._pairs = Pairs(model)
+        nodes, self._cohorts = build(model, self._pairs)
+        self._places = Places(model)
+        with_topology = frozenset(self._places.grids)
+        self._queues: dict[str, Queue] = {
+            name: Queue(node, Resolver(node, self._pairs, with_topology)) for name, node in nodes.items()
+        }
+        by_node: dict[TreeNode, Queue] = {queue.node: queue for queue in self._queues.values()}
+        self._cycle = Cycle(by_node, self._pairs, model.fair_sharing, self._places)
+        self._by_root: dict[TreeNode, list[Queue]] = {}
+        for queue in self._queues.values():
+            self._by_root.setdefault(queue.node.root, []).append(queue)
+        self._tasks: dict[str, Task] = {}
+        # Queues that may have a head; all others are passed over.
+        self._awake: dict[str, Queue] = {}
+        self._evicting: list[Task] = []
+        self._finishing: list[tuple[float, int, int, Task]] = []
+        self._sequence = itertools.count()
+        for workload in workloads:
+            self._take_up(workload)
+
+    # What is known
+
+    @property
+    def cycles(self) -> int:
+        """Return how many cycles were run."""
+        return self._cycle.number
+
+    def running(self) -> dict[str, tuple[PodSetAssignment, ...]]:
+        """Return what runs, and with what."""
+        return {name: task.assignment for queue in self._queues.values() for name, task in queue.running.items()}
+
+    def pending(self) -> list[Pending]:
+        """Return what waits, by name."""
+        found = [
+            Pending(task.name, task.reason, task.shape.parked)
+            for queue in self._queues.values()
+            for task in queue.waiting_tasks()
+        ]
+        return sorted(found, key=lambda each: each.name)
+
+    def count_pending(self) -> int:
+        """Return how many workloads wait."""
+        return sum(queue.waiting for queue in self._queues.values())
+
+    def queue_of(self, workload: str) -> str:
+        """Return the name of a workload's queue."""
+        return self._tasks[workload].queue.node.name
+
+    def share(self, queue: str) -> float:
+        """Return a queue's weighted share, as Kueue's status has it before it is rounded up."""
+        return self._queues[queue].node.weighted_share()
+
+    def cohort_share(self, cohort: str) -> float:
+        """Return a cohort's weighted share under its parent."""
+        return self._cohorts[cohort].weighted_share()
+
+    def usage(self, queue: str) -> dict[tuple[str, str], int]:
+        """Return what a queue uses, by flavor and resource."""
+        node = self._queues[queue].node
+        return {self._pairs.names[pair]: amount for pair, amount in enumerate(node.usage) if amount}
+
+    # What happens
+
+    def submit(self, workload: Workload) -> None:
+        """Let a workload wait in its queue."""
+        self._check(workload)
+        queue = self._queues[workload.queue]
+        self._tasks[workload.name] = queue.submit(workload)
+        self._awake[workload.queue] = queue
+
+    def finish(self, name: str) -> None:
+        """End a workload that runs or waits; what it holds comes free, and what was set aside is looked at again."""
+        task = self._tasks.pop(name)
+        if task.state == "running":
+            self._release(task)
+            self._wake(task.queue.node.root)
+        elif task.state == "waiting":
+            task.queue.take(task, "gone")
+            self._wake(task.queue.node.root)
+        task.queue.drop(task)
+
+    def run_cycle(self) -> Outcome:
+        """Run exactly one cycle; who is evicted still holds its quota until `complete_evictions`."""
+        outcome = Outcome()
+        for entry in self._cycle.run(self._heads()):
+            self._settle(entry, outcome)
+        return outcome
+
+    def complete_evictions(self) -> bool:
+        """Let the evicted give their quota back and wait again; return whether there were any."""
+        evicted, self._evicting = self._evicting, []
+        roots: dict[TreeNode, None] = {}
+        for task in sorted(evicted, key=lambda task: task.name):
+            if task.state != "running":
+                continue
+            self._release(task)
+            task.attempt += 1
+            task.queue.push(task)
+            self._awake[task.queue.node.name] = task.queue
+            roots[task.queue.node.root] = None
+        for root in roots:
+            self._wake(root)
+        return bool(roots)
+
+    def run_until_quiet(self, *, tick: float = 0.0) -> Outcome:
+        """Run cycles, completing every eviction at once, until nothing changes any more or it repeats itself.
+
+        tick: how much the clock goes on with each cycle, in seconds.
+        """
+        total = Outcome()
+        watch = _Watch()
+        while True:
+            if not any(queue.head() for queue in self._awake.values()):
+                if self._evicting and self.complete_evictions():
+                    continue
+                return total
+            self.now += tick
+            outcome = self.run_cycle()
+            evicted = self.complete_evictions()
+            total.admitted += outcome.admitted
+            total.preempted += outcome.preempted
+            progress = bool(outcome.admitted) or evicted
+            if watch.repeats(self._signature, self.running, outcome, progress=progress):
+                total.flapping = watch.flapping
+                return total
+
+    def run_clock(
+        self,
+        workloads: Iterable[Workload],
+        *,
+        until: float | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> frozenset[str]:
+        """Run the clock: submit each workload when it is created, end each when it has run long enough.
+
+        An evicted one begins anew. until: when to stop; else when nothing more would happen. Return who flaps.
+        """
+        say = on_event or (lambda _event: None)
+        coming = sorted(workloads, key=lambda each: (each.created, each.name))
+        coming.reverse()
+        flapping: frozenset[str] = frozenset()
+        for task in [task for queue in self._queues.values() for task in queue.running.values()]:
+            self._plan_end(task)
+        while True:
+            following = self._next_time(coming)
+            if following is None or (until is not None and following > until):
+                return flapping
+            self.now = max(self.now, following)
+            self._end_due(say)
+            while coming and coming[-1].created <= self.now:
+                workload = coming.pop()
+                self.submit(workload)
+                say(Event(self.now, "Submitted", workload.name))
+            outcome = self.run_until_quiet()
+            flapping |= outcome.flapping
+            for preempted in outcome.preempted:
+                say(Event(self.now, "Preempted", preempted.name, preempted.reason))
+            for admitted in outcome.admitted:
+                self._plan_end(self._tasks[admitted.name])
+                say(Event(self.now, "Admitted", admitted.name))
+
+    # How it goes on
+
+    def _check(self, workload: Workload) -> None:
+        if workload.queue not in self._queues:
+            raise ValueError(f"workload {workload.name}: there is no queue {workload.queue}")
+        if workload.name in self._tasks:
+            raise ValueError(f"there are two workloads {workload.name}")
+        if not workload.pod_sets:
+            raise ValueError(f"workload {workload.name} has no pod sets")
+
+    def _take_up(self, workload: Workload) -> None:
+        if workload.admission is None:
+            self.submit(workload)
+            return
+        self._check(workload)
+        queue = self._queues[workload.queue]
+        task = self._tasks[workload.name] = queue.new(workload)
+        usage: dict[int, int] = {}
+        for got in workload.admission.pod_sets:
+            for resource, flavor in got.flavors.items():
+                pair = self._pairs.index.get((flavor, resource))
+                if pair is None:
+                    raise ValueError(f"workload {workload.name} runs on {flavor}, which has no quota of {resource}")
+                usage[pair] = usage.get(pair, 0) + got.usage.get(resource, 0)
+        task.usage = tuple(usage.items())
+        task.pairs = frozenset(usage)
+        task.assignment = workload.admission.pod_sets
+        task.admitted = workload.admission.admitted
+        queue.start(task)
+        if workload.admission.evicted:
+            queue.evict(task)
+        self._places.resume(task)
+        if task.evicted:
+            self._evicting.append(task)
+
+    def _heads(self) -> list[Task]:
+        heads = []
+        for name, queue in list(self._awake.items()):
+            head = queue.head()
+            if head is None:
+                del self._awake[name]
+                continue
+            queue.take(head, "head")
+            heads.append(head)
+        heads.sort(key=lambda task: task.queue.node.order)
+        return heads
+
+    def _settle(self, entry: Entry, outcome: Outcome) -> None:
+        task, queue = entry.task, entry.task.queue
+        if entry.outcome == "Admitted":
+            self._admit(entry)
+            outcome.admitted.append(Admitted(task.name, task.assignment))
+            return
+        queue.push(task)
+        if entry.outcome == "Preempting":
+            task.reason, task.tried = "WaitingForPreemptedWorkloads", ()
+            queue.sticky = None if queue.strict else task
+            for victim, reason in entry.targets:
+                if not victim.evicted:
+                    victim.queue.evict(victim)
+                    self._evicting.append(victim)
+                    outcome.preempted.append(Preempted(victim.name, reason, task.name))
+        elif entry.outcome == "NoFit":
+            task.reason = entry.assignment.reason or "WaitingForQuota"
+        else:
+            task.reason = "WaitingForQuota"
+        parks = entry.outcome in ("NoFit", "NoCandidates") and not queue.strict and not task.pending_flavors()
+        if parks:
+            queue.park(task.shape)
+            task.tried = ()
+
+    def _admit(self, entry: Entry) -> None:
+        task = entry.task
+        task.usage = entry.usage
+        task.pairs = frozenset(entry.assignment.pairs)
+        task.assignment = entry.assignment.result()
+        task.placed = entry.assignment.placed
+        task.admitted, task.cycle = self.now, self._cycle.number
+        task.reason, task.tried = None, ()
+        task.queue.drop(task)
+        task.queue.start(task)
+        self._places.add(task.placed)
+
+    def _release(self, task: Task) -> None:
+        self._places.remove(task.placed)
+        task.queue.stop(task)
+
+    def _wake(self, root: TreeNode) -> None:
+        for queue in self._by_root[root]:
+            if queue.parked:
+                queue.wake()
+                self._awake[queue.node.name] = queue
+
+    def _signature(self) -> tuple[object, ...]:
+        """Return the heads and how far the walk of each over its flavors is; nothing if there are none."""
+        found = []
+        for queue in self._awake.values():
+            head = queue.head()
+            if head is not None:
+                found.append((head.name, tuple(tuple(sorted(tried.items())) for tried in head.tried)))
+        return tuple(sorted(found))
+
+    def _plan_end(self, task: Task) -> None:
+        if task.spec.run is not None and task.state == "running":
+            task.finishes = task.admitted + task.spec.run
+            heapq.heappush(self._finishing, (task.finishes, next(self._sequence), task.attempt, task))
+
+    def _next_time(self, coming: list[Workload]) -> float | None:
+        while self._finishing and not self._still_ends(self._finishing[0]):
+            heapq.heappop(self._finishing)
+        times = [self._finishing[0][0]] if self._finishing else []
+        if coming:
+            times.append(coming[-1].created)
+        return min(times, default=None)
+
+    @staticmethod
+    def _still_ends(entry: tuple[float, int, int, Task]) -> bool:
+        _, _, attempt, task = entry
+        return task.state == "running" and task.attempt == attempt
+
+    def _end_due(self, say: Callable[[Event], None]) -> None:
+        roots: dict[TreeNode, None] = {}
+        while self._finishing and self._finishing[0][0] <= self.now:
+            entry = heapq.heappop(self._finishing)
+            if not self._still_ends(entry):
+                continue
+            task = entry[3]
+            del self._tasks[task.name]
+            self._release(task)
+            task.queue.drop(task)
+            roots[task.queue.node.root] = None
+            say(Event(self.now, "Finished", task.name))
+        for root in roots:
+            self._wake(root)
+
+
+class _Watch:
+    """Notices when cycles lead nowhere: they change nothing, or lead back to where they began."""
+
+    def __init__(self) -> None:
+        self.flapping: frozenset[str] = frozenset()
+        self._idle: set[tuple[object, ...]] = set()
+        self._evictions: dict[str, int] = {}
+        self._seen: dict[object, int] = {}
+        self._evicted: list[str] = []
+
+    def repeats(
+        self,
+        heads: Callable[[], tuple[object, ...]],
+        running: Callable[[], object],
+        outcome: Outcome,
+        *,
+        progress: bool,
+    ) -> bool:
+        if not progress:
+            now = heads()
+            if now in self._idle:
+                return True
+            self._idle.add(now)
+            return False
+        self._idle.clear()
+        for each in outcome.preempted:
+            self._evictions[each.name] = self._evictions.get(each.name, 0) + 1
+            self._evicted.append(each.name)
+        if not any(self._evictions[each.name] > 1 for each in outcome.preempted):
+            return False
+        state = (heads(), repr(running()))
+        if state in self._seen:
+            self.flapping = frozenset(self._evicted[self._seen[state] :])
+            return True
+        self._seen[state] = len(self._evicted)
+        return False

@@ -1,0 +1,123 @@
+"""The simulator against the real Kueue: random organizations and workloads, each through both.
+
+What Kueue leaves to chance is not held against the simulator: it must do one of the things that Kueue does. That is
+which of two equal heads of different queues comes first, for both are kept in Go maps; which of several resources too
+small names the reason for waiting; and where endless preemption stands when one stops looking.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from hpkit.errors import ToolError
+from tests.whatif import neutral, oracle
+from tests.whatif.cases import cases
+
+KEPT = Path(__file__).with_name("kept")
+NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
+COUNTS = {"cycle": 1500, "scenario": 500} if NIGHTLY else {"cycle": 250, "scenario": 60}
+SEEDS = (1, 2) if NIGHTLY else (1,)
+AGAIN = 24
+UNSURE = {"WaitingForQuota", "ExceedsMaxQuota"}
+
+
+def drawn(kind, count, number):
+    """Return random cases, the same for the same number."""
+    found = []
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases(kind))
+    def collect(case):
+        found.append({**case, "id": f"{kind}-{number}-{len(found)}"})
+
+    collect()
+    return found
+
+
+def expected(case, answer):
+    """Return a case with what Kueue did as what is expected."""
+    if case["kind"] == "scenario":
+        steps = [
+            {
+                **step,
+                "expect": {
+                    "admitted": got["admitted"],
+                    "pending_names": [each["name"] for each in got["pending"]],
+                    "preempted": got["preempted"],
+                    "share": got["share"],
+                },
+            }
+            for step, got in zip(case["steps"], answer, strict=True)
+        ]
+        return {**case, "steps": steps}
+    pending = [{**each, "reason": each["reason"] or None} for each in answer["pending"]]
+    return {**case, "expect": {**answer, "pending": pending}}
+
+
+def without_unsure_reasons(found):
+    """Return an outcome in which the two reasons of too little quota are one."""
+    if isinstance(found, list) or "preempted_count" in found:
+        return found
+    pending = [
+        {**each, "reason": "WaitingForQuota" if each["reason"] in UNSURE else each["reason"]}
+        for each in found["pending"]
+    ]
+    return {**found, "pending": pending}
+
+
+def differs(case, answer):
+    """Return how the simulator differs from one answer of Kueue."""
+    found = neutral.run(case)
+    wanted = expected(case, answer)
+    if case["kind"] == "scenario":
+        ends = next((n for n, got in enumerate(answer) if not got["rests"] or found[n]["flapping"]), len(answer))
+        wanted = {**wanted, "steps": wanted["steps"][:ends]}
+        return neutral.differences(wanted, found[:ends])
+    wanted = {**wanted, "expect": without_unsure_reasons(wanted["expect"])}
+    return neutral.differences(wanted, without_unsure_reasons(found))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", COUNTS)
+@pytest.mark.parametrize("number", SEEDS)
+def test_random_organizations_end_as_in_kueue(kind, number):
+    given_cases = drawn(kind, COUNTS[kind], number)
+    try:
+        answers = oracle.ask(given_cases)
+    except ToolError as error:
+        pytest.skip(f"the real Kueue is out of reach: {error}")
+    suspects = [case for case, (answer, *_) in zip(given_cases, answers, strict=True) if differs(case, answer)]
+    if not suspects:
+        return
+    wrong = []
+    for case, all_answers in zip(suspects, oracle.ask(suspects, times=AGAIN), strict=True):
+        lines = [differs(case, answer) for answer in all_answers]
+        if all(lines):
+            wrong.append((expected(case, all_answers[0]), lines[0]))
+    if wrong:
+        KEPT.joinpath(f"failed-{kind}-{number}.json").write_text(json.dumps([case for case, _ in wrong]))
+    assert not wrong, "\n".join(f"{case['id']}: {line}" for case, lines in wrong for line in lines)
+
+
+@pytest.mark.parametrize("file", sorted(KEPT.glob("*.json")), ids=lambda file: file.stem)
+def test_what_kueue_once_did_the_simulator_does(file):
+    found = [(case["id"], neutral.differences(case, neutral.run(case))) for case in neutral.read(file)]
+    assert found, "a file without cases proves nothing"
+    assert [entry for entry in found if entry[1]] == []
+
+
+def test_there_are_cases_of_both_kinds_in_which_workloads_are_evicted():
+    kept = [case for file in KEPT.glob("*.json") for case in neutral.read(file)]
+    assert any(case["kind"] == "cycle" and case["expect"]["preempted"] for case in kept)
+    assert any(step["expect"]["preempted"] for case in kept if case["kind"] == "scenario" for step in case["steps"])
