@@ -10,7 +10,7 @@ import yaml
 from tests.builders import findings
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")])
 
 
 # A test, a case of one, or a file that has more cases at night.

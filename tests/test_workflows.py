@@ -175,7 +175,8 @@ def comments(tmp_path):
 def test_a_review_becomes_a_comment_that_is_edited_the_next_time(comments):
     text = as_markdown(review_of(text_of(organization()), text_of(organization(groups=[]))))
     body, calls = comments.post(text)
-    assert body.startswith(f"{MARKER}\n{MARKER}\n\n## ")
+    assert body.startswith(f"{MARKER}\n<sub>Written by [this run]")
+    assert f"</sub>\n\n{MARKER}\n\n## " in body
     assert "--method POST repos/acme/infra/issues/7/comments" in calls
     _, calls = comments.post(text, comment="4711")
     assert "--method PATCH repos/acme/infra/issues/comments/4711" in calls
@@ -185,6 +186,11 @@ def test_a_comment_of_a_hostile_run_mentions_nobody_and_fits(comments):
     body, _ = comments.post("@octocat " * 20_000 + "é")
     assert "@octocat" not in body
     assert len(body.encode()) < 65_536
+
+
+def test_a_hostile_run_hides_who_wrote_its_comment_behind_a_comment_that_is_not_closed(comments):
+    body, _ = comments.post("Approved by the platform team. <!--")
+    assert "Written by [this run]" in body.rpartition("<!--")[0]
 
 
 def test_the_longest_review_fits_with_what_the_workflow_adds(comments):

@@ -24,6 +24,9 @@ class StateFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Whoever writes a pickle runs code here. SQLite gives its journal the mode of the database.
+        path.touch(mode=0o600)
+        path.chmod(0o600)
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=1.0)
         try:
             self._open()

@@ -6,7 +6,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,14 +18,26 @@ from local.supervisor.lock import exclusive
 from local.supervisor.stacks import stacks_up
 from local.toolchain import TOOLS, locate, search_path
 
-__all__ = ["VARIABLES", "environment", "find_root", "reset", "running", "shell_environment", "start", "stop"]
+__all__ = [
+    "VARIABLES",
+    "environment",
+    "find_root",
+    "reset",
+    "running",
+    "service_endpoints",
+    "shell_environment",
+    "start",
+    "stop",
+]
 
-# What `environment` sets; taking it back needs no instance.
+# What `environment` sets, beside endpoints of single services; taking it back needs no instance.
 VARIABLES = (
     "KUBECONFIG",
     "AWS_ENDPOINT_URL",
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
     "AWS_REGION",
     "AWS_DEFAULT_REGION",
     "AWS_EC2_METADATA_DISABLED",
@@ -36,6 +48,9 @@ VARIABLES = (
     "PULUMI_SKIP_UPDATE_CHECK",
     "PATH",
 )
+# The SDKs take a service's own endpoint before that of all services
+# (https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html).
+_SERVICE_ENDPOINT = "AWS_ENDPOINT_URL_"
 
 _READY_SECONDS = 120.0
 _STOP_SECONDS = 30.0
@@ -150,6 +165,8 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['aws']}",
         "AWS_ACCESS_KEY_ID": local_only,
         "AWS_SECRET_ACCESS_KEY": local_only,
+        "AWS_SESSION_TOKEN": "",
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -159,7 +176,13 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
         "PULUMI_CONFIG_PASSPHRASE": local_only,
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PATH": search_path(*tools),
+        **dict.fromkeys(service_endpoints(os.environ), ""),
     }
+
+
+def service_endpoints(variables: Iterable[str]) -> list[str]:
+    """Return which variables lead single services elsewhere: the SDKs pass over one that is empty."""
+    return sorted(name for name in variables if name.startswith(_SERVICE_ENDPOINT))
 
 
 def shell_environment(instance: Instance) -> dict[str, str]:

@@ -62,6 +62,15 @@ def test_a_studio_role_becomes_root_on_nodes_by_overwriting_their_script(found, 
     assert not allows(attack, identity=[studio_policy(found)], resource=policy_of(found))
 
 
+def test_a_studio_role_changes_the_cluster_itself():
+    # What no policy of the kit reaches: the page of security says what to do about it.
+    nodes = f"arn:aws:iam::{ACCOUNT}:role/acme-dev-us-west-2-nodes"
+    passed = Request(STUDIO, "iam:PassRole", nodes, {"iam:PassedToService": "sagemaker.amazonaws.com"})
+    changed = Request(STUDIO, "sagemaker:UpdateCluster", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:cluster/abc")
+    assert allows(passed, identity=[managed("AmazonSageMakerFullAccess")])
+    assert allows(changed, identity=[managed("AmazonSageMakerFullAccess")])
+
+
 @pytest.mark.parametrize("action", ["PutObject", "PutObjectAcl", "DeleteObjectVersion", "ReplicateObject"])
 def test_who_may_do_everything_with_s3_overwrites_the_script(found, action):
     attack = request(found, POWER, action, inside="/lifecycle/0123/on_create.sh")

@@ -1,6 +1,7 @@
 """`hpkit local env`: the variables that lead a shell to an instance, and back."""
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -31,7 +32,8 @@ def env(name: str | None, root: Path | None, shell: str | None, form: str, unset
 
     shell = shell or own_shell()
     if unset:
-        click.echo(json.dumps(dict.fromkeys(VARIABLES), indent=2) if form == "json" else undone(shell, [*VARIABLES]))
+        names = [*VARIABLES, *control.service_endpoints(os.environ)]
+        click.echo(json.dumps(dict.fromkeys(names), indent=2) if form == "json" else undone(shell, names))
         return
     instance = instance_of(name, root, command="env")
     variables = control.shell_environment(instance)

@@ -57,12 +57,15 @@ def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> 
     endpoint = (
         config.get("endpoint") or _first(aws, "endpoints", "sagemaker") or environment.get("AWS_ENDPOINT_URL_SAGEMAKER")
     )
+    sts_endpoint = _first(aws, "endpoints", "sts")
+    if _is_loopback(environment.get("AWS_ENDPOINT_URL", "")):
+        _require_loopback(endpoint, sts_endpoint)
     return ClientSettings(
         region=config.get("region") or aws.get("region") or environment.get("AWS_REGION"),
         endpoint=endpoint,
         account_id=config.get("accountId"),
         # A local cloud answers for every service; AWS's own endpoint of SageMaker for that one alone.
-        sts_endpoint=_first(aws, "endpoints", "sts") or (endpoint if endpoint and _is_loopback(endpoint) else None),
+        sts_endpoint=sts_endpoint or (endpoint if endpoint and _is_loopback(endpoint) else None),
         profile=config.get("profile") or aws.get("profile"),
         assume_role_arn=config.get("assumeRoleArn") or _first(aws, "assumeRoles", "roleArn"),
     )
@@ -78,6 +81,17 @@ def _first(aws: Mapping[str, Any], key: str, member: str) -> str | None:
     entry = entries[0] if isinstance(entries, list) and entries else entries
     found = entry.get(member) if isinstance(entry, dict) else None
     return found if isinstance(found, str) and found else None
+
+
+def _require_loopback(*endpoints: str | None) -> None:
+    """Refuse to leave this machine where all of AWS is led to it: a run on a local cloud would call AWS."""
+    away = [each for each in endpoints if each and not _is_loopback(each)]
+    if away:
+        raise RefusedError(
+            f"AWS_ENDPOINT_URL leads to this machine, and another endpoint to {', '.join(away)}: nothing was read or "
+            "changed. What to do: on a local cloud take hyperpod:endpoint, aws:endpoints and "
+            "AWS_ENDPOINT_URL_SAGEMAKER away; to work in AWS, unset AWS_ENDPOINT_URL"
+        )
 
 
 def _is_loopback(url: str) -> bool:

@@ -139,6 +139,18 @@ def test_a_call_whose_answer_was_lost_by_kill_9_is_carried_out_once(tmp_path: Pa
         assert ec2.create_vpc(CidrBlock="10.77.0.0/16")["Vpc"]["VpcId"] != first["vpc"], "a new call is a new call"
 
 
+@pytest.mark.parametrize("mode", [None, 0o666], ids=["new", "of before"])
+def test_nobody_else_reads_or_writes_a_state_file_which_can_carry_code(tmp_path: Path, mode: int | None) -> None:
+    path = tmp_path / "state.db"
+    if mode is not None:
+        path.touch()
+        path.chmod(mode)
+    file = StateFile(path)
+    file.write({"own": b"{}"}, {})
+    assert {oct(each.stat().st_mode & 0o777) for each in tmp_path.iterdir()} == {oct(0o600)}
+    file.close()
+
+
 def test_only_answers_of_late_are_kept(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "state.db")
     for number in range(1100):

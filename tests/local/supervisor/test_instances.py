@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 
+import botocore.session
 import pytest
 
 from hpkit.errors import ToolError
@@ -187,6 +188,21 @@ def test_the_region_is_that_of_the_stack_that_is_up(tmp_path):
     (folder / "acme-dev.json").write_text(json.dumps({"checkpoint": {"latest": {"resources": resources}}}))
     there = control.environment(instance, tools=())
     assert (there["AWS_REGION"], there["AWS_DEFAULT_REGION"]) == ("eu-west-1", "eu-west-1")
+
+
+def test_what_the_shell_has_for_an_account_reaches_nothing_by_an_instance(tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of an account")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER", "https://api.sagemaker.us-west-2.amazonaws.com")
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    instance = Instance.named("alone", root=tmp_path)
+    instance.claim_ports()
+    there = control.environment(instance, tools=())
+    for name, value in there.items():
+        monkeypatch.setenv(name, value)
+    session = botocore.session.Session()
+    assert session.create_client("sagemaker").meta.endpoint_url == there["AWS_ENDPOINT_URL"]
+    assert not session.get_credentials().token
+    assert set(there) == {*control.VARIABLES, *control.service_endpoints(os.environ)}, "and all of it can be taken back"
 
 
 def test_what_the_environment_sets_is_what_can_be_taken_back(running):

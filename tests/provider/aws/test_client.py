@@ -43,6 +43,25 @@ def test_a_setting_that_cannot_be_read_is_none(broken):
     assert settings_from({}, {"PULUMI_CONFIG": json.dumps({"aws:endpoints": broken})}).endpoint is None
 
 
+AWAY = "https://api.sagemaker.us-west-2.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("config", "variables"),
+    [
+        ({"endpoint": AWAY}, {}),
+        ({}, {"AWS_ENDPOINT_URL_SAGEMAKER": AWAY}),
+        ({}, {"PULUMI_CONFIG": json.dumps({"aws:endpoints": json.dumps([{"sagemaker": AWAY}])})}),
+        ({}, {"PULUMI_CONFIG": json.dumps({"aws:endpoints": json.dumps([{"sts": AWAY}])})}),
+    ],
+    ids=["its own", "of the shell", "of the stack", "of the stack, for STS"],
+)
+def test_a_run_on_a_local_cloud_calls_nobody_outside_by_an_endpoint_of_a_service(config, variables):
+    with pytest.raises(RefusedError, match=f"{AWAY}: nothing was read or changed"):
+        settings_from(config, {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", **variables})
+    assert settings_from(config, variables), "in AWS it is a private endpoint"
+
+
 def test_every_call_is_made_as_the_role_to_assume(world, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", world.endpoint.url)
     role = world.endpoint.client("iam").create_role(RoleName="deployer", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
