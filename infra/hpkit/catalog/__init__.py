@@ -1,6 +1,6 @@
 """Facts about the services, each with source and date: instance types, regions, versions, API limits."""
 
-from hpkit.catalog.dependencies import CHARTS_FOLDER, ChartImage, PinnedChart, Subchart, dependencies_chart
+from hpkit.catalog.dependencies import CHARTS_FOLDER, Alternative, ChartImage, PinnedChart, Subchart, dependencies_chart
 from hpkit.catalog.eks import (
     ClusterHour,
     KubernetesVersion,
@@ -49,6 +49,7 @@ __all__ = [
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
+    "Alternative",
     "ChartImage",
     "ClusterHour",
     "InstanceType",

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 from hpkit.catalog import TASK_GOVERNANCE, addons
 from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.plan.dependencies import alternatives_brought
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
 
 __all__ = ["RULES"]
 
+_CHART = "SageMaker HyperPod CLI, Helm chart: conditions of its parts"
 _CONTRACT = "Config contract"
 _EKS = "Amazon EKS user guide, IAM roles for add-ons"
 _GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
@@ -42,6 +44,7 @@ def _requirements(context: Context) -> Iterator[Issue]:
     if context.spec.eks.existing is not None:
         return
     there = {addon.name for addon in context.plan.addons}
+    there |= {each.addon for each in alternatives_brought(context.plan.dependencies)}
     requires = {addon.name: addon.requires for addon in addons()}
     for name in context.spec.addons:
         absent = [each for each in requires.get(name, ()) if each not in there]
@@ -107,6 +110,19 @@ def _has_rights(context: Context) -> Iterator[Issue]:
         )
 
 
+def _once(context: Context) -> Iterator[Issue]:
+    named = {addon.name for addon in context.plan.addons}
+    for each in alternatives_brought(context.plan.dependencies):
+        if each.addon not in named:
+            continue
+        yield Issue(
+            (*context.path, "cluster", "dependencies", "values", *each.switch.split(".")),
+            f"the chart brings {each.addon} ({each.switch}), and the environment has the EKS add-on of that name as "
+            "well: two of its controllers would work on the same objects",
+            f"Remove {each.switch} from the values, and keep the add-on, which EKS updates.",
+        )
+
+
 RULES = (
     Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
     Rule("ADD002", "error", "The add-ons that an add-on needs are there.", _GUIDE, _requirements),
@@ -114,4 +130,5 @@ RULES = (
     Rule("ADD004", "error", "An add-on's pods take their role in one way.", _EKS, _one_way),
     Rule("ADD005", "error", "A role is for an add-on whose service account is known.", _CONTRACT, _known_account),
     Rule("ADD006", "warning", "An add-on that calls AWS has a role.", _EKS, _has_rights),
+    Rule("ADD007", "error", "The chart brings nothing that an add-on brings.", _CHART, _once),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from local.aws.references import require_role
 
 __all__ = ["addon_document", "nodes_arrived"]
 
+_CERT_MANAGER = "cert-manager"
 INVALID = "InvalidParameterException"
 WAIT_FOR_NODES_SECONDS = 1200
 POLL_SECONDS = 15
@@ -64,6 +65,9 @@ def create_addon(ctx: Context, params: Record) -> Record:
 
 def _check_needs(ctx: Context, cluster: str, info: AddonInfo) -> None:
     missing = [name for name in info.needs if f"{cluster}|{name}" not in ctx.table("addons")]
+    # It is looked for in the cluster, whoever brought it.
+    if _CERT_MANAGER in missing and ctx.controllers.brings_cert_manager():
+        missing.remove(_CERT_MANAGER)
     if missing:
         raise ServiceError("InvalidRequestException", f"Addon {info.name} needs the add-ons {', '.join(missing)}")
 

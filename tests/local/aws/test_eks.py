@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+
+from local.aws.controllers import NoControllers
+from local.aws.testing import running_endpoint
+from local.controllers.dependencies import has_cert_manager
+from tests.local.aws.conftest import Cloud
+
+if TYPE_CHECKING:
+    from local.kubernetes.api import Api
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 VIEW = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
@@ -267,6 +275,31 @@ def test_an_add_on_that_calls_aws_at_its_start_is_degraded_without_a_role(
     assert _addon(cloud, addon)["status"] == "DEGRADED", "pods get credentials when they are created"
     cloud.eks.update_addon(clusterName="kube", addonName=addon)
     assert _addon(cloud, addon)["status"] == "ACTIVE"
+
+
+def test_cert_manager_may_come_from_elsewhere_than_its_add_on() -> None:
+    class Chart(NoControllers):
+        def brings_cert_manager(self) -> bool:
+            return True
+
+    with running_endpoint(controllers=Chart()) as endpoint:
+        cloud = Cloud(endpoint)
+        cloud.make_cluster()
+        for name in ("eks-pod-identity-agent", "amazon-sagemaker-hyperpod-training-operator"):
+            cloud.eks.create_addon(clusterName="kube", addonName=name)
+        assert _addon(cloud, "amazon-sagemaker-hyperpod-training-operator")["status"] == "ACTIVE"
+
+
+@pytest.mark.parametrize(
+    ("there", "found"),
+    [("certificates.cert-manager.io", True), ("hpkit.release.v1.hyperpod-dependencies", True), ("other", False)],
+)
+def test_cert_manager_is_looked_for_in_the_cluster(there: str, found: bool) -> None:
+    class Server:
+        def items(self, folder: str, *, fields: str, bare: bool) -> list[dict[str, Any]]:
+            return [{"metadata": {}}] if fields == f"metadata.name={there}" and folder and bare else []
+
+    assert has_cert_manager(cast("Api", Server())) is found
 
 
 def test_a_role_by_the_oidc_provider_is_one_as_well(cloud: Any) -> None:
