@@ -29,6 +29,7 @@ from hpkit.catalog.replacing import (
     type_facts,
 )
 from hpkit.catalog.services import (
+    INFERENCE_OPERATOR,
     TASK_GOVERNANCE,
     AddOn,
     AddOnVersion,
@@ -46,6 +47,7 @@ from hpkit.catalog.services import (
 __all__ = [
     "ACCELERATOR_RESOURCES",
     "CHARTS_FOLDER",
+    "INFERENCE_OPERATOR",
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",

@@ -4,7 +4,16 @@ import hashlib
 
 from hpkit.plan.model import Plan
 
-__all__ = ["GROUP_PREFIX", "bounded", "bucket_name", "log_group", "role_name", "short_type", "topic_name"]
+__all__ = [
+    "GROUP_PREFIX",
+    "bounded",
+    "bucket_name",
+    "inference_role_name",
+    "log_group",
+    "role_name",
+    "short_type",
+    "topic_name",
+]
 
 # Kubernetes groups of data scientists, one per team.
 GROUP_PREFIX = "hyperpod:team:"
@@ -35,6 +44,15 @@ def bucket_name(plan: Plan, account: str) -> str:
     """
     tail = f"-{account}-{plan.spec.region}"
     return bounded(f"sagemaker-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
+
+
+def inference_role_name(plan: Plan) -> str:
+    """Return the name of the inference operator's role (64 characters at most).
+
+    The add-on takes no role whose name begins otherwise, nor does its managed policy (aws/sagemaker-hyperpod-cli,
+    inference-operator/templates/_validateRequiredValues.tpl).
+    """
+    return bounded(f"SageMakerHyperPodInference-{plan.stack}-{plan.spec.region}", _ROLE_LIMIT)
 
 
 def topic_name(plan: Plan, purpose: str) -> str:

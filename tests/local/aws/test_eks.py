@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from local.kubernetes.api import Api
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+INFERENCE = "amazon-sagemaker-hyperpod-inference"
+ROLE = "arn:aws:iam::123456789012:role/"
 VIEW = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
 PERSON = "arn:aws:iam::123456789012:role/team/person"
 
@@ -307,6 +309,62 @@ def test_a_role_by_the_oidc_provider_is_one_as_well(cloud: Any) -> None:
     role = cloud.role("pods", "pods.eks.amazonaws.com")
     cloud.eks.create_addon(clusterName="kube", addonName="aws-ebs-csi-driver", serviceAccountRoleArn=role)
     assert _addon(cloud, "aws-ebs-csi-driver")["status"] == "ACTIVE"
+
+
+def _inference(cloud: Any, **values: str) -> dict[str, Any]:
+    """Install the inference operator with what it needs, and return it."""
+    cloud.make_cluster()
+    for name in ("cert-manager", "metrics-server", "aws-mountpoint-s3-csi-driver", "aws-fsx-csi-driver"):
+        cloud.eks.create_addon(clusterName="kube", addonName=name)
+    cloud.eks.create_addon(clusterName="kube", addonName=INFERENCE, configurationValues=json.dumps(values))
+    return _addon(cloud, INFERENCE)
+
+
+def _pods_role(cloud: Any, name: str, subject: str) -> str:
+    """Make a role for pods, by the OIDC provider of the EKS cluster."""
+    issuer = cloud.eks.describe_cluster(name="kube")["cluster"]["identity"]["oidc"]["issuer"].removeprefix("https://")
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Federated": f"arn:aws:iam::123456789012:oidc-provider/{issuer}"},
+        "Action": "sts:AssumeRoleWithWebIdentity",
+        "Condition": {"StringEquals": {f"{issuer}:sub": f"system:serviceaccount:{subject}"}},
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    return str(cloud.iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy)["Role"]["Arn"])
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "executionRoleArn must be set"),
+        ({"executionRoleArn": f"{ROLE}SageMakerHyperPodInference"}, "tlsCertificateS3Bucket must be set"),
+        ({"executionRoleArn": f"{ROLE}pods", "tlsCertificateS3Bucket": "tls"}, "with prefix"),
+    ],
+)
+def test_the_inference_operator_fails_without_role_bucket_and_name(
+    cloud: Any, values: dict[str, str], said: str
+) -> None:
+    found = _inference(cloud, **values)
+    assert found["status"] == "CREATE_FAILED"
+    assert said in found["health"]["issues"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "subject", "status"),
+    [
+        (True, "hyperpod-inference-system:hyperpod-inference-controller-manager", "ACTIVE"),
+        (False, "hyperpod-inference-system:hyperpod-inference-controller-manager", "DEGRADED"),
+        (True, "kube-system:hyperpod-inference-controller-manager", "DEGRADED"),
+    ],
+)
+def test_the_inference_operator_is_degraded_without_a_role_that_its_pods_can_take(
+    cloud: Any, *, provider: bool, subject: str, status: str
+) -> None:
+    if provider:
+        issuer = cloud.eks.describe_cluster(name="kube")["cluster"]["identity"]["oidc"]["issuer"]
+        cloud.iam.create_open_id_connect_provider(Url=issuer, ClientIDList=["sts.amazonaws.com"])
+    role = _pods_role(cloud, "SageMakerHyperPodInference-acme", subject)
+    assert _inference(cloud, executionRoleArn=role, tlsCertificateS3Bucket="tls")["status"] == status
 
 
 def test_an_add_on_that_calls_aws_when_asked_to_is_active_without_a_role(cloud: Any) -> None:
