@@ -9,6 +9,7 @@ from tests.program.recorder import recorded_from
 
 OPERATOR = "amazon-sagemaker-hyperpod-inference"
 NEEDED = ("aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver", "cert-manager", "metrics-server")
+MANAGED = "AmazonSageMakerHyperPodInferenceAccess"
 BOUNDARY = "arn:aws:iam::123456789012:policy/bounds"
 CERT_MANAGER = {"dependencies": {"values": {"cert-manager": {"enabled": True}}}}
 SAID = {"tlsCertificateBucket": "acme-tls", "modelBuckets": ["acme-models"]}
@@ -62,9 +63,6 @@ def test_the_operator_is_installed_when_its_roles_have_their_rights(program):
     attached = program.one("iam/rolePolicyAttachment:RolePolicyAttachment", f"inference-{MANAGED}")
     assert attached.inputs["policyArn"] == f"arn:aws:iam::aws:policy/{MANAGED}"
     assert program.waits(operator, attached)
-
-
-MANAGED = "AmazonSageMakerHyperPodInferenceAccess"
 
 
 def test_the_operator_is_told_roles_bucket_and_cluster(program):
