@@ -78,6 +78,9 @@ class Controllers(Protocol):
     def autoscaling_disabled(self, cluster: Document) -> None:
         """Hear that Managed Karpenter is about to be gone."""
 
+    def brings_cert_manager(self) -> bool:
+        """Say whether the EKS cluster has a cert-manager that no add-on brought."""
+
     def addon_active(self, addon: Document) -> None:
         """Hear that an EKS add-on is about to become ACTIVE, after create or update."""
 
@@ -149,6 +152,10 @@ class NoControllers:
 
     def autoscaling_disabled(self, cluster: Document) -> None:
         """Do nothing."""
+
+    def brings_cert_manager(self) -> bool:
+        """Answer that there is no cluster to have it."""
+        return False
 
     def addon_active(self, addon: Document) -> None:
         """Do nothing."""

@@ -20,6 +20,7 @@ __all__ = [
     "require_role",
     "require_security_group",
     "require_subnet",
+    "web_identities",
 ]
 
 INVALID = "ValidationException"
@@ -49,6 +50,22 @@ def require_role(ctx: Context, arn: str, *, trusts: str, purpose: str, code: str
         f"Unable to assume {purpose} {arn}. Ensure that the role exists and that its trust policy allows "
         f"{trusts} the action sts:AssumeRole.",
     )
+
+
+def web_identities(ctx: Context, role_arn: str, issuer: str) -> set[str]:
+    """Return the subjects of an OIDC provider that a role lets in by name; none where there is no such provider."""
+    iam = ctx.backend.moto.backend("iam", ctx.region)
+    role = next((each for each in iam.roles.values() if each.arn == role_arn), None)
+    provider = f"oidc-provider/{issuer}"
+    if role is None or not any(arn.endswith(provider) for arn in iam.open_id_providers):
+        return set()
+    found: set[str] = set()
+    for statement in _statements(role.assume_role_policy_document):
+        principal = statement.get("Principal", {})
+        if isinstance(principal, dict) and str(principal.get("Federated", "")).endswith(provider):
+            subject = statement.get("Condition", {}).get("StringEquals", {}).get(f"{issuer}:sub", [])
+            found.update([subject] if isinstance(subject, str) else subject)
+    return found
 
 
 def _trusted(policy: str) -> set[str]:

@@ -14,9 +14,11 @@ import yaml
 from local.aws.controllers import ControllerError, Document, EksConnection, NoControllers
 from local.aws.errors import EndpointError
 from local.aws.snapshot import View
+from local.controllers.dependencies import has_cert_manager
 from local.controllers.policy import ADDON
 from local.controllers.reconciler import Reconciler
 from local.controllers.tokens import review
+from local.kubernetes.api import Api
 from local.kubernetes.forwarder import Forwarder
 
 __all__ = ["ENDPOINT_PORT", "ClusterControllers", "make"]
@@ -117,6 +119,13 @@ class ClusterControllers(NoControllers):
     def autoscaling_disabled(self, cluster: Document) -> None:
         """Take the kinds of Karpenter away, and their objects with them."""
         self._submit(f"autoscaling/{cluster['ClusterName']}", None)
+
+    def brings_cert_manager(self) -> bool:
+        """Look for it in the API server; where that does not answer, it is not there."""
+        try:
+            return has_cert_manager(Api.of_kubeconfig(self._kubeconfig))
+        except OSError:
+            return False
 
     def addon_active(self, addon: Document) -> None:
         """Bring what task governance installs; other add-ons have no counterpart here."""

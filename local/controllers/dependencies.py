@@ -11,10 +11,16 @@ from typing import Final
 
 from local.kubernetes.api import Api
 
-__all__ = ["missing_dependencies"]
+__all__ = ["has_cert_manager", "missing_dependencies"]
 
 _AGENT: Final = "/apis/apps/v1/namespaces/aws-hyperpod/daemonsets/health-monitoring-agent"
 _RECORDED: Final = "/api/v1/namespaces/kube-system/secrets/hpkit.release.v1.hyperpod-dependencies"
+_CERTIFICATES: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/certificates.cert-manager.io"
+
+
+def has_cert_manager(api: Api) -> bool:
+    """Return whether something brought cert-manager: its kinds are there, or a chart that was only recorded."""
+    return any(_is_there(api, path) for path in (_CERTIFICATES, _RECORDED))
 
 
 def missing_dependencies(api: Api) -> str:

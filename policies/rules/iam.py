@@ -46,6 +46,7 @@ _SUBJECT_WORDS: Final = re.compile(r"^(?:system:serviceaccount:|repo:|project_pa
 _MANAGED: Final = (
     "AmazonEKSClusterPolicy",
     "AmazonSageMakerClusterInstanceRolePolicy",
+    "AmazonSageMakerHyperPodInferenceAccess",
     "AmazonSageMakerHyperPodTrainingOperatorAccess",
     "CloudWatchAgentServerPolicy",
     "service-role/AmazonEBSCSIDriverPolicy",

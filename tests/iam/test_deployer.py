@@ -1,6 +1,7 @@
 """The deployer's policies as documents: linted, narrow, complete for every stack, and as the pages show them."""
 
 import json
+from fnmatch import fnmatchcase
 
 import pytest
 from click.testing import CliRunner
@@ -51,7 +52,7 @@ def plans():
 
 
 def variants():
-    """Yield organizations with what no example has: a network and an EKS cluster that exist, Lustre, a custom AMI."""
+    """Yield organizations with what no example has: network and EKS that exist, Lustre, a custom AMI, inference."""
     found = builders.organization(teams=[builders.team("nlp")])
     found["environments"]["dev"]["network"] = NETWORK
     found["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
@@ -67,6 +68,9 @@ def variants():
         "trainingPlanArn": "arn:aws:sagemaker:us-west-2:123456789012:training-plan/reserved",
     }
     yield files
+    serving = builders.organization(teams=[builders.team("nlp")])
+    serving["environments"]["dev"]["inference"] = {"tlsCertificateBucket": "acme-tls", "modelBuckets": ["acme-models"]}
+    yield serving
     yield from given()
 
 
@@ -156,7 +160,9 @@ def test_roles_and_managed_policies_are_exactly_those_of_the_program(plan):
     names = {each.inputs["name"] for each in program.all("iam/role:Role")}
     assert ("Roles" in by_sid) == bool(names)
     patterns = by_sid["Roles"]["Resource"] if names else []
-    assert all(f"arn:aws:iam::123456789012:role/{name}".startswith(patterns[0].removesuffix("*")) for name in names)
+    arns = {f"arn:aws:iam::123456789012:role/{name}" for name in names}
+    assert all(any(fnmatchcase(arn, pattern) for pattern in patterns) for arn in arns)
+    assert all(any(fnmatchcase(arn, pattern) for arn in arns) for pattern in patterns), "no pattern is for nothing"
     passed = {arn for sid, each in by_sid.items() if sid.startswith("Pass") for arn in each["Resource"]}
     assert {arn.rpartition("/")[2] for arn in passed if not arn.endswith("*") and "/live/" not in arn} <= names
     assert {arn for arn in passed if "/live/" in arn} == live_roles(program)

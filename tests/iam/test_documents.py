@@ -25,6 +25,9 @@ RIGHTS = {
     "keda": iam.keda_policy(WORKSPACE),
     "keda without Prometheus": iam.keda_policy(None),
     "volumes": iam.volumes_policy("arn:aws:sagemaker:us-west-2:123456789012:cluster/0a1b2c3d4e5f", EKS),
+    "inference": iam.inference_policy(ACCOUNT, "acme-certificates"),
+    "models": iam.models_policy(ACCOUNT, ["acme-models", "jumpstart-cache-prod-us-west-2"]),
+    "load balancers": iam.load_balancer_policy(ACCOUNT),
     "lustre": iam.lustre_policy("arn:aws:fsx:us-west-2:123456789012:file-system/fs-0a1b2c3d4e5f60718"),
 }
 # SageMaker HyperPod developer guide, IAM for HyperPod on EKS: what the execution role needs beside the managed policy.

@@ -1,6 +1,6 @@
 """Facts about the services, each with source and date: instance types, regions, versions, API limits."""
 
-from hpkit.catalog.dependencies import CHARTS_FOLDER, ChartImage, PinnedChart, Subchart, dependencies_chart
+from hpkit.catalog.dependencies import CHARTS_FOLDER, Alternative, ChartImage, PinnedChart, Subchart, dependencies_chart
 from hpkit.catalog.eks import (
     ClusterHour,
     KubernetesVersion,
@@ -29,6 +29,7 @@ from hpkit.catalog.replacing import (
     type_facts,
 )
 from hpkit.catalog.services import (
+    INFERENCE_OPERATOR,
     TASK_GOVERNANCE,
     AddOn,
     AddOnVersion,
@@ -48,9 +49,11 @@ from hpkit.catalog.services import (
 __all__ = [
     "ACCELERATOR_RESOURCES",
     "CHARTS_FOLDER",
+    "INFERENCE_OPERATOR",
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
+    "Alternative",
     "ChartImage",
     "ClusterHour",
     "InstanceType",

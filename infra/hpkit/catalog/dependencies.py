@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hpkit.catalog.instances import read_data
 
-__all__ = ["CHARTS_FOLDER", "ChartImage", "PinnedChart", "Subchart", "dependencies_chart"]
+__all__ = ["CHARTS_FOLDER", "Alternative", "ChartImage", "PinnedChart", "Subchart", "dependencies_chart"]
 
 # Folder of the project that packages of charts are kept in, for the engine to take them from.
 CHARTS_FOLDER: Final = ".hpkit/charts"
@@ -25,6 +25,14 @@ class Subchart:
     version: str
     url: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A part of the chart that EKS offers as an add-on too; the value at switch, off by default, brings it."""
+
+    addon: str
+    switch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,7 @@ class PinnedChart:
 
     contents: sha256 of that folder, package: of the whole with its parts, both of contents. replaced: files of the
     folder that packing leaves out, since packages of parts beside the folders of the same parts are made from those.
+    alternatives: parts that EKS offers as add-ons too (conditions of Chart.yaml; values.yaml has them off).
     """
 
     name: str
@@ -66,6 +75,7 @@ class PinnedChart:
     contents: str
     package: str
     replaced: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]
     subcharts: tuple[Subchart, ...]
     images: tuple[ChartImage, ...]
 
@@ -92,6 +102,7 @@ def dependencies_chart() -> PinnedChart:
     return PinnedChart(
         **{key: data[key] for key in ("name", "version", "repository", "commit", "path", "contents", "package")},
         replaced=tuple(data["replaced"]),
+        alternatives=tuple(Alternative(**each) for each in data["alternatives"]),
         subcharts=tuple(Subchart(**each) for each in data["subcharts"]),
         images=tuple(_image(each) for each in data["images"]),
     )

@@ -7,6 +7,7 @@ from typing import Any
 from hpkit.catalog.instances import Source, read_data
 
 __all__ = [
+    "INFERENCE_OPERATOR",
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 
+INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
 TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 
 

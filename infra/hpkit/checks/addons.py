@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import TASK_GOVERNANCE, addons
+from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addons
 from hpkit.checks.rule import Context, Issue, Rule, listing, near
+from hpkit.plan.dependencies import alternatives_brought
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
 
 __all__ = ["RULES"]
 
+_CHART = "SageMaker HyperPod CLI, Helm chart: conditions of its parts"
+_CLUSTERS = "SageMaker HyperPod developer guide, setting up clusters for model deployment"
 _CONTRACT = "Config contract"
 _EKS_ADDONS = "Amazon EKS user guide, AWS and community add-ons"
 # Add-ons of EKS of which the kit knows nothing but the name.
@@ -49,6 +52,8 @@ def _requirements(context: Context) -> Iterator[Issue]:
     if context.spec.eks.existing is not None:
         return
     there = {addon.name for addon in context.plan.addons}
+    there |= {each.addon for each in alternatives_brought(context.plan.dependencies)}
+    there |= set(context.spec.inference.installed) if context.spec.inference else set()
     requires = {addon.name: addon.requires for addon in addons()}
     for name in context.spec.addons:
         absent = [each for each in requires.get(name, ()) if each not in there]
@@ -104,7 +109,9 @@ def _known_account(context: Context) -> Iterator[Issue]:
 def _has_rights(context: Context) -> Iterator[Issue]:
     for addon in context.plan.addons:
         given = addon.role or addon.service_account_role_arn or not addon.pod_identity
-        if addon.name not in ROLE_BY_USER or given or makes_pod_role(context.plan, addon):
+        # What comes with the inference operator is there to be found: it mounts nothing by itself.
+        by_operator = context.spec.inference is not None and addon.name not in context.spec.addons
+        if addon.name not in ROLE_BY_USER or by_operator or given or makes_pod_role(context.plan, addon):
             continue
         yield Issue(
             (*context.path, "addons", addon.name),
@@ -133,6 +140,32 @@ def _known(context: Context) -> Iterator[Issue]:
             )
 
 
+def _once(context: Context) -> Iterator[Issue]:
+    named = {addon.name for addon in context.plan.addons}
+    for each in alternatives_brought(context.plan.dependencies):
+        if each.addon not in named:
+            continue
+        yield Issue(
+            (*context.path, "cluster", "dependencies", "values", *each.switch.split(".")),
+            f"the chart brings {each.addon} ({each.switch}), and the environment has the EKS add-on of that name as "
+            "well: two of its controllers would work on the same objects",
+            f"Remove {each.switch} from the values, and keep the add-on, which EKS updates.",
+        )
+
+
+def _inference_told(context: Context) -> Iterator[Issue]:
+    addon = context.spec.addons.get(INFERENCE_OPERATOR)
+    if addon is None or context.spec.inference is not None:
+        return
+    absent = [key for key in ("executionRoleArn", "tlsCertificateS3Bucket") if not addon.configuration_values.get(key)]
+    if absent:
+        yield Issue(
+            (*context.path, "addons", INFERENCE_OPERATOR),
+            f"{INFERENCE_OPERATOR} cannot be installed without {listing(absent)}",
+            "Write `inference: {tlsCertificateBucket: …}`, which makes its roles; or say both in configurationValues.",
+        )
+
+
 RULES = (
     Rule("ADD016", "error", "An add-on is one that EKS has.", _EKS_ADDONS, _known),
     Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
@@ -141,4 +174,6 @@ RULES = (
     Rule("ADD004", "error", "An add-on's pods take their role in one way.", _EKS, _one_way),
     Rule("ADD005", "error", "A role is for an add-on whose service account is known.", _CONTRACT, _known_account),
     Rule("ADD006", "warning", "An add-on that calls AWS has a role.", _EKS, _has_rights),
+    Rule("ADD007", "error", "The chart brings nothing that an add-on brings.", _CHART, _once),
+    Rule("ADD008", "error", "The inference operator has a role and a bucket.", _CLUSTERS, _inference_told),
 )  # fmt: skip

@@ -25,8 +25,8 @@ __all__ = ["Addons"]
 class Addons(Component):
     """Some of the plan's add-ons; installed by name.
 
-    values: what the kit tells an add-on. policies: what a role that the kit makes for its pods allows, where that
-    depends on resources of the stack.
+    values: what the kit tells an add-on. rights: what must be in force before one is installed. policies: what a role
+    that the kit makes for its pods allows, where that depends on resources of the stack.
     """
 
     installed: Mapping[str, aws.eks.Addon]
@@ -43,12 +43,14 @@ class Addons(Component):
         opts: pulumi.ResourceOptions,
         values: Mapping[str, pulumi.Input[Mapping[str, Any]]] | None = None,
         policies: Mapping[str, pulumi.Output[str]] | None = None,
+        rights: Mapping[str, Sequence[pulumi.Resource]] | None = None,
     ) -> None:
         super().__init__(name, opts=opts)
         self._plan, self._eks = plan, eks
         self._pods = PodRoles(self, plan, context, eks)
         self._values = values or {}
         self._policies = policies or {}
+        self._rights = rights or {}
         known = {addon.name: addon for addon in known_addons()}
         need_nodes = {addon.name for addon in known.values() if addon.needs_nodes}
         wanted = {addon.name: addon for addon in plan.addons if (addon.name in need_nodes) == needing_nodes}
@@ -66,6 +68,7 @@ class Addons(Component):
 
     def _install(self, addon: AddonPlan, after: Sequence[pulumi.Resource]) -> aws.eks.Addon:
         identity = [self._pod_identity(addon)] if is_associated(self._plan, addon) else []
+        rights = self._rights.get(addon.name, ())
         # The API would take away associations that the add-on has of its own and the program does not name.
         left_alone = pulumi.ResourceOptions(ignore_changes=None if addon.pod_identity else ["podIdentityAssociations"])
         return aws.eks.Addon(
@@ -77,7 +80,7 @@ class Addons(Component):
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="OVERWRITE",
             service_account_role_arn=addon.service_account_role_arn,
-            opts=pulumi.ResourceOptions.merge(self.child(after=[*after, *identity]), left_alone),
+            opts=pulumi.ResourceOptions.merge(self.child(after=[*after, *identity, *rights]), left_alone),
         )
 
     def _configuration(self, addon: AddonPlan) -> pulumi.Output[str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -29,13 +30,14 @@ _HTTPS = 443
 class Eks(Component):
     """The EKS cluster.
 
-    name and arn; kubeconfig: what kubectl and the Kubernetes provider use, with a token of the AWS CLI;
-    kubernetes: the provider of everything inside the cluster, once `connect` was called. kept: ids of what is made and
-    must not be lost, by name in `allowReplace`.
+    name and arn; issuer: address of its OIDC provider; kubeconfig: what kubectl and the Kubernetes provider use, with a
+    token of the AWS CLI; kubernetes: the provider of everything inside the cluster, once `connect` was called. kept:
+    ids of what is made and must not be lost, by name in `allowReplace`.
     """
 
     name: pulumi.Output[str]
     arn: pulumi.Output[str]
+    issuer: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]
     kubernetes: k8s.Provider
     kept: Mapping[str, pulumi.Output[str]]
@@ -59,11 +61,13 @@ class Eks(Component):
             self._ways: list[pulumi.Resource] = []
             self.name, self.arn, endpoint, self.kept = found.name, found.arn, found.endpoint, {}
             authority = found.certificate_authorities[0].data
+            self.issuer = found.identities.apply(_issuer)
         else:
             groups, self._ways = self._private_ways(network)
             made = self._build(network, identity, guard, groups=groups)
             self.name, self.arn, endpoint = made.name, made.arn, made.endpoint
             authority = made.certificate_authority.apply(lambda each: each.data or "")
+            self.issuer = made.identities.apply(_issuer)
         self.kubeconfig = pulumi.Output.all(
             name=self.name, endpoint=endpoint, authority=authority, region=plan.spec.region
         ).apply(lambda known: _kubeconfig(known, context.credentials))
@@ -174,6 +178,12 @@ class Eks(Component):
         )
         self.kept = {"eks": cluster.id, "key": key.id}
         return cluster
+
+
+def _issuer(identities: Sequence[Any]) -> str:
+    """Return the address of the OIDC provider that EKS gave the cluster."""
+    found: str = identities[0].oidcs[0].issuer
+    return found
 
 
 def _kubeconfig(known: dict[str, str], credentials: Credentials) -> str:

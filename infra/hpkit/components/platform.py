@@ -21,6 +21,7 @@ from hpkit.components.governance import Governance
 from hpkit.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
 from hpkit.components.hyperpod import Dependencies, HyperPod
 from hpkit.components.identity import Identity
+from hpkit.components.inference import Inference
 from hpkit.components.lustre import TeamVolumes
 from hpkit.components.network import Network
 from hpkit.components.observability import Observability
@@ -302,6 +303,22 @@ def _node_addons(
         values.update(observed.values)
     if storage.lustre is not None:
         policies[_FSX_CSI] = document(lustre_policy, file_system_arn=storage.lustre.arn)
+    rights: dict[str, Sequence[pulumi.Resource]] = {}
+    if plan.spec.inference is not None:
+        workspace = observed.workspace if observed else None
+        inference = Inference(
+            "inference",
+            plan,
+            plan.spec.inference,
+            context,
+            eks=eks,
+            cluster_arn=platform.cluster.cluster_arn,
+            workspace_arn=None if workspace is None else workspace.arn,
+            opts=opts,
+        )
+        policies.update(inference.policies)
+        values.update(inference.values)
+        rights.update(inference.rights)
     addons = Addons(
         "node-addons",
         plan,
@@ -311,6 +328,7 @@ def _node_addons(
         after=[platform.cluster],
         values=values,
         policies=policies,
+        rights=rights,
         opts=opts,
     )
     return addons, observed

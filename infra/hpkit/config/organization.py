@@ -10,6 +10,7 @@ from hpkit.config.autoscaling import Autoscaling
 from hpkit.config.base import Api, Model, Name
 from hpkit.config.cluster import Cluster
 from hpkit.config.governance import ClusterPolicy, Governance, Team
+from hpkit.config.inference import Inference
 from hpkit.config.network import Eks, Network
 from hpkit.config.observability import Observability
 from hpkit.config.storage import Storage
@@ -77,6 +78,7 @@ class Environment(Model):
     autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter; absent = off.")
     governance: Governance | None = Field(default=None, description="Task governance; absent = off.")
     observability: Observability | None = Field(default=None, description="Metrics; absent = off.")
+    inference: Inference | None = Field(default=None, description="The inference operator; absent = none.")
     addons: dict[str, Addon] = Field(
         default={}, description="EKS add-on → version, over the kit's default pins, or a map with its configuration."
     )

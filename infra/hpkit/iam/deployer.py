@@ -27,7 +27,7 @@ from hpkit.plan.existing import (
     service_account_roles,
 )
 from hpkit.plan.model import Plan
-from hpkit.plan.names import bucket_name, log_group, role_name, topic_name
+from hpkit.plan.names import bucket_name, inference_role_name, log_group, role_name, topic_name
 
 __all__ = [
     "NO_ACCOUNT",
@@ -168,7 +168,7 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         "eks": existing.name if existing else plan.stack,
         "log_group": log_group(plan),
         "topic": topic_name(plan, "alerts"),
-        "roles": (account.role_arn(f"{_role_prefix(plan)}*"),) if made_roles(plan) else (),
+        "roles": _made_role_arns(plan, account),
         "pod_roles": pod_roles(plan),
         "storage_key": (storage.kms_key_arn,) if storage is not None and storage.kms_key_arn else (),
         "training_plans": tuple(plans),
@@ -260,6 +260,13 @@ def _kept_boundary(plan: Plan) -> list[dict[str, Any]]:
     changes = ["CreatePolicyVersion", "DeletePolicy", "DeletePolicyVersion", "SetDefaultPolicyVersion"]
     changed = _statement("KeepBoundaryPolicy", [f"iam:{each}" for each in changes], [boundary], [])
     return [{**each, "Effect": "Deny"} for each in (taken, changed)]
+
+
+def _made_role_arns(plan: Plan, account: AwsAccount) -> tuple[str, ...]:
+    """Return patterns of the ARNs of the roles that the program makes."""
+    named = (inference_role_name(plan),) if plan.spec.inference is not None else ()
+    ours = (f"{_role_prefix(plan)}*",) if made_roles(plan) else ()
+    return tuple(account.role_arn(name) for name in (*ours, *named))
 
 
 def _role_prefix(plan: Plan) -> str:

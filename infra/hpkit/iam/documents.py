@@ -9,16 +9,20 @@ from hpkit.iam.template import fill, read
 __all__ = [
     "bucket_policy",
     "grafana_policy",
+    "inference_policy",
     "instance_role_policy",
     "karpenter_role_policy",
     "keda_policy",
     "key_policy",
+    "load_balancer_policy",
     "lustre_policy",
     "metrics_policy",
+    "models_policy",
     "pod_trust",
     "service_trust",
     "topic_policy",
     "volumes_policy",
+    "web_identity_trust",
 ]
 
 Document = dict[str, Any]
@@ -33,6 +37,24 @@ def service_trust(account: AwsAccount, service: str, *, from_account: bool = Tru
 def pod_trust(account: AwsAccount, cluster_arn: str) -> Document:
     """Let EKS Pod Identity assume the role, for pods of this cluster only."""
     return _document("pod-trust", account, cluster=cluster_arn)
+
+
+def web_identity_trust(
+    *, provider_arn: str, issuer: str, namespace: str, service_account: str, services: Sequence[str] = ()
+) -> Document:
+    """Let pods of one service account assume the role by the OIDC provider, and services beside them.
+
+    issuer: address of the provider, with or without `https://`.
+    """
+    pods = _document(
+        "web-identity-trust",
+        provider=provider_arn,
+        issuer=issuer.removeprefix("https://"),
+        namespace=namespace,
+        service_account=service_account,
+    )
+    others = [each for service in services for each in _document("service-trust", service=service)["Statement"]]
+    return {**pods, "Statement": [*pods["Statement"], *others]}
 
 
 def instance_role_policy(
@@ -93,6 +115,22 @@ def volumes_policy(cluster_arn: str, eks_arn: str) -> Document:
 def keda_policy(workspace_arn: str | None) -> Document:
     """Return what KEDA needs to scale by CloudWatch metrics, and by those of a workspace, None without one."""
     return _document("keda", workspace=workspace_arn or ())
+
+
+def inference_policy(account: AwsAccount, bucket: str) -> Document:
+    """Return what the inference operator needs of the bucket of its certificates."""
+    return _document("inference", account, certificates=bucket)
+
+
+def models_policy(account: AwsAccount, buckets: Sequence[str]) -> Document:
+    """Return what the S3 CSI driver needs to read models in these buckets."""
+    arns = [f"arn:{account.partition}:s3:::{bucket}" for bucket in buckets]
+    return _document("models", model_buckets=arns, model_objects=[f"{arn}/*" for arn in arns])
+
+
+def load_balancer_policy(account: AwsAccount) -> Document:
+    """Return what the AWS Load Balancer Controller needs."""
+    return _document("load-balancers", account)
 
 
 def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str) -> Document:

@@ -1,8 +1,9 @@
 """Which EKS add-ons an environment gets, at which version, with which configuration and role."""
 
-from hpkit.catalog import TASK_GOVERNANCE, addon_pin
+from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addon_pin, addons
 from hpkit.config.addons import Addon
 from hpkit.config.organization import Environment
+from hpkit.plan.dependencies import alternatives_brought, dependencies_of
 from hpkit.plan.model import AddonPlan
 
 __all__ = ["addons_of"]
@@ -22,6 +23,8 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
         wanted.add("amazon-sagemaker-hyperpod-observability")
     if spec.storage is not None and spec.storage.lustre is not None:
         wanted.add("aws-fsx-csi-driver")
+    if spec.inference is not None:
+        wanted |= _for_inference(spec)
     named = {name: spec.addons.get(name, Addon()) for name in sorted(wanted)}
     return tuple(
         AddonPlan(
@@ -34,3 +37,12 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
         )
         for name, each in named.items()
     )
+
+
+def _for_inference(spec: Environment) -> set[str]:
+    """Return the inference operator, and what it needs and nothing else brings; a cluster that is there has its own."""
+    if spec.inference is None or spec.eks.existing is not None:
+        return {INFERENCE_OPERATOR}
+    needed = {name for addon in addons() if addon.name == INFERENCE_OPERATOR for name in addon.requires}
+    brought = {each.addon for each in alternatives_brought(dependencies_of(spec))}
+    return {INFERENCE_OPERATOR} | (needed - brought - set(spec.inference.installed))

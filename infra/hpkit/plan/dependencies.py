@@ -1,14 +1,14 @@
 """Which dependencies chart an environment gets, with which values; and what its images are called in a mirror."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hpkit.catalog import CHARTS_FOLDER, ChartImage, dependencies_chart
+from hpkit.catalog import CHARTS_FOLDER, Alternative, ChartImage, dependencies_chart
 from hpkit.config.organization import Environment
 from hpkit.plan.merging import merged
 from hpkit.plan.model import DependenciesPlan
 
-__all__ = ["chart_images", "dependencies_of", "is_regional", "mirror_name", "unmirrored_images"]
+__all__ = ["alternatives_brought", "chart_images", "dependencies_of", "is_regional", "mirror_name", "unmirrored_images"]
 
 _HEALTH: Final = "health-monitoring-agent"
 
@@ -28,6 +28,16 @@ def dependencies_of(spec: Environment) -> DependenciesPlan | None:
             values = merged(values, _mirror_values(spec, wanted.image_registry))
         return DependenciesPlan(f"{CHARTS_FOLDER}/{pin.file}", pin.version, merged(values, wanted.values))
     return DependenciesPlan(wanted.chart or "", wanted.version, merged(values, wanted.values))
+
+
+def alternatives_brought(plan: DependenciesPlan | None) -> tuple[Alternative, ...]:
+    """Return what EKS offers as add-ons and the values of the chart bring instead.
+
+    A chart of one's own is taken at its word as well: its values are those of the chart that it was made from.
+    """
+    if plan is None:
+        return ()
+    return tuple(each for each in dependencies_chart().alternatives if _value(plan.values, each.switch) is True)
 
 
 def is_regional(source: str, region: str) -> bool:
@@ -79,6 +89,14 @@ def _mirror_values(spec: Environment, registry: str) -> dict[str, Any]:
         elif each not in needed:
             values = merged(values, _at(each.switch, value=False))
     return values
+
+
+def _value(values: Mapping[str, Any], path: str) -> object:
+    """Return the value at a path, None where there is none."""
+    found: object = values
+    for step in path.split("."):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
 
 
 def _at(path: str, value: object) -> dict[str, Any]:

@@ -22,6 +22,7 @@ __all__ = [
     "is_associated",
     "made_roles",
     "makes_bucket",
+    "makes_inference_keda",
     "makes_karpenter_role",
     "makes_keda_role",
     "makes_node_role",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 _HYPERPOD_METRICS: Final = "amazon-sagemaker-hyperpod-observability"
+_S3_CSI: Final = "aws-mountpoint-s3-csi-driver"
 _FSX_CSI: Final = "aws-fsx-csi-driver"
 
 
@@ -77,7 +79,7 @@ POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
         "kube-system", "efs-csi-controller-sa", managed=("service-role/AmazonEFSCSIDriverPolicy",)
     ),
     _FSX_CSI: PodAccount("kube-system", "fsx-csi-controller-sa", inline=True),
-    "aws-mountpoint-s3-csi-driver": PodAccount("kube-system", "s3-csi-driver-sa"),
+    _S3_CSI: PodAccount("kube-system", "s3-csi-driver-sa", inline=True),
     "cert-manager": PodAccount("cert-manager", "cert-manager"),
     "external-dns": PodAccount("external-dns", "external-dns"),
     "vpc-cni": PodAccount("kube-system", "aws-node"),
@@ -85,7 +87,7 @@ POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
 KEDA_ACCOUNT: Final = PodAccount("keda", "keda-operator", inline=True)
 # Add-ons that can do nothing without a role, and of which only the user knows what on: then the kit makes none.
 ROLE_BY_USER: Final[Mapping[str, str]] = {
-    "aws-mountpoint-s3-csi-driver": "the buckets that pods mount",
+    _S3_CSI: "the buckets that pods mount",
     "external-dns": "the hosted zones that it keeps",
     _FSX_CSI: "the file systems that it mounts or makes",
 }
@@ -112,6 +114,11 @@ def makes_keda_role(plan: Plan) -> bool:
     return keda is not None and keda.role is None
 
 
+def makes_inference_keda(plan: Plan) -> bool:
+    """Return whether the inference operator brings KEDA: unless the kit installs one, as one is enough."""
+    return plan.spec.inference is not None and not (plan.spec.autoscaling and plan.spec.autoscaling.keda)
+
+
 def makes_bucket(plan: Plan) -> bool:
     """Return whether lifecycle scripts need a bucket that is not there."""
     there = plan.spec.storage.existing if plan.spec.storage else None
@@ -132,6 +139,8 @@ def makes_pod_role(plan: Plan, addon: AddonPlan) -> bool:
         return observability is not None and observability.prometheus
     if addon.name == _FSX_CSI:
         return storage is not None and storage.lustre is not None
+    if addon.name == _S3_CSI:
+        return plan.spec.inference is not None and bool(plan.spec.inference.model_buckets)
     account = POD_ACCOUNTS.get(addon.name)
     return account is not None and (account.inline or bool(account.managed))
 
@@ -148,6 +157,10 @@ def made_roles(plan: Plan) -> list[MadeRole]:
         roles.append(MadeRole((), inline=True))
     if observability is not None and observability.grafana:
         roles.append(MadeRole((), inline=True))
+    if plan.spec.inference is not None:
+        roles.append(MadeRole(("AmazonSageMakerHyperPodInferenceAccess",), inline=True))
+        # Of the load balancer controller, and of KEDA.
+        roles += [MadeRole((), inline=True)] * (2 if makes_inference_keda(plan) else 1)
     pods = [POD_ACCOUNTS[addon.name] for addon in plan.addons if makes_pod_role(plan, addon)]
     pods += [KEDA_ACCOUNT] if makes_keda_role(plan) else []
     return [*roles, *(MadeRole(account.managed, inline=account.inline) for account in pods)]

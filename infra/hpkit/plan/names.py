@@ -8,6 +8,7 @@ __all__ = [
     "GROUP_PREFIX",
     "bounded",
     "bucket_name",
+    "inference_role_name",
     "log_group",
     "partition_of",
     "role_name",
@@ -44,6 +45,15 @@ def bucket_name(plan: Plan, account: str) -> str:
     """
     tail = f"-{account}-{plan.spec.region}"
     return bounded(f"sagemaker-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
+
+
+def inference_role_name(plan: Plan) -> str:
+    """Return the name of the inference operator's role (64 characters at most).
+
+    The add-on takes no role whose name begins otherwise, nor does its managed policy (aws/sagemaker-hyperpod-cli,
+    inference-operator/templates/_validateRequiredValues.tpl).
+    """
+    return bounded(f"SageMakerHyperPodInference-{plan.stack}-{plan.spec.region}", _ROLE_LIMIT)
 
 
 def topic_name(plan: Plan, purpose: str) -> str:

@@ -55,6 +55,7 @@ class Answers:
                 "name": self.eks.get("name", "found"),
                 "arn": self.eks.get("arn", arn),
                 "endpoint": self.eks.get("endpoint", "https://found.example"),
+                "identities": [_identity(region)],
                 "certificateAuthorities": [self.eks.get("certificateAuthority", {"data": "Q0E="})],
             },
         }
@@ -177,6 +178,11 @@ def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
     )
 
 
+def _identity(region: str) -> dict[str, Any]:
+    """Return what EKS says of a cluster's OIDC provider."""
+    return {"oidcs": [{"issuer": f"https://oidc.eks.{region}.amazonaws.com/id/0123456789ABCDEF"}]}
+
+
 def _type_of(urn: str) -> str:
     """Return the qualified type of a URN, its parents' types before it."""
     return urn.split("::")[2] if urn else ""
@@ -199,6 +205,7 @@ class _Engine(mocks.Mocks):
             "arn": f"arn:{self._answers.partition}:made:{place}:{name}",
             "endpoint": "https://made.example",
             "certificateAuthority": {"data": "Q0E="},
+            "identities": [_identity(self._region)],
             "clusterArn": f"arn:{self._answers.partition}:sagemaker:{place}:cluster/abcdefghijkl",
             "prometheusEndpoint": "https://aps.example/",
             "dnsName": f"{name}.fsx.example",

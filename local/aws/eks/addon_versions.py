@@ -44,6 +44,7 @@ class AddonInfo:
     `without_nodes` is the status it ends in when the cluster has no running node; `accounts` are its service accounts
     with the policies that EKS recommends. `calls_at_start`: its pods do not become ready without credentials, which
     they cannot get from IMDS on HyperPod's nodes; others start, and fail at what they are asked to do.
+    `role_in_values`: the same, and their role is said in the configuration values, as `executionRoleArn`.
     """
 
     name: str
@@ -56,6 +57,7 @@ class AddonInfo:
     accounts: tuple[tuple[str, str], ...] = ()
     needs: tuple[str, ...] = ()
     calls_at_start: bool = False
+    role_in_values: bool = False
 
     @property
     def default(self) -> str:
@@ -185,7 +187,10 @@ ADDONS = {
             ("v2.2.2-eksbuild.1",),
             namespace="hyperpod-inference-system",
             kind="ml",
+            accounts=(("hyperpod-inference-controller-manager", "AmazonSageMakerHyperPodInferenceAccess"),),
             needs=("cert-manager", "metrics-server", "aws-mountpoint-s3-csi-driver", "aws-fsx-csi-driver"),
+            # SageMaker developer guide, "Inference operator fails to start" and "IAM trust relationship issue".
+            role_in_values=True,
         ),
         AddonInfo(
             "amazon-sagemaker-spaces",

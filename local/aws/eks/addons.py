@@ -12,6 +12,7 @@ from local.aws.backend import Context, Record
 from local.aws.eks.addon_catalog import check_configuration, find_addon
 from local.aws.eks.addon_versions import ADDONS, AddonInfo
 from local.aws.eks.clusters import require_cluster
+from local.aws.eks.configured_role import takes_configured_role, unrendered
 from local.aws.eks.podidentity import associate, dissociate
 from local.aws.eks.updates import finish_update, start_update
 from local.aws.errors import ServiceError
@@ -20,6 +21,7 @@ from local.aws.references import require_role
 
 __all__ = ["addon_document", "nodes_arrived"]
 
+_CERT_MANAGER = "cert-manager"
 INVALID = "InvalidParameterException"
 WAIT_FOR_NODES_SECONDS = 1200
 POLL_SECONDS = 15
@@ -64,6 +66,9 @@ def create_addon(ctx: Context, params: Record) -> Record:
 
 def _check_needs(ctx: Context, cluster: str, info: AddonInfo) -> None:
     missing = [name for name in info.needs if f"{cluster}|{name}" not in ctx.table("addons")]
+    # It is looked for in the cluster, whoever brought it.
+    if _CERT_MANAGER in missing and ctx.controllers.brings_cert_manager():
+        missing.remove(_CERT_MANAGER)
     if missing:
         raise ServiceError("InvalidRequestException", f"Addon {info.name} needs the add-ons {', '.join(missing)}")
 
@@ -126,7 +131,11 @@ def arrived(
             "InsufficientNumberOfReplicas",
             "The add-on is unhealthy because all deployments have all pods unscheduled: no nodes available",
         )
-    elif info.calls_at_start and not _has_role(ctx, {**addon, **new}, info):
+    elif info.role_in_values and (why := unrendered({**addon, **new})):
+        _fail(addon, machine.failed, "ConfigurationConflict", why)
+    elif (info.calls_at_start and not _has_role(ctx, {**addon, **new}, info)) or (
+        info.role_in_values and not takes_configured_role(ctx, {**addon, **new}, info)
+    ):
         _fail(
             addon,
             "DEGRADED",

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from local.aws.controllers import NoControllers
+from local.aws.testing import running_endpoint
+from local.controllers.dependencies import has_cert_manager
+from tests.local.aws.conftest import Cloud
+
+if TYPE_CHECKING:
+    from local.kubernetes.api import Api
+
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+INFERENCE = "amazon-sagemaker-hyperpod-inference"
+ROLE = "arn:aws:iam::123456789012:role/"
 VIEW = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
 PERSON = "arn:aws:iam::123456789012:role/team/person"
 
@@ -269,11 +279,92 @@ def test_an_add_on_that_calls_aws_at_its_start_is_degraded_without_a_role(
     assert _addon(cloud, addon)["status"] == "ACTIVE"
 
 
+def test_cert_manager_may_come_from_elsewhere_than_its_add_on() -> None:
+    class Chart(NoControllers):
+        def brings_cert_manager(self) -> bool:
+            return True
+
+    with running_endpoint(controllers=Chart()) as endpoint:
+        cloud = Cloud(endpoint)
+        cloud.make_cluster()
+        for name in ("eks-pod-identity-agent", "amazon-sagemaker-hyperpod-training-operator"):
+            cloud.eks.create_addon(clusterName="kube", addonName=name)
+        assert _addon(cloud, "amazon-sagemaker-hyperpod-training-operator")["status"] == "ACTIVE"
+
+
+@pytest.mark.parametrize(
+    ("there", "found"),
+    [("certificates.cert-manager.io", True), ("hpkit.release.v1.hyperpod-dependencies", True), ("other", False)],
+)
+def test_cert_manager_is_looked_for_in_the_cluster(there: str, found: bool) -> None:
+    class Server:
+        def items(self, folder: str, *, fields: str, bare: bool) -> list[dict[str, Any]]:
+            return [{"metadata": {}}] if fields == f"metadata.name={there}" and folder and bare else []
+
+    assert has_cert_manager(cast("Api", Server())) is found
+
+
 def test_a_role_by_the_oidc_provider_is_one_as_well(cloud: Any) -> None:
     cloud.make_cluster()
     role = cloud.role("pods", "pods.eks.amazonaws.com")
     cloud.eks.create_addon(clusterName="kube", addonName="aws-ebs-csi-driver", serviceAccountRoleArn=role)
     assert _addon(cloud, "aws-ebs-csi-driver")["status"] == "ACTIVE"
+
+
+def _inference(cloud: Any, **values: str) -> dict[str, Any]:
+    """Install the inference operator with what it needs, and return it."""
+    cloud.make_cluster()
+    for name in ("cert-manager", "metrics-server", "aws-mountpoint-s3-csi-driver", "aws-fsx-csi-driver"):
+        cloud.eks.create_addon(clusterName="kube", addonName=name)
+    cloud.eks.create_addon(clusterName="kube", addonName=INFERENCE, configurationValues=json.dumps(values))
+    return _addon(cloud, INFERENCE)
+
+
+def _pods_role(cloud: Any, name: str, subject: str) -> str:
+    """Make a role for pods, by the OIDC provider of the EKS cluster."""
+    issuer = cloud.eks.describe_cluster(name="kube")["cluster"]["identity"]["oidc"]["issuer"].removeprefix("https://")
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Federated": f"arn:aws:iam::123456789012:oidc-provider/{issuer}"},
+        "Action": "sts:AssumeRoleWithWebIdentity",
+        "Condition": {"StringEquals": {f"{issuer}:sub": f"system:serviceaccount:{subject}"}},
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    return str(cloud.iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy)["Role"]["Arn"])
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "executionRoleArn must be set"),
+        ({"executionRoleArn": f"{ROLE}SageMakerHyperPodInference"}, "tlsCertificateS3Bucket must be set"),
+        ({"executionRoleArn": f"{ROLE}pods", "tlsCertificateS3Bucket": "tls"}, "with prefix"),
+    ],
+)
+def test_the_inference_operator_fails_without_role_bucket_and_name(
+    cloud: Any, values: dict[str, str], said: str
+) -> None:
+    found = _inference(cloud, **values)
+    assert found["status"] == "CREATE_FAILED"
+    assert said in found["health"]["issues"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "subject", "status"),
+    [
+        (True, "hyperpod-inference-system:hyperpod-inference-controller-manager", "ACTIVE"),
+        (False, "hyperpod-inference-system:hyperpod-inference-controller-manager", "DEGRADED"),
+        (True, "kube-system:hyperpod-inference-controller-manager", "DEGRADED"),
+    ],
+)
+def test_the_inference_operator_is_degraded_without_a_role_that_its_pods_can_take(
+    cloud: Any, *, provider: bool, subject: str, status: str
+) -> None:
+    if provider:
+        issuer = cloud.eks.describe_cluster(name="kube")["cluster"]["identity"]["oidc"]["issuer"]
+        cloud.iam.create_open_id_connect_provider(Url=issuer, ClientIDList=["sts.amazonaws.com"])
+    role = _pods_role(cloud, "SageMakerHyperPodInference-acme", subject)
+    assert _inference(cloud, executionRoleArn=role, tlsCertificateS3Bucket="tls")["status"] == status
 
 
 def test_an_add_on_that_calls_aws_when_asked_to_is_active_without_a_role(cloud: Any) -> None:
