@@ -254,21 +254,64 @@ def test_karpenters_groups_count_from_zero_and_its_pools_are_said():
     assert {"NodePool", "HyperpodNodeClass", "AutoscaledGroup"} <= kinds
 
 
+def test_a_restricted_group_is_adopted_as_it_is():
+    lustre = {"SizeInGiB": 4800, "PerUnitStorageThroughput": 250}
+    nova = {
+        "InstanceGroupName": "nova",
+        "InstanceType": "ml.p5.48xlarge",
+        "CurrentCount": 1,
+        "TargetCount": 2,
+        "ExecutionRole": f"arn:aws:iam::{ACCOUNT}:role/nova",
+        "ThreadsPerCore": 2,
+        "OnStartDeepHealthChecks": ["InstanceStress"],
+        "OverrideVpcConfig": {"Subnets": [SUBNETS["us-west-2a"]], "SecurityGroupIds": [SG]},
+        "EnvironmentConfig": {"FSxLustreConfig": lustre, "S3OutputPath": "s3://nova-output"},
+    }
+    shared = {"SharedEnvironmentConfig": {"FSxLustreDeletionPolicy": "Keep", "FSxLustreConfig": lustre}}
+    platform = live(cluster=cluster(RestrictedInstanceGroups=[nova], RestrictedInstanceGroupsConfig=shared))
+    adopted = spec_of(platform)["cluster"]
+    config = {"fSxLustreConfig": {"sizeInGiB": 4800, "perUnitStorageThroughput": 250}}
+    assert adopted["restrictedInstanceGroups"] == [
+        {
+            "name": "nova",
+            "instanceType": "ml.p5.48xlarge",
+            "instanceCount": 2,
+            "availabilityZone": "us-west-2a",
+            "executionRole": f"arn:aws:iam::{ACCOUNT}:role/nova",
+            "threadsPerCore": 2,
+            "deepHealthChecks": ["InstanceStress"],
+            "environmentConfig": config,
+        }
+    ]
+    environment = {"fSxLustreDeletionPolicy": "Keep", **config}
+    assert adopted["restrictedInstanceGroupsConfig"] == {"sharedEnvironmentConfig": environment}
+    found = prepared(platform)
+    assert (found.errors, found.remarks.blockers, found.imports.created) == ([], [], ())
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"cluster": cluster(ClusterStatus="Updating")}, "train is Updating: wait until it is InService"),
         ({"cluster": cluster(NodeProvisioningMode=None)}, "does not provision continuously"),
         (
-            {"cluster": cluster(RestrictedInstanceGroups=[{"InstanceGroupName": "nova"}])},
-            "restricted instance groups (nova)",
+            {"cluster": cluster(InstanceGroups=[], RestrictedInstanceGroups=[group("nova")])},
+            "restricted instance groups alone (nova)",
         ),
         ({"policies": [policy("one"), policy("two")]}, "2 cluster policies (one, two)"),
         ({"quotas": [quota(Name="a"), quota(Name="b")]}, "2 quotas of team nlp (a, b)"),
         ({"quotas": [quota(Status="UpdateFailed")]}, "nlp is UpdateFailed"),
         ({"unknown": ("eks:ListAddons: AccessDenied: no. Allow it",)}, "not known, so nothing is imported: eks:List"),
     ],
-    ids=["updating", "not continuous", "restricted", "two policies", "two quotas", "failed quota", "missing right"],
+    ids=[
+        "updating",
+        "not continuous",
+        "restricted alone",
+        "two policies",
+        "two quotas",
+        "failed quota",
+        "missing right",
+    ],
 )
 def test_what_cannot_be_adopted_says_why(change, says):
     assert says in "\n".join(file_of(live(**change)).remarks.blockers)

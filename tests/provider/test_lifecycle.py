@@ -398,7 +398,8 @@ def test_a_cluster_of_another_network_is_not_taken_over(world, engine):
 def test_restricted_groups_are_made_changed_and_removed(world, engine):
     def nova(count):
         group = {key: value for key, value in world.cluster()["instanceGroups"][0].items() if key != "lifeCycleConfig"}
-        return {**group, "instanceGroupName": "nova", "instanceCount": count}
+        lustre = {"fSxLustreConfig": {"sizeInGiB": 1200, "perUnitStorageThroughput": 125}}
+        return {**group, "instanceGroupName": "nova", "instanceCount": count, "environmentConfig": lustre}
 
     inputs = {**world.cluster(), "restrictedInstanceGroups": [nova(1)]}
     engine.up("Cluster", "c", inputs)
@@ -409,5 +410,13 @@ def test_restricted_groups_are_made_changed_and_removed(world, engine):
     assert live["TargetCount"] == 2
     with pytest.raises(FailedError, match=r"DELETE the instance group with all instances: nova \(2 × "):
         engine.up("Cluster", "c", world.cluster())
+    role = {**nova(2), "executionRole": "arn:aws:iam::123456789012:role/other"}
+    with pytest.raises(FailedError, match=r"restrictedInstanceGroups\[nova\].executionRole: .* cannot become"):
+        engine.up("Cluster", "c", {**inputs, "restrictedInstanceGroups": [role]})
+    bare = {key: value for key, value in nova(2).items() if key != "environmentConfig"}
+    with pytest.raises(FailedError, match=r"restrictedInstanceGroups\[nova\].environmentConfig: cannot be taken away"):
+        engine.up("Cluster", "c", {**inputs, "restrictedInstanceGroups": [bare]})
+    with pytest.raises(FailedError, match=r"instanceGroups\[nova\]: a group that exists cannot become the other kind"):
+        engine.up("Cluster", "c", {**world.cluster(), "instanceGroups": [*world.cluster()["instanceGroups"], bare]})
     engine.up("Cluster", "c", world.cluster(allowDeleteInstanceGroups=["nova"]))
     assert "RestrictedInstanceGroups" not in world.sm.describe_cluster(ClusterName=inputs["clusterName"])

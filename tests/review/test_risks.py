@@ -126,6 +126,18 @@ def test_a_lower_limit_is_watched_only_where_elastic_quota_no_longer_fits(limit,
     assert ("limit-below-elastic" in risks(autoscaled(8, 5), autoscaled(limit, 5))) is watched
 
 
+def test_a_restricted_group_that_loses_nodes_is_watched():
+    def with_nova(count):
+        data = of()
+        nova = group("nova", "ml.g5.12xlarge", count, executionRole="arn:aws:iam::123456789012:role/nova")
+        nova["environmentConfig"] = {"fSxLustreConfig": {"sizeInGiB": 1200, "perUnitStorageThroughput": 125}}
+        data["environments"]["dev"]["cluster"]["restrictedInstanceGroups"] = [nova]
+        return data
+
+    assert "restricted nova 3 → 1" in risks(with_nova(3), with_nova(1))["fewer-nodes"].message
+    assert "fewer-nodes" not in risks(with_nova(1), with_nova(3))
+
+
 def test_a_new_warning_asks_for_attention_and_an_old_one_does_not():
     # Two of four nodes are reserved by nobody and lent by nothing: CAP005.
     whole, half = shares(ada=2, bob=2), shares(ada=2, bob=0)

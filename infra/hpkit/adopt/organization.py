@@ -77,9 +77,9 @@ def _add_blockers(live: LivePlatform, remarks: Remarks) -> None:
             f"{cluster['ClusterName']} does not provision continuously, the kit's clusters always do, and the service "
             "cannot change it on a cluster that exists: make a new cluster and move the teams to it"
         )
-    if cluster.get("RestrictedInstanceGroups"):
-        names = ", ".join(str(group["InstanceGroupName"]) for group in cluster["RestrictedInstanceGroups"])
-        block(f"restricted instance groups ({names}): the file has no word for them, and the kit would delete them")
+    if not cluster["InstanceGroups"]:
+        names = ", ".join(str(group["InstanceGroupName"]) for group in _restricted_groups(live))
+        block(f"restricted instance groups alone ({names}), and the file needs an ordinary one: add one")
     if len(live.policies) > 1:
         names = ", ".join(str(each["Name"]) for each in live.policies)
         block(
@@ -98,7 +98,7 @@ def _network(live: LivePlatform) -> dict[str, Any]:
     """Return the network: one subnet per zone, of the cluster if it has one there, else of a group."""
     config = live.cluster["VpcConfig"]
     subnets: dict[str, str] = {}
-    for subnet in [*config["Subnets"], *(each for group in _groups(live) for each in _override(group)["Subnets"])]:
+    for subnet in [*config["Subnets"], *(each for group in _all_groups(live) for each in _override(group)["Subnets"])]:
         subnets.setdefault(live.zones[subnet], subnet)
     return {
         "vpcId": live.eks["resourcesVpcConfig"]["vpcId"],
@@ -110,6 +110,15 @@ def _network(live: LivePlatform) -> dict[str, Any]:
 
 def _groups(live: LivePlatform) -> list[Mapping[str, Any]]:
     return sorted(live.cluster["InstanceGroups"], key=lambda group: str(group["InstanceGroupName"]))
+
+
+def _restricted_groups(live: LivePlatform) -> list[Mapping[str, Any]]:
+    found = live.cluster.get("RestrictedInstanceGroups", ())
+    return sorted(found, key=lambda group: str(group["InstanceGroupName"]))
+
+
+def _all_groups(live: LivePlatform) -> list[Mapping[str, Any]]:
+    return [*_groups(live), *_restricted_groups(live)]
 
 
 def _override(group: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -174,6 +183,13 @@ def _cluster(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
     # A cluster with nodes was prepared by whoever made it: a second release would find objects that are not its own.
     spec["dependencies"] = {"installed": True}
     spec["instanceGroups"] = [_group(group, live, remarks) for group in _groups(live)]
+    restricted = [_restricted_group(group, live, remarks) for group in _restricted_groups(live)]
+    if restricted:
+        spec["restrictedInstanceGroups"] = restricted
+    shared = cluster.get("RestrictedInstanceGroupsConfig", {}).get("SharedEnvironmentConfig")
+    if shared:
+        environment = _renamed(shared, {"FSxLustreDeletionPolicy": "fSxLustreDeletionPolicy"}) | _lustre(shared)
+        spec["restrictedInstanceGroupsConfig"] = {"sharedEnvironmentConfig": environment}
     return spec
 
 
@@ -185,30 +201,46 @@ def _group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> di
         spec["instanceType"] = group["InstanceType"]
     else:
         spec["instanceTypes"] = list(types or ())
-    spec["instanceCount"] = group.get("TargetCount", group.get("CurrentCount", 0))
-    spec |= _where(group, live)
-    spec["executionRole"] = group["ExecutionRole"]
-    spec |= _renamed(
-        group,
-        {
-            "MinCount": "minInstanceCount",
-            "ThreadsPerCore": "threadsPerCore",
-            "TrainingPlanArn": "trainingPlanArn",
-        },
-    )
+    _common(group, spec, live, remarks)
+    spec |= _renamed(group, {"MinCount": "minInstanceCount"})
     if "Spot" in group.get("CapacityRequirements", {}):
         spec["capacityType"] = "Spot"
-    if group.get("OnStartDeepHealthChecks"):
-        spec["deepHealthChecks"] = list(group["OnStartDeepHealthChecks"])
     _kubernetes(group, spec)
-    _storage(group, spec, remarks)
-    _updates(group, spec)
+    _auto_patch(group, spec)
     script = group.get("LifeCycleConfig", {})
     spec["lifecycleScript"] = "None"
     if script.get("OnCreate"):
         spec["lifecycleScript"] = f"{script['SourceS3Uri']}/{script['OnCreate']}"
     _add_inexpressible(group, remarks)
     return spec
+
+
+def _restricted_group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
+    spec: dict[str, Any] = {"name": group["InstanceGroupName"], "instanceType": group["InstanceType"]}
+    _common(group, spec, live, remarks)
+    environment = _lustre(group.get("EnvironmentConfig", {}))
+    return spec | ({"environmentConfig": environment} if environment else {})
+
+
+def _common(group: Mapping[str, Any], spec: dict[str, Any], live: LivePlatform, remarks: Remarks) -> None:
+    """Add what ordinary and restricted groups have alike."""
+    spec["instanceCount"] = group.get("TargetCount", group.get("CurrentCount", 0))
+    spec |= _where(group, live)
+    spec["executionRole"] = group["ExecutionRole"]
+    spec |= _renamed(group, {"ThreadsPerCore": "threadsPerCore", "TrainingPlanArn": "trainingPlanArn"})
+    if group.get("OnStartDeepHealthChecks"):
+        spec["deepHealthChecks"] = list(group["OnStartDeepHealthChecks"])
+    _storage(group, spec, remarks)
+    schedule = group.get("ScheduledUpdateConfig")
+    if schedule:
+        spec["scheduledUpdate"] = {"scheduleExpression": schedule["ScheduleExpression"]} | _rolling(schedule)
+
+
+def _lustre(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the file system of an environment; where the service writes its output, it alone decides."""
+    config = environment.get("FSxLustreConfig")
+    names = {"SizeInGiB": "sizeInGiB", "PerUnitStorageThroughput": "perUnitStorageThroughput"}
+    return {"fSxLustreConfig": _renamed(config, names)} if config else {}
 
 
 def _where(group: Mapping[str, Any], live: LivePlatform) -> dict[str, Any]:
@@ -266,7 +298,7 @@ def _storage(group: Mapping[str, Any], spec: dict[str, Any], remarks: Remarks) -
             )
 
 
-def _updates(group: Mapping[str, Any], spec: dict[str, Any]) -> None:
+def _auto_patch(group: Mapping[str, Any], spec: dict[str, Any]) -> None:
     patch = group.get("AutoPatchConfig")
     if patch:
         names = {"PatchingStrategy": "patchingStrategy", "IdleWaitWindowInSeconds": "idleWaitWindowInSeconds"}
@@ -274,9 +306,6 @@ def _updates(group: Mapping[str, Any], spec: dict[str, Any]) -> None:
         if patch.get("DrainPolicy"):
             drain = {"DrainTimeoutInSeconds": "drainTimeoutInSeconds", "OnDrainTimeout": "onDrainTimeout"}
             spec["autoPatch"]["drainPolicy"] = _renamed(patch["DrainPolicy"], drain)
-    schedule = group.get("ScheduledUpdateConfig")
-    if schedule:
-        spec["scheduledUpdate"] = {"scheduleExpression": schedule["ScheduleExpression"]} | _rolling(schedule)
 
 
 def _rolling(update: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,12 @@ from hpkit.change.compare import has_unknown, with_unknown
 from hpkit.change.decision import CLUSTER, GuardDecision, deletion_fix
 from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.steps import Step
-from hpkit.plan.model import GroupPlan
+from hpkit.plan.model import GroupPlan, RestrictedGroupPlan
 
 __all__ = ["deleted_groups", "group_decisions"]
+
+_Group = GroupPlan | RestrictedGroupPlan
+_MEMBERS: Final = ("instanceGroups", "restrictedInstanceGroups")
 
 _NEW_NAME: Final = "give the group a new name and remove the old one"
 _REFUSES: Final = f"the service refuses this on a group that exists; {_NEW_NAME}"
@@ -27,19 +30,28 @@ def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) ->
     if pair is None:
         return
     yield from _deletions(before, after)
-    old = {group["instanceGroupName"]: group for group in pair[0].inputs.get("instanceGroups", ())}
+    old, new = (_by_member(side) for side in pair)
     replaced = _replaced_by_id(pair[1], after, steps)
-    for group in pair[1].inputs.get("instanceGroups", ()):
-        name = group["instanceGroupName"]
-        if name in old:
-            yield from _unchangeable(old[name], group, before, after, replaced)
+    for (member, name), group in new.items():
+        if (member, name) in old:
+            yield from _unchangeable(old[member, name], group, before, after, replaced)
+        elif any(name == other for _, other in old):
+            reason = f"instance group {name} becomes one of {member}"
+            yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
     yield from _karpenter_role(*pair)
 
 
-def deleted_groups(before: Recorded, after: Recorded) -> list[GroupPlan]:
+def _by_member(cluster: RecordedResource) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """Return (list, name) → group; a group never goes from one list to the other."""
+    return {
+        (member, group["instanceGroupName"]): group for member in _MEMBERS for group in cluster.inputs.get(member) or ()
+    }
+
+
+def deleted_groups(before: Recorded, after: Recorded) -> list[_Group]:
     """Return the groups that leave and have nodes, or may have them because Karpenter counts them."""
-    staying = {group.spec.name for group in after.plan.groups}
-    gone = [group for group in before.plan.groups if group.spec.name not in staying]
+    staying = {group.spec.name for group in after.plan.all_groups}
+    gone = [group for group in before.plan.all_groups if group.spec.name not in staying]
     return [group for group in gone if group.spec.instance_count > 0 or group.autoscaled]
 
 
@@ -70,11 +82,11 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
         yield GuardDecision(code, name, name, f"{name} is deleted ({nodes} × {kind}){rename}", fix, refused=not named)
 
 
-def _renamed_to(group: GroupPlan, before: Recorded, after: Recorded) -> GroupPlan | None:
+def _renamed_to(group: _Group, before: Recorded, after: Recorded) -> _Group | None:
     """Return the new group that is what a leaving one was: a rename, as the person may have meant it."""
-    known = {each.spec.name for each in before.plan.groups}
-    for each in after.plan.groups:
-        same = (each.spec.types, each.zones) == (group.spec.types, group.zones)
+    known = {each.spec.name for each in before.plan.all_groups}
+    for each in after.plan.all_groups:
+        same = (type(each), each.spec.types, each.zones) == (type(group), group.spec.types, group.zones)
         if each.spec.name not in known and same and each.spec.instance_count == group.spec.instance_count:
             return each
     return None
@@ -82,7 +94,7 @@ def _renamed_to(group: GroupPlan, before: Recorded, after: Recorded) -> GroupPla
 
 def _replaced_by_id(cluster: RecordedResource, after: Recorded, steps: Sequence[Step]) -> Mapping[str, Step]:
     """Return id → step of what the groups use and what is replaced."""
-    used = cluster.uses.get("instanceGroups", frozenset())
+    used = frozenset().union(*(cluster.uses.get(member, frozenset()) for member in _MEMBERS))
     replaced = {step.urn: step for step in steps if step.action == "replace" and step.urn in used}
     made = ((after.resources[urn].made, step) for urn, step in replaced.items())
     return {str(texts[key]): step for texts, step in made for key in ("id", "arn") if key in texts}
@@ -121,7 +133,7 @@ def _reason(
 
 
 def _zones(side: Recorded, name: str) -> str:
-    return ", ".join(zone for group in side.plan.groups if group.spec.name == name for zone in group.zones)
+    return ", ".join(zone for group in side.plan.all_groups if group.spec.name == name for zone in group.zones)
 
 
 def _steps_in(value: Any, replaced: Mapping[str, Step]) -> list[Step]:

@@ -162,7 +162,8 @@ def _inference_told(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "addons", INFERENCE_OPERATOR),
             f"{INFERENCE_OPERATOR} cannot be installed without {listing(absent)}",
-            "Write `inference: {tlsCertificateBucket: …}`, which makes its roles; or say both in configurationValues.",
+            "Name the bucket in `inference.tlsCertificateBucket`, which makes its roles too; or say both in "
+            "configurationValues.",
         )
 
 

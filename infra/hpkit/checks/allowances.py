@@ -17,7 +17,7 @@ def _staying(context: Context) -> Iterator[Issue]:
         if name in context.group_paths:
             yield Issue(
                 (*context.path, "allowDelete", "instanceGroups", index),
-                f"allowDelete names the instance group {name}, which stays in cluster.instanceGroups",
+                f"allowDelete names the instance group {name}, which stays in cluster.{context.group_paths[name][-2]}",
                 f"Remove {name} from allowDelete until the group leaves, or a later change may delete it unasked.",
             )
     there = parts_of(context.plan)

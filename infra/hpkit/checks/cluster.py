@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from hpkit.catalog import TASK_GOVERNANCE, find_instance_type, find_nearest
 from hpkit.checks.rule import Context, Issue, Rule, listing, near
-from hpkit.config.cluster import InstanceGroup
+from hpkit.config.cluster import InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
 from hpkit.config.suggest import explained
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
@@ -40,7 +40,7 @@ def addresses_needed(context: Context, zone: str) -> tuple[int, list[str], dict[
     """Return the addresses that nodes of a zone can take, what they come from, and nodes of types of unknown need."""
     need, parts = 0, []
     unknown: dict[str, int] = {}
-    for group in context.plan.groups:
+    for group in context.plan.all_groups:
         if zone not in group.zones:
             continue
         nodes = group.spec.instance_count
@@ -72,7 +72,7 @@ def _groups(context: Context) -> Iterator[tuple[InstanceGroup, Path]]:
 
 def _zone_has_subnet(context: Context) -> Iterator[Issue]:
     zones = [zone.availability_zone for zone in context.plan.network.zones]
-    for group, path in _groups(context):
+    for path, group in context.groups:
         zone = group.availability_zone
         if zone is not None and zone not in zones:
             yield Issue(
@@ -120,10 +120,11 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
 
 
 def _type_is_offered(context: Context) -> Iterator[Issue]:
-    for group, path in _groups(context):
+    for path, group in context.groups:
         for index, name in enumerate(group.types):
             if find_instance_type(name) is None:
-                where = (*path, "instanceType") if group.instance_type else (*path, "instanceTypes", index)
+                flexible = isinstance(group, InstanceGroup) and not group.instance_type
+                where = (*path, "instanceTypes", index) if flexible else (*path, "instanceType")
                 yield _not_offered(where, name, group.name)
     governance = context.spec.governance
     for team, quota_resources in (governance.allocations if governance else {}).items():
@@ -141,7 +142,7 @@ def _not_offered(path: Path, name: str, who: str) -> Issue:
 
 
 def _threads(context: Context) -> Iterator[Issue]:
-    for group, path in _groups(context):
+    for path, group in context.groups:
         single = [name for name, threads in _threads_of(group).items() if threads == 1]
         if group.threads_per_core == _MULTITHREADED and single:
             yield Issue(
@@ -165,7 +166,7 @@ def _threads_differ(context: Context) -> Iterator[Issue]:
             )
 
 
-def _threads_of(group: InstanceGroup) -> dict[str, int]:
+def _threads_of(group: InstanceGroupBase) -> dict[str, int]:
     known = {name: find_instance_type(name) for name in group.types}
     return {name: found.threads_per_core for name, found in known.items() if found and found.threads_per_core}
 
@@ -277,7 +278,7 @@ def _patching(context: Context) -> Iterator[Issue]:
 
 
 def _number_of_groups(context: Context) -> Iterator[Issue]:
-    count = len(context.spec.cluster.instance_groups)
+    count = len(context.groups)
     if count > _MOST_GROUPS_IN_CONSOLE:
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
@@ -367,8 +368,8 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
 
 
 def _override(context: Context) -> Iterator[Issue]:
-    for index, group in enumerate(context.spec.cluster.instance_groups):
-        path = (*context.path, "cluster", "instanceGroups", index, "overrideVpcConfig")
+    for where, group in context.groups:
+        path = (*where, "overrideVpcConfig")
         override = group.override_vpc_config
         if override is None:
             continue

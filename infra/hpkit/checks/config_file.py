@@ -1,7 +1,6 @@
 """CFG: what reading the file itself finds, and names that stand twice."""
 
 from collections.abc import Iterator
-from itertools import chain
 
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
@@ -17,11 +16,6 @@ def _unique_names(context: Context) -> Iterator[Issue]:
     autoscaling = spec.autoscaling
     lists: list[tuple[str, Path, list[str]]] = [
         ("team", ("teams",), [team.name for team in context.organization.teams]),
-        (
-            "group",
-            (*base, "cluster", "instanceGroups"),
-            [group.name for group in spec.cluster.instance_groups],
-        ),
         (
             "priority class",
             ("clusterPolicy", "priorityClasses"),
@@ -40,14 +34,16 @@ def _unique_names(context: Context) -> Iterator[Issue]:
     if spec.governance is not None and spec.governance.cluster_policy is not None:
         names = [each.name for each in spec.governance.cluster_policy.priority_classes]
         lists.append(("priority class", (*base, "governance", "clusterPolicy", "priorityClasses"), names))
-    yield from chain.from_iterable(_twice(what, path, names) for what, path, names in lists)
+    yield from _twice("group", [(path, group.name) for path, group in context.groups])
+    for what, path, names in lists:
+        yield from _twice(what, [((*path, index), name) for index, name in enumerate(names)])
 
 
-def _twice(what: str, path: Path, names: list[str]) -> Iterator[Issue]:
+def _twice(what: str, named: list[tuple[Path, str]]) -> Iterator[Issue]:
     seen: set[str] = set()
-    for index, name in enumerate(names):
+    for path, name in named:
         if name in seen:
-            yield Issue((*path, index, "name"), f"the {what} `{name}` stands twice", "Give each a name of its own.")
+            yield Issue((*path, "name"), f"the {what} `{name}` stands twice", "Give each a name of its own.")
         seen.add(name)
 
 

@@ -16,6 +16,7 @@ from hpkit.checks import (
     karpenter,
     network,
     observability,
+    restricted_groups,
     storage,
     waivers,
 )
@@ -31,7 +32,7 @@ __all__ = ["RULES", "check", "rule_by_id"]
 
 _BY_PREFIX = (
     access, addons, allowances, capacity, cluster, cluster_values, config_file,
-    eks, governance, karpenter, network, observability, storage, waivers,
+    eks, governance, karpenter, network, observability, restricted_groups, storage, waivers,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
 _BY_ID = {rule.id: rule for rule in RULES}

@@ -10,6 +10,7 @@ from typing import Final
 
 from hpkit.catalog import InstanceType, aws_regions
 from hpkit.checks.finding import Severity
+from hpkit.config.cluster import InstanceGroupBase
 from hpkit.config.document import Path, Problem
 from hpkit.config.organization import Environment, Organization
 from hpkit.plan.capacity import TypeQuota
@@ -71,11 +72,23 @@ class Context:
         return quotas_of(self.plan)
 
     @cached_property
+    def groups(self) -> tuple[tuple[Path, InstanceGroupBase], ...]:
+        """Return path and group, ordinary ones first, restricted ones after them."""
+        cluster = self.spec.cluster
+        lists: list[tuple[str, tuple[InstanceGroupBase, ...]]] = [
+            ("instanceGroups", cluster.instance_groups),
+            ("restrictedInstanceGroups", cluster.restricted_instance_groups),
+        ]
+        return tuple(
+            ((*self.path, "cluster", key, index), group) for key, found in lists for index, group in enumerate(found)
+        )
+
+    @cached_property
     def group_paths(self) -> Mapping[str, Path]:
         """Return group name → path; the first of two groups of one name."""
         paths: dict[str, Path] = {}
-        for index, group in enumerate(self.spec.cluster.instance_groups):
-            paths.setdefault(group.name, (*self.path, "cluster", "instanceGroups", index))
+        for path, group in self.groups:
+            paths.setdefault(group.name, path)
         return paths
 
     @cached_property

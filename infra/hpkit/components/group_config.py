@@ -5,12 +5,17 @@ from hpkit.config.cluster import (
     BatchSize,
     DeploymentConfig,
     DrainPolicy,
+    EnvironmentConfig,
+    FSxLustreConfig,
     InstanceGroup,
+    InstanceGroupBase,
+    RestrictedInstanceGroupsConfig,
     ScheduledUpdate,
     Taint,
     TieredStorage,
 )
-from hpkit.plan.model import GroupPlan
+from hpkit.plan.model import GroupPlan, RestrictedGroupPlan
+from hpkit.sdk import types as api
 from hpkit.sdk.types import (
     CapacitySizeConfig,
     ClusterAutoPatchConfig,
@@ -18,21 +23,29 @@ from hpkit.sdk.types import (
     ClusterInstanceGroupSpecification,
     ClusterKubernetesConfig,
     ClusterKubernetesTaint,
+    ClusterRestrictedInstanceGroupsConfig,
+    ClusterRestrictedInstanceGroupSpecification,
     ClusterTieredStorageConfig,
     DeploymentConfiguration,
     RollingDeploymentPolicy,
     ScheduledUpdateConfig,
 )
 
-__all__ = ["add_capacity", "add_upkeep", "tiered_storage"]
+__all__ = [
+    "add_capacity",
+    "add_checks",
+    "add_instances",
+    "add_upkeep",
+    "environment",
+    "shared_environment",
+    "tiered_storage",
+]
+
+_Group = ClusterInstanceGroupSpecification | ClusterRestrictedInstanceGroupSpecification
 
 
 def add_capacity(config: ClusterInstanceGroupSpecification, group: GroupPlan) -> None:
-    """Add which instances a group has, and what they start from.
-
-    threadsPerCore is said where there is a choice: the API reference names no default for it
-    (ClusterInstanceGroupSpecification), and one thread halves the vCPUs that quotas count on.
-    """
+    """Add which instances an ordinary group has, and what they start from."""
     spec = group.spec
     if spec.instance_type:
         config["instanceType"] = spec.instance_type
@@ -42,26 +55,61 @@ def add_capacity(config: ClusterInstanceGroupSpecification, group: GroupPlan) ->
         config["minInstanceCount"] = spec.min_instance_count
     if spec.capacity_type == "Spot":
         config["capacityRequirements"] = {"spot": {}}
+    add_instances(config, group)
+    if spec.image_id is not None:
+        config["imageId"] = spec.image_id
+
+
+def add_instances(config: _Group, group: GroupPlan | RestrictedGroupPlan) -> None:
+    """Add what the instances of any group have.
+
+    threadsPerCore is said where there is a choice: the API reference names no default for it
+    (ClusterInstanceGroupSpecification), and one thread halves the vCPUs that quotas count on.
+    """
+    spec = group.spec
     if spec.training_plan_arn is not None:
         config["trainingPlanArn"] = spec.training_plan_arn
     if spec.ebs_volume_gib is not None:
         config["instanceStorageConfigs"] = [{"ebsVolumeConfig": {"volumeSizeInGB": spec.ebs_volume_gib}}]
     if group.threads_per_core is not None:
         config["threadsPerCore"] = group.threads_per_core
-    if spec.image_id is not None:
-        config["imageId"] = spec.image_id
 
 
 def add_upkeep(config: ClusterInstanceGroupSpecification, spec: InstanceGroup) -> None:
-    """Add how nodes are checked, labelled, patched and updated."""
-    if spec.deep_health_checks:
-        config["onStartDeepHealthChecks"] = list(spec.deep_health_checks)
+    """Add how nodes of an ordinary group are checked, labelled, patched and updated."""
+    add_checks(config, spec)
     if spec.labels or spec.taints:
         config["kubernetesConfig"] = _kubernetes(spec)
     if spec.auto_patch is not None:
         config["autoPatchConfig"] = _auto_patch(spec.auto_patch)
+
+
+def add_checks(config: _Group, spec: InstanceGroupBase) -> None:
+    """Add how nodes of any group are checked, and when their AMI is updated."""
+    if spec.deep_health_checks:
+        config["onStartDeepHealthChecks"] = list(spec.deep_health_checks)
     if spec.scheduled_update is not None:
         config["scheduledUpdateConfig"] = _scheduled_update(spec.scheduled_update)
+
+
+def environment(spec: EnvironmentConfig) -> api.EnvironmentConfig:
+    """Return the environment of a restricted group as the API takes it."""
+    return {"fSxLustreConfig": _lustre(spec.fsx_lustre_config)}
+
+
+def shared_environment(spec: RestrictedInstanceGroupsConfig) -> ClusterRestrictedInstanceGroupsConfig:
+    """Return what all restricted groups share as the API takes it."""
+    shared = spec.shared_environment_config
+    return {
+        "sharedEnvironmentConfig": {
+            "fSxLustreDeletionPolicy": shared.fsx_lustre_deletion_policy,
+            "fSxLustreConfig": _lustre(shared.fsx_lustre_config),
+        }
+    }
+
+
+def _lustre(spec: FSxLustreConfig) -> api.FSxLustreConfig:
+    return {"sizeInGiB": spec.size_in_gib, "perUnitStorageThroughput": spec.per_unit_storage_throughput}
 
 
 def tiered_storage(spec: TieredStorage) -> ClusterTieredStorageConfig:

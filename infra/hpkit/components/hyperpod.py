@@ -9,14 +9,28 @@ import pulumi_kubernetes as k8s
 
 from hpkit.components.base import Component
 from hpkit.components.eks import Eks
-from hpkit.components.group_config import add_capacity, add_upkeep, tiered_storage
+from hpkit.components.group_config import (
+    add_capacity,
+    add_checks,
+    add_instances,
+    add_upkeep,
+    environment,
+    shared_environment,
+    tiered_storage,
+)
 from hpkit.components.identity import Identity
 from hpkit.components.network import Network
 from hpkit.components.storage import ON_CREATE, Storage
 from hpkit.config.cluster import InstanceGroup
-from hpkit.plan.model import GroupPlan, Plan
+from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.sdk import AutoscaledGroup, Cluster
-from hpkit.sdk.types import ClusterInstanceGroupSpecification, ClusterLifeCycleConfig, Tag, VpcConfig
+from hpkit.sdk.types import (
+    ClusterInstanceGroupSpecification,
+    ClusterLifeCycleConfig,
+    ClusterRestrictedInstanceGroupSpecification,
+    Tag,
+    VpcConfig,
+)
 
 __all__ = ["Dependencies", "HyperPod", "tags_of"]
 
@@ -86,6 +100,10 @@ class HyperPod(Component):
                 "securityGroupIds": list(network.security_group_ids),
             },
             instance_groups=[self._group(group) for group in plan.groups],
+            restricted_instance_groups=[self._restricted_group(group) for group in plan.restricted_groups] or None,
+            restricted_instance_groups_config=shared_environment(spec.restricted_instance_groups_config)
+            if spec.restricted_instance_groups_config
+            else None,
             node_provisioning_mode="Continuous",
             node_recovery=spec.node_recovery,
             cluster_role=identity.karpenter_role_arn,
@@ -130,7 +148,22 @@ class HyperPod(Component):
         add_upkeep(config, spec)
         return config
 
-    def _place(self, group: GroupPlan) -> VpcConfig:
+    def _restricted_group(self, group: RestrictedGroupPlan) -> ClusterRestrictedInstanceGroupSpecification:
+        spec = group.spec
+        config: ClusterRestrictedInstanceGroupSpecification = {
+            "instanceGroupName": spec.name,
+            "instanceType": spec.instance_type,
+            "instanceCount": spec.instance_count,
+            "executionRole": spec.execution_role,
+            "overrideVpcConfig": self._place(group),
+        }
+        if spec.environment_config is not None:
+            config["environmentConfig"] = environment(spec.environment_config)
+        add_instances(config, group)
+        add_checks(config, spec)
+        return config
+
+    def _place(self, group: GroupPlan | RestrictedGroupPlan) -> VpcConfig:
         if group.spec.override_vpc_config is not None:
             override = group.spec.override_vpc_config
             return {"subnets": list(override.subnets), "securityGroupIds": list(override.security_group_ids)}

@@ -13,9 +13,15 @@ __all__ = [
     "Dependencies",
     "DeploymentConfig",
     "DrainPolicy",
+    "EnvironmentConfig",
+    "FSxLustreConfig",
     "InstanceGroup",
+    "InstanceGroupBase",
     "OverrideVpcConfig",
+    "RestrictedInstanceGroup",
+    "RestrictedInstanceGroupsConfig",
     "ScheduledUpdate",
+    "SharedEnvironmentConfig",
     "Taint",
     "TieredStorage",
 ]
@@ -107,28 +113,20 @@ class OverrideVpcConfig(Model):
     )
 
 
-class InstanceGroup(Model):
-    """Nodes of one kind, in one zone unless none is named."""
+class InstanceGroupBase(Model):
+    """What ordinary and restricted instance groups have alike."""
 
     name: Annotated[str, Api("ClusterInstanceGroupName")] = Field(
         description="Identity of the group: a new name is a new group."
     )
-    instance_type: str | None = Field(default=None, description="An `ml.*` instance type.")
-    instance_types: tuple[str, ...] = Field(
-        default=(), description="Flexible group: types in order of preference, at most 20."
-    )
     instance_count: Annotated[int, Api("ClusterInstanceCount")] = Field(
         description="Nodes to keep; 0 for a group that Karpenter owns."
-    )
-    min_instance_count: Annotated[int, Api("ClusterInstanceCount")] | None = Field(
-        default=None, description="Creation waits until so many are there (three hours at most)."
     )
     availability_zone: str | None = Field(
         default=None,
         description="Pins the group to this zone's subnet. Absent: all zones' subnets. With overrideVpcConfig: where "
         "its subnets are, if the network does not list them.",
     )
-    capacity_type: Literal["OnDemand", "Spot"] = Field(default="OnDemand", description="Cannot change after creation.")
     ebs_volume_gib: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
         default=None, alias="ebsVolumeGiB", description="Extra volume at /opt/sagemaker, GiB."
     )
@@ -143,6 +141,35 @@ class InstanceGroup(Model):
     training_plan_arn: Annotated[str, Api("TrainingPlanArn")] | None = Field(
         default=None, description="Reserved capacity that the group uses."
     )
+    override_vpc_config: OverrideVpcConfig | None = Field(
+        default=None,
+        description="Subnets and security groups, exactly so, where network.existing is used, whatever "
+        "availabilityZone says. The same as the cluster's own is the same as none to the API.",
+    )
+    scheduled_update: ScheduledUpdate | None = Field(default=None, description="AMI updates by schedule.")
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Return every instance type that the group can hold."""
+        raise NotImplementedError
+
+    @property
+    def is_spot(self) -> bool:
+        """Return whether its instances are Spot."""
+        return False
+
+
+class InstanceGroup(InstanceGroupBase):
+    """Nodes of one kind, in one zone unless none is named."""
+
+    instance_type: str | None = Field(default=None, description="An `ml.*` instance type.")
+    instance_types: tuple[str, ...] = Field(
+        default=(), description="Flexible group: types in order of preference, at most 20."
+    )
+    min_instance_count: Annotated[int, Api("ClusterInstanceCount")] | None = Field(
+        default=None, description="Creation waits until so many are there (three hours at most)."
+    )
+    capacity_type: Literal["OnDemand", "Spot"] = Field(default="OnDemand", description="Cannot change after creation.")
     labels: dict[
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
     ] = Field(default={}, description="Kubernetes labels of its nodes, at most 50.", max_length=50)
@@ -158,21 +185,20 @@ class InstanceGroup(Model):
         default=None,
         description="IAM role of its nodes that is there already. Absent: the kit's, made only for such groups.",
     )
-    override_vpc_config: OverrideVpcConfig | None = Field(
-        default=None,
-        description="Subnets and security groups, exactly so, where network.existing is used, whatever "
-        "availabilityZone says. The same as the cluster's own is the same as none to the API.",
-    )
     image_id: Annotated[str, Api("ImageId")] | None = Field(
         default=None, description="Custom AMI, such as `ami-0a1b2c3d4e5f60718`, or `default`."
     )
     auto_patch: AutoPatch | None = Field(default=None, description="Security patches when nodes are idle.")
-    scheduled_update: ScheduledUpdate | None = Field(default=None, description="AMI updates by schedule.")
 
     @property
     def types(self) -> tuple[str, ...]:
         """Return every instance type that the group can hold."""
         return (self.instance_type,) if self.instance_type else self.instance_types
+
+    @property
+    def is_spot(self) -> bool:
+        """Return whether its instances are Spot."""
+        return self.capacity_type == "Spot"
 
     @property
     def auto_rollback_alarms(self) -> tuple[str, ...]:
@@ -190,6 +216,65 @@ class InstanceGroup(Model):
     def runs_kits_script(self) -> bool:
         """Return whether that script is the kit's own."""
         return self.lifecycle_script is None
+
+
+class FSxLustreConfig(Model):
+    """The FSx for Lustre file system that the service makes for nodes of restricted groups; the account pays it."""
+
+    size_in_gib: Annotated[int, Api("FSxLustreSizeInGiB")] = Field(
+        alias="sizeInGiB", description="1200, or a multiple of 2400, at most 100800."
+    )
+    per_unit_storage_throughput: Annotated[int, Api("FSxLustrePerUnitStorageThroughput")] = Field(
+        description="MB/s for each TiB: 125, 250, 500 or 1000."
+    )
+
+
+class EnvironmentConfig(Model):
+    """What nodes of a restricted group work in."""
+
+    fsx_lustre_config: FSxLustreConfig = Field(
+        alias="fSxLustreConfig", description="Their file system: checkpoints, and the state of models in between."
+    )
+
+
+class RestrictedInstanceGroup(InstanceGroupBase):
+    """Nodes that customize Amazon Nova models, and nothing else: no internet, no shell, no image of one's own.
+
+    Source: SageMaker developer guide, "Creating a HyperPod EKS cluster with restricted instance group (RIG)"; API
+    reference, ClusterRestrictedInstanceGroupSpecification, which has no lifecycle script, labels, taints or image.
+    """
+
+    instance_type: str = Field(description="An `ml.*` instance type.")
+    execution_role: Annotated[str, Api("RoleArn")] = Field(
+        description="IAM role of its nodes that is there already: it alone says which buckets a job reads and writes. "
+        "Cannot change on a group that exists."
+    )
+    environment_config: EnvironmentConfig | None = Field(
+        default=None, description="The group's own; absent: what restrictedInstanceGroupsConfig says for all."
+    )
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Return its instance type, as the one that the group can hold."""
+        return (self.instance_type,)
+
+
+class SharedEnvironmentConfig(Model):
+    """What nodes of all restricted groups work in."""
+
+    fsx_lustre_deletion_policy: Annotated[Literal["Keep", "DeleteIfNotUsed"], Api("ClusterFSxLustreDeletionPolicy")] = (
+        Field(
+            alias="fSxLustreDeletionPolicy",
+            description="Keep the file system, or DeleteIfNotUsed by a restricted group.",
+        )
+    )
+    fsx_lustre_config: FSxLustreConfig = Field(alias="fSxLustreConfig", description="Their file system.")
+
+
+class RestrictedInstanceGroupsConfig(Model):
+    """What all restricted groups of a cluster share."""
+
+    shared_environment_config: SharedEnvironmentConfig = Field(description="Their environment.")
 
 
 class TieredStorage(Model):
@@ -256,6 +341,14 @@ class Cluster(Model):
     )
     instance_groups: tuple[InstanceGroup, ...] = Field(
         description="Groups, identified by name.", min_length=1, max_length=100
+    )
+    restricted_instance_groups: tuple[RestrictedInstanceGroup, ...] = Field(
+        default=(),
+        description="Groups that customize Amazon Nova models alone, with names of their own. No quota counts them.",
+        max_length=100,
+    )
+    restricted_instance_groups_config: RestrictedInstanceGroupsConfig | None = Field(
+        default=None, description="What they share. Absent = each has an environmentConfig."
     )
     tiered_storage: TieredStorage | None = Field(default=None, description="Absent = off.")
     dependencies: Dependencies = Field(

@@ -118,7 +118,7 @@ class _Reading:
         """Report a key; go on with what it is nearly the name of, or without it."""
         key, known = str(path[-1]), fields_at(path[:-1])
         beside = _at(self._data, path[:-1])
-        near = nearest(key, (name for name in known if name not in beside)) or nearest(key, known)
+        near = nearest(key, known)
         here = format_path(path[:-1], self.document.data) or "the file"
         fix = f"Did you mean `{near}`?" if near else f"Known here: {', '.join(known) or 'no key at all'}."
         mark = self.document.locate(path, key=True)

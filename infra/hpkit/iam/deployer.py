@@ -161,7 +161,7 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
     """Return what stands in the rules' resources; one that has no value leaves its resource out."""
     existing, storage = plan.spec.eks.existing, plan.spec.storage
     bucket = storage.existing.bucket if storage and storage.existing else bucket_name(plan, account.id)
-    plans = sorted({arn for group in plan.groups if (arn := group.spec.training_plan_arn)})
+    plans = sorted({arn for group in plan.all_groups if (arn := group.spec.training_plan_arn)})
     return {
         **account.values(),
         "bucket": bucket,

@@ -56,7 +56,9 @@ def mirror_name(source: str, registry: str) -> str:
 
 def chart_images(spec: Environment) -> list[ChartImage]:
     """Return the images of the kit's chart that nodes of an environment can need."""
-    types = [name for group in spec.cluster.instance_groups for name in group.types]
+    cluster = spec.cluster
+    groups = (*cluster.instance_groups, *cluster.restricted_instance_groups)
+    types = [name for group in groups for name in group.types]
     return [each for each in dependencies_chart().images if _is_needed(each, types)]
 
 

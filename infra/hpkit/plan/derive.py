@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.config.autoscaling import NodePool
-from hpkit.config.cluster import InstanceGroup
+from hpkit.config.cluster import InstanceGroupBase
 from hpkit.config.governance import ComputeQuotaResource, Governance, SharedPool, Team
 from hpkit.config.network import Network
 from hpkit.config.organization import Environment, Organization
@@ -34,6 +34,7 @@ from hpkit.plan.model import (
     Partition,
     Plan,
     QuotaResource,
+    RestrictedGroupPlan,
     TeamPlan,
     TypeCapacity,
     ZonePlan,
@@ -66,6 +67,10 @@ def derive(organization: Organization, environment: str) -> Plan:
         GroupPlan(group, _group_zones(group, zones), node_class_of.get(group.name))
         for group in sorted(spec.cluster.instance_groups, key=lambda group: group.name)
     )
+    restricted = tuple(
+        RestrictedGroupPlan(group, _group_zones(group, zones))
+        for group in sorted(spec.cluster.restricted_instance_groups, key=lambda group: group.name)
+    )
     pools = tuple(_node_pool(pool, groups) for pool in sorted(_pools(spec), key=lambda pool: pool.name))
     capacity = _capacity(groups, pools)
     governance = spec.governance
@@ -82,6 +87,7 @@ def derive(organization: Organization, environment: str) -> Plan:
         },
         network=_network(spec.network, zones),
         groups=groups,
+        restricted_groups=restricted,
         node_pools=pools,
         policy=policy,
         teams=_teams(organization, environment, capacity, groups) if governance is not None else (),
@@ -161,7 +167,7 @@ def _network(network: Network, zones: tuple[ZonePlan, ...]) -> NetworkPlan:
     )
 
 
-def _group_zones(group: InstanceGroup, zones: tuple[ZonePlan, ...]) -> tuple[str, ...]:
+def _group_zones(group: InstanceGroupBase, zones: tuple[ZonePlan, ...]) -> tuple[str, ...]:
     if group.availability_zone is not None:
         return (group.availability_zone,)
     named = group.override_vpc_config.subnets if group.override_vpc_config else ()

@@ -173,7 +173,7 @@ def is_associated(plan: Plan, addon: AddonPlan) -> bool:
 
 def execution_roles(plan: Plan) -> tuple[str, ...]:
     """Return the existing roles of instance groups."""
-    return tuple(sorted({role for group in plan.groups if (role := group.spec.execution_role)}))
+    return tuple(sorted({role for group in plan.all_groups if (role := group.spec.execution_role)}))
 
 
 def cluster_role(plan: Plan) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hpkit.catalog import find_instance_type
 from hpkit.config.autoscaling import NodePool
-from hpkit.config.cluster import InstanceGroup
+from hpkit.config.cluster import InstanceGroup, InstanceGroupBase, RestrictedInstanceGroup
 from hpkit.config.document import Path
 from hpkit.config.governance import ClusterPolicy, PreemptTeamTasks, SharingStrategy
 from hpkit.config.organization import Environment
@@ -24,6 +24,7 @@ __all__ = [
     "Partition",
     "Plan",
     "QuotaResource",
+    "RestrictedGroupPlan",
     "TeamPlan",
     "TypeCapacity",
     "ZonePlan",
@@ -164,12 +165,32 @@ class GroupPlan:
         None for types without multithreading, whose cores have one thread whatever is said, for types that differ in
         it, and where it is not known.
         """
-        if self.spec.threads_per_core is not None:
-            return self.spec.threads_per_core
-        known = {
-            None if found is None else found.threads_per_core for found in map(find_instance_type, self.spec.types)
-        }
-        return _MULTITHREADED if known == {_MULTITHREADED} else None
+        return _threads_per_core(self.spec)
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedGroupPlan:
+    """A restricted instance group and its zones; no quota counts its instances, and Karpenter never owns its count."""
+
+    spec: RestrictedInstanceGroup
+    zones: tuple[str, ...]
+
+    @property
+    def autoscaled(self) -> bool:
+        """Return that Karpenter does not own the group's count."""
+        return False
+
+    @property
+    def threads_per_core(self) -> int | None:
+        """Return what the API is told, as for an ordinary group."""
+        return _threads_per_core(self.spec)
+
+
+def _threads_per_core(spec: InstanceGroupBase) -> int | None:
+    if spec.threads_per_core is not None:
+        return spec.threads_per_core
+    known = {None if found is None else found.threads_per_core for found in map(find_instance_type, spec.types)}
+    return _MULTITHREADED if known == {_MULTITHREADED} else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +231,7 @@ class DependenciesPlan:
 class Plan:
     """Everything that the program creates for one environment of one organization.
 
+    groups are the ordinary ones, of which capacity and quotas are; all_groups has the restricted ones too.
     topology_aware_scheduling is whether the kit switches it on; where it manages it at all says manages_topology.
     dependencies: the chart that is installed before the cluster, None where the EKS cluster has it.
     """
@@ -220,6 +242,7 @@ class Plan:
     tags: Mapping[str, str]
     network: NetworkPlan
     groups: tuple[GroupPlan, ...]
+    restricted_groups: tuple[RestrictedGroupPlan, ...]
     node_pools: tuple[NodePoolPlan, ...]
     policy: ClusterPolicy | None
     teams: tuple[TeamPlan, ...]
@@ -232,6 +255,11 @@ class Plan:
     def stack(self) -> str:
         """Return the name of the Pulumi stack."""
         return f"{self.organization}-{self.environment}"
+
+    @property
+    def all_groups(self) -> tuple[GroupPlan | RestrictedGroupPlan, ...]:
+        """Return every instance group: whatever has nodes, addresses and a role."""
+        return (*self.groups, *self.restricted_groups)
 
     @property
     def policy_name(self) -> str:

@@ -4,7 +4,7 @@ Why it would go is nobody's question here: the guards of the program compare wha
 """
 
 from hpkit.plan.existing import makes_bucket
-from hpkit.plan.model import GroupPlan, Plan
+from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 
 __all__ = [
     "allowed_in",
@@ -28,7 +28,7 @@ def kept(plan: Plan, name: str) -> bool:
 def contents_of(plan: Plan) -> dict[str, str]:
     """Return what each thing is that the environment makes, with what goes with it, by its name in `allowReplace`."""
     spec, stack = plan.spec, plan.stack
-    groups = ", ".join(_group(group) for group in plan.groups)
+    groups = ", ".join(_group(group) for group in plan.all_groups)
     teams = ", ".join(team.name for team in plan.teams)
     found = {"bucket": "the bucket of lifecycle scripts"} if makes_bucket(plan) else {}
     if spec.network.existing is None:
@@ -62,9 +62,11 @@ def places_of(plan: Plan) -> dict[str, str]:
     if plan.spec.network.existing is not None:
         return {}
     ranges = {zone.availability_zone: zone.node_cidr for zone in plan.network.zones}
-    alone = {group.spec.name: group.zones[0] for group in plan.groups if len(group.zones) == 1}
+    alone = {group.spec.name: group.zones[0] for group in plan.all_groups if len(group.zones) == 1}
     return alone | {
-        f"{group.spec.name} in {zone}": f"nodeCidr {ranges.get(zone)}" for group in plan.groups for zone in group.zones
+        f"{group.spec.name} in {zone}": f"nodeCidr {ranges.get(zone)}"
+        for group in plan.all_groups
+        for zone in group.zones
     }
 
 
@@ -113,7 +115,7 @@ def allowed_in(plan: Plan) -> str:
     return f"environments.{plan.environment} of stacks/{plan.organization}.yaml"
 
 
-def _group(group: GroupPlan) -> str:
+def _group(group: GroupPlan | RestrictedGroupPlan) -> str:
     types = " or ".join(group.spec.types)
     count = "Karpenter's count" if group.autoscaled else str(group.spec.instance_count)
     return f"{group.spec.name} {count} × {types}"

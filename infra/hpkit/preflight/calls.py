@@ -88,7 +88,7 @@ def default_quotas(service: str) -> ApiCall:
 
 def offerings(plan: Plan) -> ApiCall:
     """Return the call for the zones in which EC2 offers the plan's instance types."""
-    names = sorted({name.removeprefix("ml.") for group in plan.groups for name in group.spec.types})
+    names = sorted({name.removeprefix("ml.") for group in plan.all_groups for name in group.spec.types})
     by_zone = {"LocationType": "availability-zone", "Filters": [{"Name": "instance-type", "Values": names}]}
     return ApiCall("ec2", "DescribeInstanceTypeOfferings", by_zone)
 

@@ -88,11 +88,12 @@ def count_registered(recording: Recording, type_token: str) -> int:
 
 
 def registered_groups(recording: Recording) -> tuple[RegisteredGroup, ...]:
-    """Return the instance groups of the HyperPod cluster."""
+    """Return the instance groups of the HyperPod cluster, restricted ones too: the quotas of the account count them."""
     return tuple(
         _group(group, autoscaled=group["instanceGroupName"] in (cluster.inputs.get("autoscaledInstanceGroups") or ()))
         for cluster in _of_type(recording, "hyperpod:index:Cluster")
-        for group in cluster.inputs["instanceGroups"]
+        for member in ("instanceGroups", "restrictedInstanceGroups")
+        for group in cluster.inputs.get(member) or ()
     )
 
 

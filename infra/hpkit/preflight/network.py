@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from hpkit.checks.cluster import addresses_needed
 from hpkit.checks.rule import Context, listing
+from hpkit.config.cluster import InstanceGroupBase
 from hpkit.config.organization import Organization
-from hpkit.plan.model import GroupPlan, Plan, ZonePlan
+from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan, ZonePlan
 from hpkit.preflight.calls import ZONES, offerings, security_groups, subnets
 from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import count_instances, live_cluster, running_groups
@@ -23,9 +24,9 @@ _ELSEWHERE: Final = "HyperPod may have capacity in other zones than EC2 lists; A
 def check_zones(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Check the zones, and for each group whether EC2 offers its types there."""
     wanted = {zone.availability_zone for zone in plan.network.zones}
-    wanted |= {zone for group in plan.groups for zone in group.zones}
+    wanted |= {zone for group in plan.all_groups for zone in group.zones}
     yield from (_zone(plan, responses, name) for name in sorted(wanted))
-    yield from (_offered(plan, responses, group) for group in plan.groups if group.spec.types)
+    yield from (_offered(plan, responses, group) for group in plan.all_groups if group.spec.types)
 
 
 def check_network(organization: Organization, plan: Plan, responses: Responses) -> Iterator[CheckResult]:
@@ -46,13 +47,19 @@ def _without_running(plan: Plan, responses: Responses) -> Plan:
     """Return the plan without the nodes that run already: they have their addresses."""
     running = running_groups(plan, responses)
     own = [] if isinstance(running, FailedCall) else [group for group in running if group.own]
-    groups = []
-    for group in plan.groups:
-        same = count_instances(each for each in own if each.name == group.spec.name)
-        present = sum(count for (name, _), count in same.items() if name in group.spec.types)
-        left = max(group.spec.instance_count - present, 0)
-        groups.append(replace(group, spec=group.spec.model_copy(update={"instance_count": left})))
-    return replace(plan, groups=tuple(groups))
+
+    def left(spec: InstanceGroupBase) -> dict[str, int]:
+        same = count_instances(each for each in own if each.name == spec.name)
+        present = sum(count for (name, _), count in same.items() if name in spec.types)
+        return {"instance_count": max(spec.instance_count - present, 0)}
+
+    return replace(
+        plan,
+        groups=tuple(replace(each, spec=each.spec.model_copy(update=left(each.spec))) for each in plan.groups),
+        restricted_groups=tuple(
+            replace(each, spec=each.spec.model_copy(update=left(each.spec))) for each in plan.restricted_groups
+        ),
+    )
 
 
 def _zone(plan: Plan, responses: Responses, name: str) -> CheckResult:
@@ -77,7 +84,7 @@ def _is_usable(zone: dict[str, Any]) -> bool:
     return zone["State"] == "available" and zone.get("OptInStatus") != "not-opted-in"
 
 
-def _offered(plan: Plan, responses: Responses, group: GroupPlan) -> CheckResult:
+def _offered(plan: Plan, responses: Responses, group: GroupPlan | RestrictedGroupPlan) -> CheckResult:
     """Check that EC2 offers one of a group's types in one of its zones; the group needs no more than that."""
     types = tuple(dict.fromkeys(group.spec.types))
     what = f"EC2 offers the type of {group.spec.name}"

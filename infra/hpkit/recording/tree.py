@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
-from hpkit.plan.model import GroupPlan, Plan, QuotaResource, TeamPlan
+from hpkit.plan.model import GroupPlan, Plan, QuotaResource, RestrictedGroupPlan, TeamPlan
 from hpkit.plan.names import short_type
 from hpkit.recording.record import RecordedResource, Recording
 
@@ -192,15 +192,16 @@ def _cluster(inputs: Mapping[str, Any], plan: Plan) -> str:
 
 
 def _groups(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
-    registered = {group["instanceGroupName"] for group in resource.inputs["instanceGroups"]}
-    yield from (Node("", group.spec.name, _group(group)) for group in plan.groups if group.spec.name in registered)
+    members = ("instanceGroups", "restrictedInstanceGroups")
+    registered = {group["instanceGroupName"] for each in members for group in resource.inputs.get(each) or ()}
+    yield from (Node("", group.spec.name, _group(group)) for group in plan.all_groups if group.spec.name in registered)
 
 
-def _group(group: GroupPlan) -> str:
+def _group(group: GroupPlan | RestrictedGroupPlan) -> str:
     spec = group.spec
     count = "Karpenter" if group.autoscaled else str(spec.instance_count)
-    spot = ", Spot" if spec.capacity_type == "Spot" else ""
-    return f"{count} × {' | '.join(spec.types)} in {', '.join(group.zones) or 'no zone'}{spot}"
+    kind = ", Spot" if spec.is_spot else ", restricted" if isinstance(group, RestrictedGroupPlan) else ""
+    return f"{count} × {' | '.join(spec.types)} in {', '.join(group.zones) or 'no zone'}{kind}"
 
 
 def _node_class(inputs: Mapping[str, Any], plan: Plan) -> str:

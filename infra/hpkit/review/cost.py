@@ -9,7 +9,7 @@ from decimal import Decimal
 from hpkit.catalog import find_instance_type
 from hpkit.catalog.prices import monthly_price
 from hpkit.plan.capacity import pool_instances
-from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan
+from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
 from hpkit.review.model import Cost
 
 __all__ = ["Price", "guaranteed_cost", "maximum_cost", "total"]
@@ -21,14 +21,14 @@ def guaranteed_cost(plan: Plan, price: Price = monthly_price) -> Cost:
     """Return the cost of the groups whose instances stand always."""
     region = plan.spec.region
     parts = [
-        _group(group, region, price) for group in plan.groups if not group.autoscaled and group.spec.instance_count
+        _group(group, region, price) for group in plan.all_groups if not group.autoscaled and group.spec.instance_count
     ]
     return total(parts)
 
 
 def maximum_cost(plan: Plan, price: Price = monthly_price) -> Cost:
     """Return the guaranteed cost plus every NodePool filled to its limits with its dearest type."""
-    spot = {group.node_class for group in plan.groups if group.spec.capacity_type == "Spot"}
+    spot = {group.node_class for group in plan.groups if group.spec.is_spot}
     pools = [
         Cost(Decimal(0), (f"Spot instances of NodePool {pool.spec.name}",))
         if pool.spec.node_class in spot
@@ -49,11 +49,11 @@ def total(parts: Iterable[Cost | None]) -> Cost:
     )
 
 
-def _group(group: GroupPlan, region: str, price: Price) -> Cost:
+def _group(group: GroupPlan | RestrictedGroupPlan, region: str, price: Price) -> Cost:
     """Price a group; of a flexible one the cheapest type, with the rest unknown, since the service chooses."""
     spec = group.spec
-    if spec.capacity_type == "Spot" or spec.training_plan_arn is not None:
-        why = "Spot" if spec.capacity_type == "Spot" else "training plan"
+    if spec.is_spot or spec.training_plan_arn is not None:
+        why = "Spot" if spec.is_spot else "training plan"
         return Cost(Decimal(0), (f"{spec.instance_count} × {' | '.join(spec.types)} ({why})",))
     prices = [price(name, region) for name in spec.types]
     known = [each for each in prices if each is not None]

@@ -33,7 +33,7 @@ def risks_of(diff: PlanDiff, change: StackChange | None) -> tuple[Risk, ...]:
         replaced = change is not None and any(each.key == "eks" for each in change.decisions)
         # An EKS cluster that is made anew is not updated, so EKS has nothing to refuse.
         found += [] if replaced else [*_versions(before, after), *_addons(before, after)]
-        found += [*_access(before, after), *_karpenter_gives_up(before, after)]
+        found += [*_access(before, after), *_karpenter_gives_up(before, after), *_restricted_groups(before, after)]
         found += [*_capacity(diff), *sharing_risks(diff)]
     return tuple(sorted(found, key=lambda risk: risk.verdict != "blocked"))
 
@@ -136,6 +136,21 @@ def _karpenter_gives_up(before: Plan, after: Plan) -> Iterator[Risk]:
                 name,
                 f"no NodeClass names {name} any more: it goes to instanceCount {group.spec.instance_count}, and the "
                 "nodes that Karpenter started there are ended with what runs on them",
+            )
+
+
+def _restricted_groups(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield restricted groups that lose nodes; they are no capacity, which the others are counted in."""
+    was = {group.spec.name: group.spec.instance_count for group in before.restricted_groups}
+    for group in after.restricted_groups:
+        name, count = group.spec.name, group.spec.instance_count
+        if count < was.get(name, 0):
+            yield Risk(
+                "fewer-nodes",
+                "attention",
+                name,
+                f"restricted {name} {arrow(str(was[name]), str(count))}: the service chooses which nodes go, and what "
+                "runs on them is evicted",
             )
 
 

@@ -145,6 +145,15 @@ _CLUSTER_BEHAVIORS: Final = {
     "instanceGroups.autoPatchConfig": _STICKY,
     "instanceGroups.networkInterface": _STICKY,
     "instanceGroups.instanceRequirements": _STICKY,
+    # The API reference lists what cannot change on a group, of either kind.
+    "restrictedInstanceGroups.instanceType": _FROZEN,
+    "restrictedInstanceGroups.executionRole": _FROZEN,
+    "restrictedInstanceGroups.threadsPerCore": Behavior(frozen=True, default=2),
+    "restrictedInstanceGroups.overrideVpcConfig": _FROZEN,
+    "restrictedInstanceGroups.onStartDeepHealthChecks": _STICKY,
+    "restrictedInstanceGroups.trainingPlanArn": _STICKY,
+    "restrictedInstanceGroups.scheduledUpdateConfig": _STICKY,
+    "restrictedInstanceGroups.environmentConfig": _STICKY,
 }
 # Source: API reference, CreateComputeQuota; developer guide, task governance.
 _QUOTA_BEHAVIORS: Final = {
@@ -185,6 +194,9 @@ RESOURCES: Final = {
                 "instanceGroups.onStartDeepHealthChecks": "*",
                 "instanceGroups.overrideVpcConfig.subnets": "*",
                 "instanceGroups.overrideVpcConfig.securityGroupIds": "*",
+                "restrictedInstanceGroups.onStartDeepHealthChecks": "*",
+                "restrictedInstanceGroups.overrideVpcConfig.subnets": "*",
+                "restrictedInstanceGroups.overrideVpcConfig.securityGroupIds": "*",
                 "vpcConfig.subnets": "*",
                 "vpcConfig.securityGroupIds": "*",
                 "tags": "key",

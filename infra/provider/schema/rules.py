@@ -18,6 +18,11 @@ Rule = Iterator[tuple[str, str]]
 _MEASURES: Final = ("accelerators", "vCpu", "memoryInGiB", "acceleratorPartition")
 
 
+def _both(*lists: object) -> list[Any]:
+    """Return the known entries of lists whose names are of one cluster."""
+    return [item for each in lists for item in _known(each)]
+
+
 def _known(value: object) -> list[Any]:
     """Return the known entries of a list that may not be known itself."""
     return [item for item in value if not is_unknown(item)] if isinstance(value, list) else []
@@ -27,7 +32,7 @@ def _cluster(inputs: Props) -> Rule:
     if "instanceGroups" not in inputs and "restrictedInstanceGroups" not in inputs:
         yield "instanceGroups", "a cluster needs at least one instance group"
     groups = inputs.get("instanceGroups", [])
-    yield from _unique("instanceGroups", groups, "instanceGroupName")
+    yield from _unique("instanceGroups", _both(groups, inputs.get("restrictedInstanceGroups")), "instanceGroupName")
     continuous = inputs.get("nodeProvisioningMode") == "Continuous" or is_unknown(inputs.get("nodeProvisioningMode"))
     for index, group in enumerate(groups if isinstance(groups, list) else []):
         if not is_unknown(group):

@@ -50,11 +50,26 @@ def _by_name(inputs: Props, member: str = "instanceGroups") -> dict[str, Props]:
 
 def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
     """List changes that the API refuses on a group or cluster that exists; each says what to do instead."""
-    if any(walk_unknown([group.get("instanceGroupName") for group in new.get("instanceGroups", [])])):
+    if any(walk_unknown([group.get("instanceGroupName") for member in GROUPS for group in new.get(member, [])])):
         return []
+    refused = [refusal for member in GROUPS for refusal in _refused_of_groups(spec, old, new, member)]
+    enabled = all(side.get("autoScaling", {}).get("mode") == "Enable" for side in (old, new))
+    if enabled and _differs(old.get("clusterRole"), new.get("clusterRole")):
+        refused.append(
+            "clusterRole: cannot change while autoScaling is enabled: "
+            "set autoScaling.mode to Disable in one `pulumi up`, change the role in the next"
+        )
+    return refused
+
+
+def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> list[str]:
     refused = []
-    before, item = _by_name(old), _item(spec.by_name["instanceGroups"])
-    for name, group in _by_name(new).items():
+    before, item = _by_name(old, list_name), _item(spec.by_name[list_name])
+    for name, group in _by_name(new, list_name).items():
+        if any(name in _by_name(old, other) for other in GROUPS if other != list_name):
+            refused.append(
+                f"{list_name}[{name}]: a group that exists cannot become the other kind: give the group a new name"
+            )
         if name not in before:
             continue
         past = before[name]
@@ -66,23 +81,17 @@ def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
         if ("instanceType" in past) != ("instanceType" in group) and "instanceType" not in frozen:
             frozen.append("instanceType")
         refused += [
-            f"instanceGroups[{name}].{member}: {past.get(member)!r} cannot become {group.get(member)!r} "
+            f"{list_name}[{name}].{member}: {past.get(member)!r} cannot become {group.get(member)!r} "
             "on a group that exists: give the group a new name"
             for member in frozen
         ]
         refused += [
-            f"instanceGroups[{name}].{member.name}: cannot be taken away from a group that exists: "
+            f"{list_name}[{name}].{member.name}: cannot be taken away from a group that exists: "
             "give the group a new name"
             for member in item.members
             # A group that loses its instanceRequirements gets an instanceType, which is refused above.
             if member.sticky and member.name in past.keys() - group.keys() and member.name != "instanceRequirements"
         ]
-    enabled = all(side.get("autoScaling", {}).get("mode") == "Enable" for side in (old, new))
-    if enabled and _differs(old.get("clusterRole"), new.get("clusterRole")):
-        refused.append(
-            "clusterRole: cannot change while autoScaling is enabled: "
-            "set autoScaling.mode to Disable in one `pulumi up`, change the role in the next"
-        )
     return refused
 
 

@@ -1,0 +1,125 @@
+"""CLU: restricted instance groups, and what does not go with them."""
+
+from collections.abc import Iterator
+
+from hpkit.catalog import TASK_GOVERNANCE
+from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.config.cluster import FSxLustreConfig
+from hpkit.config.document import Path
+
+__all__ = ["RULES"]
+
+_NOVA = 'SageMaker developer guide, "Creating a HyperPod EKS cluster with restricted instance group (RIG)"'
+_NOVA_TERRAFORM = (
+    "awslabs/awsome-distributed-training, Terraform modules for HyperPod on EKS, restricted instance groups"
+)
+_FSX = "Amazon FSx API reference, UpdateFileSystem (PERSISTENT_2)"
+_AUTOSCALING = f"SageMaker HyperPod developer guide, autoscaling with Karpenter; {_NOVA_TERRAFORM}"
+# AWS's Terraform modules install none of these beside restricted groups.
+_NOT_BESIDE_RESTRICTED = (
+    TASK_GOVERNANCE,
+    "amazon-sagemaker-hyperpod-observability",
+    "amazon-sagemaker-hyperpod-training-operator",
+    "amazon-sagemaker-hyperpod-inference",
+)
+# Of SSD file systems that persist; capacities grow by the larger step.
+_LUSTRE_THROUGHPUTS = (125, 250, 500, 1000)
+_SMALLEST_LUSTRE_GIB = 1200
+_LUSTRE_STEP_GIB = 2400
+
+
+def _restricted_without_quota(context: Context) -> Iterator[Issue]:
+    if context.spec.governance is None or not context.plan.restricted_groups:
+        return
+    counts: dict[str, int] = {}
+    for group in context.plan.restricted_groups:
+        counts[group.spec.instance_type] = counts.get(group.spec.instance_type, 0) + group.spec.instance_count
+    yield Issue(
+        (*context.path, "cluster", "restrictedInstanceGroups"),
+        f"{listing([f'{count} × {name}' for name, count in sorted(counts.items())])} of restricted groups are no "
+        "capacity of any queue here: no page of AWS says that task governance counts them, and its Terraform modules "
+        "leave task governance out beside them",
+        "Waive this, if teams share the ordinary groups alone; else give the restricted groups a cluster of their own.",
+    )
+
+
+def _beside_restricted(context: Context) -> Iterator[Issue]:
+    if not context.plan.restricted_groups:
+        return
+    addons = [addon.name for addon in context.plan.addons if addon.name in _NOT_BESIDE_RESTRICTED]
+    beside = ["ordinary groups", "continuous provisioning", *addons]
+    yield Issue(
+        (*context.path, "cluster", "restrictedInstanceGroups"),
+        f"beside restricted groups the cluster has {listing(beside)}, which AWS's Terraform modules leave out there, "
+        "and whether the service takes them is documented nowhere",
+        "Ask AWS support before nodes are paid for, try it with one small group, then waive this.",
+    )
+
+
+def _restricted_autoscaling(context: Context) -> Iterator[Issue]:
+    if context.spec.autoscaling is not None and context.plan.restricted_groups:
+        names = [group.spec.name for group in context.plan.restricted_groups]
+        yield Issue(
+            (*context.path, "autoscaling"),
+            f"managed Karpenter does not go with restricted instance groups ({listing(names)})",
+            "Remove autoscaling, or give the restricted groups a cluster of their own.",
+        )
+
+
+def _restricted_environment(context: Context) -> Iterator[Issue]:
+    cluster, path = context.spec.cluster, (*context.path, "cluster")
+    shared = cluster.restricted_instance_groups_config
+    if shared is not None and not cluster.restricted_instance_groups:
+        yield Issue(
+            (*path, "restrictedInstanceGroupsConfig"),
+            "restrictedInstanceGroupsConfig is of restricted groups, and the cluster has none",
+            "Remove it, or add restrictedInstanceGroups.",
+        )
+    elif shared is not None:
+        config = shared.shared_environment_config.fsx_lustre_config
+        yield from _lustre(
+            config, (*path, "restrictedInstanceGroupsConfig", "sharedEnvironmentConfig", "fSxLustreConfig")
+        )
+    for index, group in enumerate(cluster.restricted_instance_groups):
+        where = (*path, "restrictedInstanceGroups", index)
+        if group.environment_config is not None:
+            yield from _lustre(
+                group.environment_config.fsx_lustre_config, (*where, "environmentConfig", "fSxLustreConfig")
+            )
+        elif shared is None:
+            yield Issue(
+                where,
+                f"{group.name} has no file system: neither environmentConfig, nor restrictedInstanceGroupsConfig",
+                "Add environmentConfig, with the size and throughput that the Nova recipe asks for.",
+            )
+
+
+def _lustre(config: FSxLustreConfig, path: Path) -> Iterator[Issue]:
+    size, throughput = config.size_in_gib, config.per_unit_storage_throughput
+    if size != _SMALLEST_LUSTRE_GIB and size % _LUSTRE_STEP_GIB:
+        below = max(size // _LUSTRE_STEP_GIB * _LUSTRE_STEP_GIB, _SMALLEST_LUSTRE_GIB)
+        above = (size // _LUSTRE_STEP_GIB + 1) * _LUSTRE_STEP_GIB
+        yield Issue(
+            (*path, "sizeInGiB"),
+            f"{size} GiB is no size of a file system: {_SMALLEST_LUSTRE_GIB}, or a multiple of {_LUSTRE_STEP_GIB}",
+            f"Write {below} or {above}.",
+        )
+    if throughput not in _LUSTRE_THROUGHPUTS:
+        known = listing([str(each) for each in _LUSTRE_THROUGHPUTS])
+        yield Issue(
+            (*path, "perUnitStorageThroughput"),
+            f"{throughput} MB/s for each TiB is no throughput of a file system: {known}",
+            f"Write one of {known}.",
+        )
+
+
+RULES = (
+    Rule("CLU038", "warning", "No team counts on restricted instance groups, which no quota counts.", _NOVA_TERRAFORM,
+         _restricted_without_quota),
+    Rule("CLU039", "warning", "Restricted instance groups stand beside nothing that AWS leaves out there.",
+         _NOVA_TERRAFORM, _beside_restricted),
+    Rule("CLU040", "error", "Restricted instance groups do not go with managed Karpenter.", _AUTOSCALING,
+         _restricted_autoscaling),
+    Rule("CLU041", "error", "A restricted instance group has a file system of a size and throughput that there is.",
+         f"{_NOVA}; {_FSX}", _restricted_environment),
+)  # fmt: skip
