@@ -69,6 +69,7 @@ class Site:
             "replaced": ("charts/part-1.tgz",),
             "subcharts": (remote,),
             "images": (),
+            "alternatives": (),
         }
         return PinnedChart(**{**given, **more})
 

@@ -362,7 +362,9 @@ def _shares_fit(context: Context) -> Iterator[Issue]:
     for (name, elastic), parts in asked.items():
         total = sum((resource.share or Fraction(0) for _, resource in parts), Fraction(0))
         if total > 1:
-            who = listing([f"{team} {amount((resource.share or Fraction(0)) * 100)} %" for team, resource in parts])
+            # In the order of their size: that of a team's rows means nothing.
+            shares = sorted((team, resource.share or Fraction(0)) for team, resource in parts)
+            who = listing([f"{team} {amount(share * 100)} %" for team, share in shares])
             yield Issue(
                 (*parts[-1][1].path, "share"),
                 f"shares of {name} come to {amount(total * 100)} % of {'the maximum' if elastic else 'what stands'} "
