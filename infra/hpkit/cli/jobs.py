@@ -1,0 +1,96 @@
+"""`hpkit jobs`: the tasks that Kueue knows, by team."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.completion import complete_teams
+from hpkit.cli.formats import width
+from hpkit.cli.live_common import age, choose_stack, observe, platform_options
+
+if TYPE_CHECKING:
+    from hpkit.live.model import Observed, Task
+
+__all__ = ["command"]
+
+_ENDED = ("succeeded", "failed")
+
+
+@click.command("jobs")
+@platform_options
+@click.option("--team", metavar="T", shell_complete=complete_teams, help="Only this team's.")
+@click.option("--all", "everything", is_flag=True, help="Those that have ended, too.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def command(stack: str | None, profile: str | None, team: str | None, everything: bool, form: str) -> None:
+    """List tasks with what they hold or ask for; `hpkit why NAME` says why one waits."""
+    plan = choose_stack(stack)
+    known = [each.name for each in plan.teams]
+    if team is not None and team not in known:
+        raise click.UsageError(f"{plan.stack} has no team {team}; it has {', '.join(known) or 'none'}")
+    observed = observe(plan, profile, aws=False)
+    tasks = [
+        task
+        for task in observed.tasks
+        if (team is None or task.team == team) and (everything or task.state not in _ENDED)
+    ]
+    tasks.sort(key=lambda task: (task.namespace, task.state != "running", -task.priority, task.created))
+    if form == "json":
+        click.echo(json.dumps([_as_dict(observed, task) for task in tasks], indent=2))
+    elif tasks:
+        _print(observed, tasks)
+    else:
+        click.echo(f"no task{'' if everything else ' runs or waits'}")
+
+
+def _as_dict(observed: Observed, task: Task) -> dict[str, Any]:
+    return {
+        "team": task.team,
+        "kind": task.owner_kind,
+        "name": task.owner_name,
+        "workload": task.name,
+        "state": task.state,
+        "priority": task.priority,
+        "priorityClass": task.priority_class,
+        "pods": task.pods,
+        "requests": {name: str(value) for name, value in task.requests.items()},
+        "ageSeconds": int((observed.time - task.created).total_seconds()),
+    }
+
+
+def _print(observed: Observed, tasks: list[Task]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from hpkit.live.status import main_resource
+    from hpkit.live.waiting import amount
+
+    grid = Table(box=box.SIMPLE_HEAD)
+    for name, is_number in (
+        ("team", False),
+        ("name", False),
+        ("kind", False),
+        ("state", False),
+        ("priority", True),
+        ("pods", True),
+        ("asks for", False),
+        ("age", True),
+    ):
+        grid.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for task in tasks:
+        resource = main_resource(task.requests)
+        asked = f"{amount(task.requests[resource])} {resource.rpartition('/')[2]}" if resource in task.requests else ""
+        grid.add_row(
+            task.team,
+            task.owner_name,
+            task.owner_kind,
+            task.state,
+            str(task.priority),
+            str(task.pods),
+            asked,
+            age(int((observed.time - task.created).total_seconds())),
+        )
+    Console(width=width(), highlight=False).print(grid)

@@ -1,0 +1,59 @@
+"""What the commands that look at a running platform share: which stack, whose credentials, what was not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from hpkit.cli.aws_session import aws_session
+from hpkit.cli.completion import complete_stacks
+from hpkit.cli.inputs import plans_of, resolve
+from hpkit.plan.model import Plan
+
+if TYPE_CHECKING:
+    from hpkit.live.model import Observed
+
+Command = TypeVar("Command", bound=Callable[..., None])
+__all__ = ["age", "choose_stack", "observe", "platform_options"]
+
+
+def platform_options(command: Command) -> Command:
+    """Add the options that say which platform is looked at."""
+    command = click.option(
+        "--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice."
+    )(command)
+    return click.option(
+        "--stack",
+        metavar="S",
+        shell_complete=complete_stacks,
+        help="The stack that runs; needed where the project has several.",
+    )(command)
+
+
+def choose_stack(stack: str | None) -> Plan:
+    """Return the plan of the stack that is meant; click.UsageError where the project has several and none is named."""
+    plans = plans_of(resolve((), (stack,) if stack else ()))
+    if len(plans) != 1:
+        names = ", ".join(plan.stack for plan in plans) or "none"
+        raise click.UsageError(f"say which stack with --stack; the project has {names}")
+    return plans[0]
+
+
+def observe(plan: Plan, profile: str | None, *, aws: bool = True) -> Observed:
+    """Return what the platform of a plan says now; what could not be read is said on standard error."""
+    from hpkit.live.read import read
+
+    observed = read(aws_session(profile, plan.spec.region), cluster=plan.spec.cluster.name, aws=aws)
+    for each in observed.unknown:
+        click.echo(f"warning: not read: {each}", err=True)
+    return observed
+
+
+def age(seconds: int) -> str:
+    """Return a duration in its largest unit, as kubectl writes it."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{max(0, seconds)}s"

@@ -1,0 +1,268 @@
+"""`hpkit status`: who uses what, what waits and why, what fails, and what differs from the stack file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.aws_session import aws_session
+from hpkit.cli.formats import folded, width
+from hpkit.cli.live_common import age, choose_stack, observe, platform_options
+from hpkit.plan.model import Plan
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hpkit.live.status import Status, TeamStatus
+
+__all__ = ["command"]
+
+_WAITING = 5
+
+
+@click.command("status")
+@platform_options
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--watch", is_flag=True, help="Stay open and look again: s sorts, / filters, Enter opens a team, q quits."
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(1),
+    default=5,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often, with --watch.",
+)
+def command(stack: str | None, profile: str | None, form: str, watch: bool, every: float) -> None:
+    """Show a running platform: instance groups, teams and their quotas, tasks that wait, add-ons, last events.
+
+    Reads SageMaker, EKS and the Kubernetes API, and changes nothing. What is not as the stack file says it is marked.
+    What could not be read is a warning, and its part is empty.
+    """
+    from hpkit.live.differences import differences
+    from hpkit.live.status import status_of
+
+    plan = choose_stack(stack)
+    if watch:
+        _watch(plan, profile, form, every)
+        return
+    observed = observe(plan, profile)
+    status, differs = status_of(observed), differences(observed, plan)
+    if form == "json":
+        click.echo(json.dumps(_as_dict(plan, status, differs), indent=2, ensure_ascii=False))
+    else:
+        _print(plan, status, differs)
+
+
+def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
+    if form != "table" or not sys.stdout.isatty():
+        raise click.UsageError("--watch is for a terminal; without it, --format json can be asked for again and again")
+    from hpkit.live.differences import differences
+    from hpkit.live.read import read
+    from hpkit.live.status import status_of
+    from hpkit.live.watch import Page, Watch
+
+    session = aws_session(profile, plan.spec.region)
+
+    def look() -> Page:
+        observed = read(session, cluster=plan.spec.cluster.name)
+        return Page(f"{plan.stack} in {plan.spec.region}", status_of(observed), differences(observed, plan))
+
+    Watch(look, seconds=every).run()
+
+
+def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> dict[str, Any]:
+    observed = status.observed
+    platform = observed.platform
+    return {
+        "stack": plan.stack,
+        "time": observed.time.isoformat(),
+        "cluster": None if platform is None else {"name": platform.name, "status": platform.status},
+        "instanceGroups": [
+            {
+                "name": each.group.name,
+                "instanceTypes": list(each.group.instance_types),
+                "target": each.group.target,
+                "current": each.group.current,
+                "running": each.running,
+                "others": dict(each.others),
+                "reasons": list(each.reasons),
+            }
+            for each in status.groups
+        ],
+        "nodePools": [
+            {
+                "name": each.name,
+                "ready": each.ready,
+                "limits": _numbers(each.limits.items()),
+                "used": _numbers(each.used.items()),
+            }
+            for each in status.pools
+        ],
+        "teams": [_team(each) for each in status.teams],
+        "addons": []
+        if platform is None
+        else [
+            {"name": each.name, "version": each.version, "status": each.status, "issues": list(each.issues)}
+            for each in platform.addons
+        ],
+        "events": []
+        if platform is None
+        else [
+            {"time": each.time.isoformat(), "level": each.level, "about": each.about, "description": each.description}
+            for each in platform.events
+        ],
+        "problems": list(status.problems),
+        "differences": list(differs),
+        "unknown": list(observed.unknown),
+    }
+
+
+def _numbers(amounts: Iterable[tuple[str, Decimal]]) -> dict[str, int | float]:
+    return {name: _number(amount) for name, amount in amounts}
+
+
+def _number(value: Decimal) -> int | float:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _team(team: TeamStatus) -> dict[str, Any]:
+    return {
+        "team": team.team,
+        "shares": [
+            {
+                "instanceType": share.flavor,
+                "resource": share.resource,
+                "quota": _number(share.quota),
+                "used": _number(share.used),
+                "borrowed": _number(share.borrowed),
+                "borrowLimit": None if share.borrowing_limit is None else _number(share.borrowing_limit),
+                "lenders": list(share.lenders),
+                "moreLenders": share.more_lenders,
+                "lentAtLeast": _number(share.lent[0]),
+                "lentAtMost": _number(share.lent[1]),
+            }
+            for share in team.shares
+        ],
+        "running": team.running,
+        "waiting": [
+            {
+                "kind": each.kind,
+                "name": each.name,
+                "priority": each.priority,
+                "seconds": each.seconds,
+                "reason": each.reason,
+            }
+            for each in team.waiting
+        ],
+        "problem": team.problem or None,
+    }
+
+
+def _print(plan: Plan, status: Status, differs: Iterable[str]) -> None:
+    from rich.console import Console
+
+    console = Console(width=width(), highlight=False)
+    platform = status.observed.platform
+    state = "not read" if platform is None else platform.status
+    console.print(f"[bold]{plan.stack}[/]: cluster {plan.spec.cluster.name} in {plan.spec.region} is {state}")
+    _section("needs attention", status.problems)
+    _section("not as the stack file says", differs)
+    _groups(console, status)
+    _teams(console, status)
+    for team in status.teams:
+        _waiting(team)
+    if platform is not None and platform.events:
+        click.echo("last events")
+        for event in platform.events[:_WAITING]:
+            since = age(int((status.observed.time - event.time).total_seconds()))
+            click.echo(folded(f"{since} ago, {event.about}: {event.description}", "    ", "  "))
+
+
+def _section(title: str, lines: Iterable[str]) -> None:
+    for number, line in enumerate(lines):
+        if not number:
+            click.echo(title)
+        click.echo(folded(line, "    ", "  "))
+
+
+def _grid(*columns: tuple[str, bool]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(box=box.SIMPLE_HEAD)
+    for name, is_number in columns:
+        grid.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    return grid
+
+
+def _groups(console: Console, status: Status) -> None:
+    if not status.groups and not status.pools:
+        return
+    grid = _grid(("instance group", False), ("type", False), ("target", True), ("running", True), ("others", False))
+    for each in status.groups:
+        others = ", ".join(f"{count} {name}" for name, count in each.others.items())
+        kinds = ", ".join(each.group.instance_types)
+        grid.add_row(each.group.name, kinds, str(each.group.target), str(each.running), others)
+    console.print(grid)
+    for pool in status.pools:
+        limits = ", ".join(
+            f"{_amount(pool.used.get(name, Decimal(0)))} of {_amount(limit)} {name}"
+            for name, limit in pool.limits.items()
+        )
+        click.echo(folded(f"NodePool {pool.name}: {limits or 'without limits'}", "    ", "  "))
+
+
+def _amount(value: Decimal) -> str:
+    from hpkit.live.waiting import amount
+
+    return amount(value)
+
+
+def _teams(console: Console, status: Status) -> None:
+    rows = [(team, share) for team in status.teams for share in team.shares]
+    if not rows:
+        return
+    grid = _grid(
+        ("team", False),
+        ("of", False),
+        ("quota", True),
+        ("used", True),
+        ("borrowed", True),
+        ("lent", True),
+        ("runs", True),
+        ("waits", True),
+    )
+    for team, share in rows:
+        first = share is team.shares[0]
+        grid.add_row(
+            team.team if first else "",
+            f"{share.flavor} {share.resource.rpartition('/')[2]}",
+            _amount(share.quota),
+            _amount(share.used),
+            share.borrowed_words,
+            share.lent_words,
+            str(team.running) if first else "",
+            str(len(team.waiting)) if first else "",
+        )
+    console.print(grid)
+
+
+def _waiting(team: TeamStatus) -> None:
+    if not team.waiting:
+        return
+    click.echo(f"{team.team}: {len(team.waiting)} waiting")
+    for task in team.waiting[:_WAITING]:
+        click.echo(
+            folded(
+                f"{task.name} ({task.kind}, priority {task.priority}, {age(task.seconds)}): {task.reason}", "    ", "  "
+            )
+        )
+    if len(team.waiting) > _WAITING:
+        click.echo(f"  and {len(team.waiting) - _WAITING} more: hpkit jobs --team {team.team}")

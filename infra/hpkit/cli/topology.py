@@ -1,0 +1,145 @@
+"""`hpkit topology`: the nodes by the layers of the network, and how far apart the pods of a task sit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.live_common import choose_stack, observe, platform_options
+
+if TYPE_CHECKING:
+    from hpkit.live.topology import Branch, Leaf, Placement
+
+__all__ = ["command"]
+
+_FORMATS = ("tree", "table", "mermaid", "json")
+
+
+@click.command("topology")
+@platform_options
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="tree", show_default=True)
+def command(stack: str | None, profile: str | None, form: str) -> None:
+    """Show the nodes by the layers of the network (`topology.k8s.aws/network-node-layer-1` to `-3`).
+
+    Each node with its type, zone and use, and which tasks run on it; then, task by task, the nearest network node that
+    all of its pods share.
+    """
+    from hpkit.live.topology import placements, tree_of
+
+    plan = choose_stack(stack)
+    observed = observe(plan, profile, aws=False)
+    tree, places = tree_of(observed), placements(observed)
+    if form == "json":
+        data = {"tree": [_branch(each) for each in tree], "tasks": [_placement(each) for each in places]}
+        click.echo(json.dumps(data, indent=2))
+    elif form == "mermaid":
+        click.echo("\n".join(_mermaid(tree)))
+    elif form == "table":
+        _table(tree)
+    else:
+        _tree(tree)
+    if form in ("tree", "table"):
+        for place in places:
+            click.echo(_sentence(place))
+
+
+def _branch(branch: Branch) -> dict[str, Any]:
+    return {
+        "name": branch.name,
+        "level": branch.level,
+        "branches": [_branch(each) for each in branch.branches],
+        "nodes": [
+            {
+                "name": leaf.node.name,
+                "instanceType": leaf.node.instance_type,
+                "instanceGroup": leaf.node.group,
+                "zone": leaf.node.zone,
+                "ready": leaf.node.ready,
+                "resource": leaf.resource,
+                "allocatable": float(leaf.allocatable),
+                "used": float(leaf.used),
+                "tasks": dict(leaf.tasks),
+            }
+            for leaf in branch.leaves
+        ],
+    }
+
+
+def _placement(place: Placement) -> dict[str, Any]:
+    return {
+        "task": place.task,
+        "team": place.team,
+        "pods": place.pods,
+        "nodes": place.nodes,
+        "sharedLevel": place.level,
+        "shared": place.shared,
+    }
+
+
+def _sentence(place: Placement) -> str:
+    pods = f"{place.pods} pod{'' if place.pods == 1 else 's'}"
+    where = {
+        0: "that share no network node",
+        4: f"on one node, {place.shared}",
+    }.get(place.level, f"on {place.nodes} nodes under {place.shared} (layer {place.level})")
+    return f"{place.team}/{place.task}: {pods} {where}"
+
+
+def _use(leaf: Leaf) -> str:
+    from hpkit.live.waiting import amount
+
+    state = "" if leaf.node.ready else ", not ready"
+    tasks = ", ".join(sorted(leaf.tasks))
+    short = leaf.resource.rpartition("/")[2]
+    return f"{amount(leaf.used)} of {amount(leaf.allocatable)} {short}{state}" + (f": {tasks}" if tasks else "")
+
+
+def _tree(tree: Iterable[Branch]) -> None:
+    for branch in tree:
+        click.echo(branch.name)
+        for line in _lines(branch, ""):
+            click.echo(line)
+
+
+def _lines(branch: Branch, indent: str) -> Iterable[str]:
+    last = len(branch.branches) + len(branch.leaves) - 1
+    for number, each in enumerate(branch.branches):
+        yield f"{indent}{'└── ' if number == last else '├── '}{each.name}"
+        yield from _lines(each, indent + ("    " if number == last else "│   "))
+    for number, leaf in enumerate(branch.leaves, len(branch.branches)):
+        stem = "└── " if number == last else "├── "
+        yield f"{indent}{stem}{leaf.node.name}  {leaf.node.instance_type} {leaf.node.zone}  {_use(leaf)}"
+
+
+def _table(tree: Iterable[Branch]) -> None:
+    """Write columns as wide as they need, since a name that is broken cannot be copied."""
+    rows = [("node", "type", "zone", "layer 1", "layer 2", "layer 3", "use")]
+    for branch in tree:
+        for leaf in branch.all_leaves():
+            first, second, third = (*leaf.node.layers, "", "", "")[:3]
+            rows.append((leaf.node.name, leaf.node.instance_type, leaf.node.zone, first, second, third, _use(leaf)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip())
+
+
+def _mermaid(tree: Iterable[Branch]) -> Iterable[str]:
+    yield "flowchart TD"
+    for branch in tree:
+        yield from _boxes(branch)
+
+
+def _boxes(branch: Branch) -> Iterable[str]:
+    yield f'  {_id(branch.name)}["{branch.name}"]'
+    for each in branch.branches:
+        yield f"  {_id(branch.name)} --> {_id(each.name)}"
+        yield from _boxes(each)
+    for leaf in branch.leaves:
+        yield f'  {_id(branch.name)} --> {_id(leaf.node.name)}["{leaf.node.name}<br/>{leaf.node.instance_type}"]'
+
+
+def _id(name: str) -> str:
+    return "".join(each if each.isalnum() else "_" for each in name)

@@ -1,0 +1,73 @@
+"""`hpkit why`: why a task waits, who holds what it needs, and what would let it run now."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from hpkit.cli.completion import complete_teams
+from hpkit.cli.formats import folded
+from hpkit.cli.live_common import age, choose_stack, observe, platform_options
+
+__all__ = ["command"]
+
+
+@click.command("why")
+@click.argument("task", metavar="JOB")
+@platform_options
+@click.option(
+    "--team",
+    metavar="T",
+    shell_complete=complete_teams,
+    help="Whose job it is, where several teams have one of that name.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(task: str, stack: str | None, profile: str | None, team: str | None, form: str) -> None:
+    """Say why a job waits, who holds what it needs, and what would let it run now.
+
+    The reason is Kueue's own, in words. What would let it run is tried on the simulator of Kueue's admission, with the
+    quotas and tasks of this moment: one task less, a higher priority class, fewer pods.
+    """
+    from hpkit.live.why import explain, find_task
+    from hpkit.whatif import fair_sharing_of
+
+    plan = choose_stack(stack)
+    observed = observe(plan, profile, aws=False)
+    found = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
+    asked = found.task
+    if form == "json":
+        data = {
+            "name": asked.owner_name,
+            "team": asked.team,
+            "state": asked.state,
+            "reason": found.reason,
+            "preemptedBy": found.preempted_by,
+            "holders": found.holders,
+            "wouldRunIf": found.remedies,
+        }
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        return
+    since = age(int((observed.time - asked.created).total_seconds()))
+    click.echo(
+        folded(
+            f"{asked.owner_name} ({asked.owner_kind} of {asked.team}, priority {asked.priority}, made {since} ago): "
+            f"{asked.state}",
+            "    ",
+            "",
+        )
+    )
+    click.echo(folded(found.reason[:1].upper() + found.reason[1:] + ".", "  ", "  "))
+    if found.preempted_by:
+        click.echo(folded(f"It was preempted for {found.preempted_by}.", "  ", "  "))
+    _list("Who holds it", found.holders)
+    _list("It would run now if", found.remedies)
+    if asked.state == "pending" and not found.remedies:
+        click.echo(folded("No single change would let it run now: several tasks must end.", "  ", "  "))
+
+
+def _list(title: str, lines: tuple[str, ...]) -> None:
+    if lines:
+        click.echo(f"  {title}:")
+    for line in lines:
+        click.echo(folded(line, "      ", "    - "))

@@ -1,0 +1,243 @@
+"""What was read of a running platform, in the words of the APIs that said it.
+
+Amounts are in the units of Kubernetes: CPUs, bytes, pieces. Times are aware datetimes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX
+
+__all__ = [
+    "AddonHealth",
+    "ClusterEvent",
+    "ClusterNode",
+    "Condition",
+    "Group",
+    "KubernetesNode",
+    "NodePool",
+    "Observed",
+    "Platform",
+    "Pod",
+    "Queue",
+    "Quota",
+    "Task",
+    "TaskState",
+    "team_of",
+]
+
+
+TaskState = Literal["running", "starting", "pending", "stopped", "succeeded", "failed"]
+
+
+def team_of(namespace: str) -> str:
+    """Return the team that the service made a namespace for, the namespace itself where it did not."""
+    return namespace.removeprefix(NAMESPACE_PREFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An instance group, or a restricted one, as DescribeCluster has it."""
+
+    name: str
+    instance_types: tuple[str, ...]
+    target: int
+    current: int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """An instance, as ListClusterNodes has it; message says why it is in its status, where the service does."""
+
+    instance_id: str
+    group: str
+    instance_type: str
+    status: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """An event of the cluster (ListClusterEvents)."""
+
+    time: datetime
+    level: str
+    about: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddonHealth:
+    """An EKS add-on: its version, status, and what EKS says is wrong with it."""
+
+    name: str
+    version: str
+    status: str
+    issues: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """What AWS says: the cluster with groups and instances, the cluster policy, add-ons and events, latest first."""
+
+    name: str
+    status: str
+    message: str
+    groups: tuple[Group, ...]
+    nodes: tuple[ClusterNode, ...]
+    policy_status: str | None
+    policy_message: str
+    addons: tuple[AddonHealth, ...]
+    events: tuple[ClusterEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Quota of one resource of one flavor; a limit of None is none."""
+
+    nominal: Decimal
+    borrowing_limit: Decimal | None = None
+    lending_limit: Decimal | None = None
+    used: Decimal = Decimal(0)
+    borrowed: Decimal = Decimal(0)
+
+    @property
+    def lendable(self) -> Decimal:
+        """Return how much of the nominal quota others may use while it is idle."""
+        return self.nominal if self.lending_limit is None else min(self.nominal, self.lending_limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A ClusterQueue; quotas by (flavor, resource), in the order of its resource groups.
+
+    within, reclaim: Kueue's withinClusterQueue and reclaimWithinCohort.
+    """
+
+    name: str
+    cohort: str | None
+    weight: Decimal
+    active: bool
+    message: str
+    within: str = "Never"
+    reclaim: str = "Never"
+    quotas: Mapping[tuple[str, str], Quota] = field(default_factory=dict)
+
+    @property
+    def team(self) -> str | None:
+        """Return the team whose queue the service made, None for any other queue."""
+        if not self.name.startswith(NAMESPACE_PREFIX) or not self.name.endswith(CLUSTER_QUEUE_SUFFIX):
+            return None
+        return team_of(self.name.removesuffix(CLUSTER_QUEUE_SUFFIX))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a Workload that is True, or False with a reason."""
+
+    status: bool
+    reason: str
+    message: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A Workload: what Kueue admits or not. owner is what a person made: its kind and name.
+
+    queue: of the ClusterQueue, empty where none serves its LocalQueue. requests: of all its pods, by resource. usage:
+    what it holds, by (flavor, resource). conditions by type.
+    """
+
+    name: str
+    namespace: str
+    uid: str
+    owner_kind: str
+    owner_name: str
+    local_queue: str
+    queue: str
+    priority: int
+    priority_class: str | None
+    created: datetime
+    pods: int
+    active: bool
+    requests: Mapping[str, Decimal]
+    usage: Mapping[tuple[str, str], Decimal]
+    conditions: Mapping[str, Condition]
+
+    @property
+    def team(self) -> str:
+        """Return the team whose namespace it is in; the namespace itself where the service did not make it."""
+        return team_of(self.namespace)
+
+    @property
+    def state(self) -> TaskState:
+        """Return where it stands, by Kueue's conditions."""
+        if self._is("Finished"):
+            return "failed" if self.conditions["Finished"].reason == "Failed" else "succeeded"
+        if not self.active:
+            return "stopped"
+        if self._is("Admitted"):
+            return "starting" if "PodsReady" in self.conditions and not self._is("PodsReady") else "running"
+        return "pending"
+
+    def _is(self, condition: str) -> bool:
+        return condition in self.conditions and self.conditions[condition].status
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesNode:
+    """A node. layers: its network nodes, widest first, as far as they are labelled; pool: Karpenter's NodePool."""
+
+    name: str
+    group: str
+    instance_type: str
+    zone: str
+    pool: str | None
+    layers: tuple[str, ...]
+    ready: bool
+    cordoned: bool
+    allocatable: Mapping[str, Decimal]
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that has not ended; task is the name of its Workload, where Kueue admitted it."""
+
+    name: str
+    namespace: str
+    node: str | None
+    task: str | None
+    requests: Mapping[str, Decimal]
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """A NodePool of Karpenter: its limits and what its nodes have, by resource."""
+
+    name: str
+    ready: bool
+    message: str
+    limits: Mapping[str, Decimal]
+    used: Mapping[str, Decimal]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """All that was read at one time. unknown: what could not be, each with the reason; its part is empty then."""
+
+    time: datetime
+    platform: Platform | None = None
+    queues: tuple[Queue, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    nodes: tuple[KubernetesNode, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    pools: tuple[NodePool, ...] = ()
+    priority_classes: Mapping[str, int] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()

@@ -1,0 +1,252 @@
+"""Reads a running platform: SageMaker, EKS and the Kubernetes API, side by side. Changes nothing.
+
+A call that is refused or fails does not mean absence: it is kept as unknown, with the service's message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from boto3 import Session
+from kubernetes.client import ApiException
+
+from hpkit.errors import ToolError
+from hpkit.live.model import Observed, Platform
+from hpkit.live.parse import node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
+from hpkit.preflight.aws_client import call_all
+from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
+from hpkit.preflight.model import ApiCall, FailedCall, Responses
+
+__all__ = ["RIGHTS", "read"]
+
+# What a reader must be allowed: actions of IAM, and (API group, resource) that it lists in the whole cluster.
+RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "iam": (
+        "eks:DescribeAddon",
+        "eks:DescribeCluster",
+        "eks:ListAddons",
+        "sagemaker:DescribeCluster",
+        "sagemaker:DescribeClusterSchedulerConfig",
+        "sagemaker:ListClusterEvents",
+        "sagemaker:ListClusterNodes",
+        "sagemaker:ListClusterSchedulerConfigs",
+    ),
+    "kubernetes": (
+        "nodes",
+        "pods",
+        "clusterqueues.kueue.x-k8s.io",
+        "localqueues.kueue.x-k8s.io",
+        "workloads.kueue.x-k8s.io",
+        "workloadpriorityclasses.kueue.x-k8s.io",
+        "nodepools.karpenter.sh",
+    ),
+}
+_PAGE: Final = 500
+_EVENTS: Final = 20
+_NOT_FOUND: Final = 404
+# Finished pods hold nothing.
+_ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
+
+
+def read(session: Session, *, cluster: str, aws: bool = True) -> Observed:
+    """Return what a platform says now; cluster is the HyperPod cluster's name.
+
+    aws: whether SageMaker and EKS are asked about more than the way to the Kubernetes API. Raises ToolError when the
+    cluster or its EKS cluster cannot be described: all else depends on them.
+    """
+    described = _required(session, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": cluster}))
+    orchestrator = (described.get("Orchestrator") or {}).get("Eks")
+    if orchestrator is None:
+        raise ToolError(f"{cluster} is not orchestrated by EKS, which is all that hpkit provisions")
+    name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
+    eks = _required(session, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
+    unknown: list[str] = []
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        platform = pool.submit(_platform, session, described, name, unknown) if aws else None
+        inside = pool.submit(_kubernetes, session, eks, unknown)
+        found = inside.result()
+        return Observed(
+            time=datetime.now(tz=UTC),
+            platform=None if platform is None else platform.result(),
+            **found,
+            unknown=tuple(unknown),
+        )
+
+
+def _required(session: Session, call: ApiCall) -> Any:
+    response = Responses(call_all(session, [call], on_progress=lambda *_: None)).of(call)
+    if isinstance(response, FailedCall) and response.is_absence:
+        name = next(iter(call.params.values()))
+        raise ToolError(
+            f"{session.region_name} has no cluster {name} that these credentials see ({response.action}: "
+            f"{response.message}). `pulumi up` makes it; one on the local cloud is seen after "
+            'eval "$(hpkit local env)"'
+        )
+    if isinstance(response, FailedCall):
+        raise ToolError(_sentence(response))
+    return response
+
+
+def _sentence(failure: FailedCall) -> str:
+    return f"{failure.action}: {failure.code}: {failure.message}. {failure.fix}"
+
+
+def _platform(session: Session, cluster: Mapping[str, Any], eks: str, unknown: list[str]) -> Platform:
+    name, arn = {"ClusterName": cluster["ClusterName"]}, {"ClusterArn": cluster["ClusterArn"]}
+    nodes = ApiCall("sagemaker", "ListClusterNodes", name)
+    events = ApiCall(
+        "sagemaker",
+        "ListClusterEvents",
+        {**name, "SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": _EVENTS},
+    )
+    policies = ApiCall("sagemaker", "ListClusterSchedulerConfigs", arn)
+    listed = ApiCall("eks", "ListAddons", {"clusterName": eks})
+    first = _Answers(session, [nodes, policies, listed], unknown)
+    configs = first.items(policies, "ClusterSchedulerConfigSummaries")
+    policy = next(
+        (
+            ApiCall("sagemaker", "DescribeClusterSchedulerConfig", {k: each[k] for k in ("ClusterSchedulerConfigId",)})
+            for each in configs
+            if each["Status"] not in ("Deleting", "Deleted")
+        ),
+        None,
+    )
+    addons = [
+        ApiCall("eks", "DescribeAddon", {"clusterName": eks, "addonName": each})
+        for each in first.items(listed, "addons")
+    ]
+    second = _Answers(session, [*addons, *([] if policy is None else [policy])], unknown)
+    return platform_of(
+        cluster,
+        first.items(nodes, "ClusterNodeSummaries"),
+        None if policy is None else second.one(policy),
+        [each["addon"] for each in map(second.one, addons) if each is not None],
+        _latest_events(session, events, unknown),
+    )
+
+
+def _latest_events(session: Session, call: ApiCall, unknown: list[str]) -> list[Any]:
+    """Return one page of events: all of them would be thousands."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        return list(session.client("sagemaker").list_cluster_events(**call.params).get("Events") or ())
+    except ClientError as error:
+        details = error.response.get("Error", {})
+        failed = FailedCall(call.action, details.get("Code", "Unknown"), details.get("Message", str(error)))
+    except BotoCoreError as error:
+        failed = FailedCall(call.action, type(error).__name__, str(error))
+    unknown.append(_sentence(failed))
+    return []
+
+
+class _Answers:
+    """The answers to calls that were made together; each failure is noted once."""
+
+    def __init__(self, session: Session, calls: list[ApiCall], unknown: list[str]) -> None:
+        self._responses = Responses(call_all(session, calls, on_progress=lambda *_: None)) if calls else Responses({})
+        unknown += [
+            _sentence(each)
+            for each in map(self._responses.of, calls)
+            if isinstance(each, FailedCall) and not each.is_absence
+        ]
+
+    def one(self, call: ApiCall) -> Any:
+        """Return the answer to a call, None where it failed."""
+        found = self._responses.of(call)
+        return None if isinstance(found, FailedCall) else found
+
+    def items(self, call: ApiCall, key: str) -> list[Any]:
+        """Return the list of an answer."""
+        return list((self.one(call) or {}).get(key) or ())
+
+
+def _kubernetes(session: Session, eks: Mapping[str, Any], unknown: list[str]) -> dict[str, Any]:
+    try:
+        with api_client(session, eks) as client:
+            return _Objects(client, unknown).read()
+    except KUBERNETES_ERRORS as error:
+        said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
+        unknown.append(
+            f"the Kubernetes API of {eks['name']} does not answer this identity ({said}). "
+            "Run it from where the API is reachable, as a role that has an access entry with a view policy"
+        )
+        return {}
+
+
+class _Objects:
+    """Lists objects of the Kubernetes API, in pages, as data: typed models would cost more than the call."""
+
+    def __init__(self, client: Any, unknown: list[str]) -> None:
+        self._client = client
+        self._unknown = unknown
+
+    def read(self) -> dict[str, Any]:
+        """Return the fields of Observed that the Kubernetes API says."""
+        kueue, karpenter = self._version("kueue.x-k8s.io"), self._version("karpenter.sh")
+        wanted: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+            "nodes": ("/api/v1/nodes", ()),
+            "pods": ("/api/v1/pods", (_ALIVE,)),
+        }
+        if kueue is not None:
+            kinds = ("clusterqueues", "localqueues", "workloads", "workloadpriorityclasses")
+            wanted |= {kind: (f"{kueue}/{kind}", ()) for kind in kinds}
+        if karpenter is not None:
+            wanted["nodepools"] = (f"{karpenter}/nodepools", ())
+        with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
+            running = {kind: pool.submit(self._list, path, query) for kind, (path, query) in wanted.items()}
+            found = {kind: each.result() for kind, each in running.items()}
+        queues = {
+            (each["metadata"]["namespace"], each["metadata"]["name"]): str(each["spec"]["clusterQueue"])
+            for each in found.get("localqueues", ())
+        }
+        return {
+            "nodes": tuple(map(node_of, found["nodes"])),
+            "pods": tuple(map(pod_of, found["pods"])),
+            "queues": tuple(map(queue_of, found.get("clusterqueues", ()))),
+            "tasks": tuple(task_of(each, queues) for each in found.get("workloads", ())),
+            "pools": tuple(map(node_pool_of, found.get("nodepools", ()))),
+            "priority_classes": {
+                each["metadata"]["name"]: int(each["value"]) for each in found.get("workloadpriorityclasses", ())
+            },
+        }
+
+    def _version(self, group: str) -> str | None:
+        """Return the path of an API group's preferred version, None where the API server has none such."""
+        try:
+            found = self._get(f"/apis/{group}", ())
+        except ApiException as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+        return f"/apis/{found['preferredVersion']['groupVersion']}"
+
+    def _list(self, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
+        """Return all objects of a kind; none, with the reason in unknown, where the caller may not list them."""
+        try:
+            return list(self._pages(path, query))
+        except ApiException as error:
+            if error.status != _NOT_FOUND:
+                self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
+            return []
+
+    def _pages(self, path: str, query: tuple[tuple[str, str], ...]) -> Iterator[Any]:
+        token = ""
+        while True:
+            page = self._get(path, (*query, ("limit", str(_PAGE)), *([("continue", token)] if token else [])))
+            yield from page["items"]
+            token = page["metadata"].get("continue") or ""
+            if not token:
+                return
+
+    def _get(self, path: str, query: tuple[tuple[str, str], ...]) -> Any:
+        request = self._client.param_serialize("GET", path, query_params=list(query), auth_settings=["BearerToken"])
+        response = self._client.call_api(*request)
+        response.read()
+        if not 200 <= response.status < 300:
+            raise ApiException(http_resp=response)
+        return json.loads(response.data)

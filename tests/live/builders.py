@@ -1,0 +1,106 @@
+"""Documents of the Kubernetes API as it gives them, and what is read of them."""
+
+from datetime import UTC, datetime
+
+from hpkit.catalog import NETWORK_LAYERS
+from hpkit.live.model import Observed
+from hpkit.live.parse import node_of, pod_of, queue_of, task_of
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+GPU = "nvidia.com/gpu"
+KIND = "ml.g5.12xlarge"
+
+
+def node(name, *layers, ready="True", gpus=4, **spec):
+    labels = {
+        "node.kubernetes.io/instance-type": KIND,
+        "sagemaker.amazonaws.com/instance-group-name": "gpu",
+        "topology.kubernetes.io/zone": "us-west-2a",
+        **dict(zip(NETWORK_LAYERS, layers, strict=False)),
+    }
+    return node_of(
+        {
+            "metadata": {"name": name, "labels": labels},
+            "spec": spec,
+            "status": {
+                "allocatable": {"cpu": "44610m", "memory": "168120Mi", GPU: str(gpus)},
+                "conditions": [{"type": "Ready", "status": ready, "reason": "Kubelet", "message": ""}],
+            },
+        }
+    )
+
+
+def pod(team, task, on, gpus=4):
+    container = {"resources": {"limits": {GPU: str(gpus)}, "requests": {"cpu": "1"}}}
+    metadata = {"name": f"{task}-{on}", "namespace": f"hyperpod-ns-{team}"}
+    metadata["annotations"] = {"kueue.x-k8s.io/workload": f"job-{task}"}
+    return pod_of({"metadata": metadata, "spec": {"nodeName": on, "containers": [container]}})
+
+
+def queue(team, nominal, *, used=0, borrowed=0, limit=None, lending=None, weight="1", active=True, message="", **more):
+    amounts = {"nominalQuota": str(nominal), "borrowingLimit": limit, "lendingLimit": lending}
+    resource = {"name": GPU, **{key: str(each) for key, each in amounts.items() if each is not None}}
+    usage = [{"name": GPU, "total": str(used), "borrowed": str(borrowed)}]
+    return queue_of(
+        {
+            "metadata": {"name": f"hyperpod-ns-{team}-clusterqueue"},
+            "spec": {
+                "cohortName": "hyperpod-cohort",
+                "fairSharing": {"weight": weight},
+                "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+                "resourceGroups": [{"coveredResources": [GPU], "flavors": [{"name": KIND, "resources": [resource]}]}],
+                **more,
+            },
+            "status": {
+                "flavorsReservation": [{"name": KIND, "resources": usage}],
+                "conditions": [{"type": "Active", "status": str(active), "reason": "", "message": message}],
+            },
+        }
+    )
+
+
+def task(team, name, pods, *, gpus=4, runs=False, priority=0, minutes=5, **conditions):
+    """Return a job's Workload; conditions: type → (status, reason, message)."""
+    created = f"2026-11-22T11:{60 - minutes:02d}:00Z"
+    said = {"QuotaReserved": (runs, "", ""), "Admitted": (True, "Admitted", ""), **conditions}
+    if not runs:
+        del said["Admitted"]
+    status = {
+        "conditions": [
+            {
+                "type": kind,
+                "status": str(is_true),
+                "reason": reason,
+                "message": message,
+                "lastTransitionTime": created,
+            }
+            for kind, (is_true, reason, message) in said.items()
+        ],
+        "resourceRequests": [{"name": "main", "resources": {GPU: str(pods * gpus)}}],
+    }
+    if runs:
+        usage = {"name": "main", "count": pods, "flavors": {GPU: KIND}, "resourceUsage": {GPU: str(pods * gpus)}}
+        status["admission"] = {"clusterQueue": f"hyperpod-ns-{team}-clusterqueue", "podSetAssignments": [usage]}
+    namespace, local = f"hyperpod-ns-{team}", f"hyperpod-ns-{team}-localqueue"
+    return task_of(
+        {
+            "metadata": {
+                "name": f"job-{name}",
+                "namespace": namespace,
+                "uid": f"uid-{name}",
+                "creationTimestamp": created,
+                "ownerReferences": [{"kind": "Job", "name": name, "controller": True}],
+            },
+            "spec": {
+                "queueName": local,
+                "priority": priority,
+                "podSets": [{"name": "main", "count": pods, "template": {"spec": {"containers": []}}}],
+            },
+            "status": status,
+        },
+        {(namespace, local): f"hyperpod-ns-{team}-clusterqueue"},
+    )
+
+
+def observed(**parts):
+    return Observed(time=NOW, **parts)

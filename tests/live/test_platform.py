@@ -1,0 +1,208 @@
+"""`hpkit status`, `jobs`, `why` and `topology` against a real API server and a real Kueue."""
+
+import json
+import shutil
+
+import pytest
+
+from hpkit.catalog import NETWORK_LAYERS
+from hpkit.live.read import RIGHTS
+from tests.cli.invoke import hpkit
+from tests.program.cloud import ROOT, Live
+from tests.running import eventually
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
+
+SMITHS = "/apis/batch/v1/namespaces/hyperpod-ns-smith/jobs"
+JOHNS = "/apis/batch/v1/namespaces/hyperpod-ns-john/jobs"
+
+
+@pytest.fixture(scope="module")
+def live(clouds):
+    return Live(clouds.handson())
+
+
+@pytest.fixture(scope="module")
+def ask(live):
+    """Run a command against the platform and return what it says, as data where it can."""
+    variables = {
+        "AWS_ENDPOINT_URL": live.url,
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+    def run(*words, stack="handson-dev", cwd=ROOT, **more):
+        return hpkit(*words, "--stack", stack, cwd=cwd, **{**variables, **more})
+
+    return run
+
+
+def data(answer):
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def job(team, name, pods, priority="training"):
+    labels = {
+        "kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue",
+        "kueue.x-k8s.io/priority-class": f"{priority}-priority",
+    }
+    resources = {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": "4"}}
+    container = {"name": "main", "image": "train", "resources": resources}
+    metadata = {"labels": labels, "annotations": {"hpkit.local/run": "24h"}}
+    template = {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {"parallelism": pods, "completions": pods, "suspend": True, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def tasks(live, ask):
+    """Smith borrows until john, who is owed it, takes it back; and asks for more than there can ever be."""
+
+    def state(name):
+        found = {each["name"]: each["state"] for each in data(ask("jobs", "--all", "--format", "json"))}
+        return found.get(name)
+
+    live.api.create(SMITHS, job("smith", "first", 1))
+    eventually(lambda: state("first") == "running", "smith's own runs")
+    live.api.create(SMITHS, job("smith", "borrowed", 1))
+    eventually(lambda: state("borrowed") == "running", "smith borrows")
+    live.api.create(SMITHS, job("smith", "huge", 6))
+    eventually(lambda: state("huge") == "pending", "smith asks for too much")
+    borrowing = data(ask("status", "--format", "json"))
+    live.api.create(JOHNS, job("john", "own", 3))
+    eventually(lambda: state("own") == "running", "john takes his back")
+    yield borrowing
+    for folder, names in ((SMITHS, ("first", "borrowed", "huge")), (JOHNS, ("own",))):
+        for name in names:
+            live.api.delete(f"{folder}/{name}")
+    eventually(lambda: data(ask("jobs", "--format", "json")) == [], "the jobs go")
+
+
+def test_status_says_who_borrows_from_whom(tasks):
+    john, smith = tasks["teams"]
+    assert (smith["shares"][0]["used"], smith["shares"][0]["borrowed"]) == (8, 4)
+    assert smith["shares"][0]["lenders"] == ["john"]
+    assert (john["shares"][0]["lentAtLeast"], john["shares"][0]["lentAtMost"]) == (4, 4)
+    assert smith["waiting"][0]["reason"].startswith("it can never run: it asks for 24 nvidia.com/gpu of ml.g5.12xlarge")
+
+
+def test_a_platform_that_is_as_its_file_says_has_no_difference_and_no_problem(tasks):
+    assert (tasks["differences"], tasks["problems"], tasks["unknown"]) == ([], [], [])
+    groups = {each["name"]: (each["target"], each["running"]) for each in tasks["instanceGroups"]}
+    assert groups == {"gpu": (4, 4), "system": (1, 1)}
+    assert {each["status"] for each in tasks["addons"]} == {"ACTIVE"}
+    assert tasks["events"]
+
+
+def test_what_the_file_says_otherwise_is_a_difference(ask, tasks, tmp_path):
+    del tasks
+    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    file = tmp_path / "stacks" / "handson.yaml"
+    text = file.read_text(encoding="utf-8")
+    assert text.count("fairShareWeight: 0") == 1
+    file.write_text(text.replace("fairShareWeight: 0", "fairShareWeight: 7"), encoding="utf-8")
+    found = data(ask("status", "--format", "json", cwd=tmp_path))["differences"]
+    assert found == ["team john has fair-share weight 0, and 7 in the file"]
+
+
+def test_the_page_fits_a_terminal_of_80_columns_and_shows_each_team(ask, tasks):
+    del tasks
+    shown = ask("status").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "cluster handson in us-west-2 is InService" in shown
+    assert "smith: 2 waiting" in shown
+    assert "huge (Job, priority 80" in shown
+
+
+def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
+    del tasks
+    found = data(ask("why", "borrowed", "--format", "json"))
+    assert found["reason"].startswith("it was preempted, since the team that had lent the quota needed it back; now 4 ")
+    assert found["preemptedBy"] == "own of john"
+    assert found["holders"] == [
+        "john holds 12 nvidia.com/gpu of ml.g5.12xlarge",
+        "smith holds 4 nvidia.com/gpu of ml.g5.12xlarge",
+    ]
+    assert sorted(found["wouldRunIf"]) == ["task first ends", "task own ends"]
+    words = ask("why", "huge").stdout
+    assert "It can never run" in words
+    assert "it asks for at most 2 of its 6 pods, and others end" in words
+
+
+def test_what_why_promises_comes_true(live, ask, tasks):
+    """The simulator says that the task runs once another ends; the real Kueue is asked."""
+    del tasks
+    live.api.delete(f"{SMITHS}/first")
+    eventually(lambda: data(ask("why", "borrowed", "--format", "json"))["state"] == "running", "it runs then")
+    live.api.create(SMITHS, job("smith", "first", 1))
+
+
+def test_topology_shows_each_node_and_how_near_the_pods_sit(live, ask, tasks):
+    del tasks
+    found = data(ask("topology", "--format", "json"))
+    shared = {each["task"]: each for each in found["tasks"]}["own"]
+    assert (shared["pods"], shared["nodes"]) == (3, 3)
+    nodes = live.api.items("/api/v1/nodes")
+    paths = {tuple(each["metadata"]["labels"][layer] for layer in NETWORK_LAYERS) for each in nodes}
+    tree, table, mermaid = (ask("topology", "--format", form).stdout for form in ("tree", "table", "mermaid"))
+    for each in nodes:
+        assert all(each["metadata"]["name"] in shown for shown in (tree, table, mermaid))
+    for path in paths:
+        assert all(name in tree for name in path)
+
+
+def test_each_command_runs_with_just_the_rights_that_it_lists(live, ask, tasks):
+    """A user whose policy has the listed actions alone, and a role that lists what is listed."""
+    del tasks
+    iam = live.client("iam")
+    iam.create_user(UserName="reader")
+    statement = {"Effect": "Allow", "Action": list(RIGHTS["iam"]), "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=policy)
+    key = iam.create_access_key(UserName="reader")["AccessKey"]
+    name, arn = "handson-dev", iam.get_user(UserName="reader")["User"]["Arn"]
+    eks = live.client("eks")
+    eks.create_access_entry(clusterName=name, principalArn=arn, kubernetesGroups=["readers"])
+    rules = [
+        {"apiGroups": [group], "resources": [plural], "verbs": ["list"]}
+        for plural, _, group in (each.partition(".") for each in RIGHTS["kubernetes"])
+    ]
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "reader"}}
+    live.api.create(f"{rbac}/clusterroles", {**role, "rules": rules})
+    binding = {
+        **role,
+        "kind": "ClusterRoleBinding",
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "readers"}],
+    }
+    live.api.create(f"{rbac}/clusterrolebindings", binding)
+    as_reader = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+    try:
+        for words in (("status",), ("jobs",), ("why", "huge"), ("topology",)):
+            eventually(lambda words=words: ask(*words, **as_reader).returncode == 0, "the role holds")
+            assert ask(*words, **as_reader).stderr == ""
+    finally:
+        live.api.delete(f"{rbac}/clusterrolebindings/reader")
+        live.api.delete(f"{rbac}/clusterroles/reader")
+        eks.delete_access_entry(clusterName=name, principalArn=arn)
+        iam.delete_access_key(UserName="reader", AccessKeyId=key["AccessKeyId"])
+        iam.delete_user_policy(UserName="reader", PolicyName="read")
+        iam.delete_user(UserName="reader")
+
+
+def test_what_is_not_there_or_not_said_is_one_sentence(ask):
+    gone = ask("status", stack="enterprise-prod")
+    assert gone.returncode == 1
+    assert "has no cluster" in gone.stderr
+    assert "`pulumi up` makes it" in gone.stderr
+    unknown = ask("jobs", "--team", "jon")
+    assert unknown.returncode == 2
+    assert "has no team jon; it has john, smith" in unknown.stderr
+    assert "Kueue knows no task nothing" in ask("why", "nothing").stderr
+    several = hpkit("status", cwd=ROOT)
+    assert several.returncode == 2
+    assert "say which stack with --stack; the project has" in several.stderr

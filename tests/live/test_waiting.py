@@ -1,0 +1,57 @@
+"""Kueue's conditions in words; that they are Kueue's own words is tested with a real one (test_platform.py)."""
+
+import pytest
+
+from hpkit.live.waiting import preemptor, waiting_reason
+from tests.live.builders import GPU, KIND, queue, task
+
+LARGE = (
+    f"couldn't assign flavors to pod set main: insufficient quota for {GPU} in flavor {KIND}, previously considered "
+    "podsets requests (0) + current podset request (24) > maximum capacity (8)"
+)
+SHORT = f"couldn't assign flavors to pod set main: insufficient unused quota for {GPU} in flavor {KIND}, 8 more needed"
+PREEMPTED = (
+    "Preempted to accommodate a workload (UID: uid-own, JobUID: 1) due to reclamation within the cohort; "
+    "preemptor path: /a; preemptee path: /b"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (LARGE, f"it can never run: it asks for 24 {GPU} of {KIND}, where quota and borrowing together are 8"),
+        (SHORT, f"8 more {GPU} of {KIND} must become free"),
+        (
+            f"{SHORT}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
+            f"8 more {GPU} of {KIND} must become free, or 4 more {GPU} of ml.p5.48xlarge must become free",
+        ),
+        (f"{LARGE}, {SHORT}", f"8 more {GPU} of {KIND} must become free"),
+        ("The workload has failed admission checks", "The workload has failed admission checks"),
+        ("", "Kueue has not looked at it yet"),
+    ],
+)
+def test_the_condition_says_why_it_waits(message, words):
+    waiting = task("john", "train", 6, QuotaReserved=(False, "Pending", message))
+    assert waiting_reason(waiting, queue("john", 4)) == words
+
+
+def test_a_task_that_was_preempted_says_so_first():
+    waiting = task(
+        "smith", "train", 1, QuotaReserved=(False, "Pending", SHORT), Preempted=(True, "InCohortReclamation", PREEMPTED)
+    )
+    assert waiting_reason(waiting, queue("smith", 4)) == (
+        "it was preempted, since the team that had lent the quota needed it back; "
+        f"now 8 more {GPU} of {KIND} must become free"
+    )
+    assert preemptor(waiting) == "uid-own"
+    assert preemptor(task("smith", "train", 1)) is None
+
+
+def test_a_queue_that_is_not_there_or_stopped_is_the_reason():
+    waiting = task("john", "train", 1)
+    assert waiting_reason(waiting, None) == (
+        "no queue serves it: LocalQueue hyperpod-ns-john-localqueue is not in hyperpod-ns-john"
+    )
+    assert waiting_reason(waiting, queue("john", 4, active=False, message="stopped")) == (
+        "its queue admits nothing: stopped"
+    )
