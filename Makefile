@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install up down lint types check tools unit pages test generate lock audit bench bench-program clean
+.PHONY: install up down lint types check tools unit pages test generate lock audit release scan lock-scanners bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -33,7 +33,7 @@ types: install
 # While you work: what needs no tool, starts no process and takes no second of its own. Four minutes less than `unit` would.
 check: lint types
 	$(BIN)/pytest -n 2 --dist loadfile -q -m "not engine and not cluster and not slow" \
-	  --ignore tests/cli --ignore tests/local --ignore tests/provider --ignore tests/policies
+	  --ignore tests/cli --ignore tests/local --ignore tests/provider --ignore tests/policies --ignore tests/review
 
 # The Pulumi engine, etcd, kube-apiserver, Kueue and CRDs, for the tests that need them: downloaded or built once per machine, in the user's cache.
 tools: install
@@ -50,17 +50,40 @@ pages: install
 	$(BIN)/hpkit generate --check
 	$(BIN)/python -m local.plugins.aws.reference --check docs/reference/fake-plugins.md
 	$(BIN)/python -m policies.reference --check
+	PYTHONPATH=. $(BIN)/python -m tests.security.evasions --check
 	$(BIN)/python -m policies.configuration stacks/*.policy.json
 
 # Everything that decides whether a change may land; CI runs this and nothing else.
 test: lint types pages unit audit
 
+# The wheel and its bill of materials, in dist/; the same commit gives the same bytes.
+release: install
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build --target wheel
+	$(BIN)/python .ci/bill_of_materials.py dist/hpkit.cdx.json
+
 lock:
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \
 	  --python-version 3.11 --extra dev --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
+# Independent scanners, with an environment of their own: they bring more packages than the kit has.
+SCANNERS := .venv-scanners
+
+$(SCANNERS)/.installed: tests/security/scanners/requirements.lock
+	$(PYTHON) -m venv $(SCANNERS)
+	$(SCANNERS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+scan: install $(SCANNERS)/.installed
+	PYTHONPATH=. $(BIN)/python -m tests.security.scanners.scan $(SCANNERS)/bin
+
+lock-scanners:
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \
+	  --python-version 3.11 --custom-compile-command "make lock-scanners" \
+	  tests/security/scanners/requirements.in -o tests/security/scanners/requirements.lock
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SCANNERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The page of changes records the program some hundred times; that it is up to date is one of the tests.
 generate: install

@@ -10,7 +10,7 @@ from policies.__main__ import POLICIES
 from policies.model import Policy
 from policies.waivers import RunState, configuration_policy
 
-__all__ = ["PAGE", "page"]
+__all__ = ["PAGE", "page", "write"]
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "policies.md"
 _HEAD: Final = """# Policies of the pack
@@ -48,17 +48,17 @@ def _section(policy: Policy) -> list[str]:
     return lines
 
 
-def main() -> None:
-    """Write the page, or say with exit code 1 that it is out of date."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def write(file: Path, text: str, *, module: str, description: str | None) -> None:
+    """Write a page, or with --check say with exit code 1 that it is out of date; module is what to run then."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the page is out of date")
     only_check = parser.parse_args().check
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page():
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
         return
     if only_check:
-        sys.exit(f"{PAGE} is out of date; run `python -m policies.reference`")
-    PAGE.write_text(page(), encoding="utf-8")
+        sys.exit(f"{file} is out of date; run `python -m {module}`")
+    file.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(PAGE, page(), module="policies.reference", description=__doc__)

@@ -18,6 +18,7 @@ _BASE: dict[str, Any] = {
     "environments": {
         "dev": {
             "region": "us-west-2",
+            "account": "123456789012",
             "network": {
                 "vpcCidr": "10.192.0.0/16",
                 "zones": [
@@ -54,7 +55,7 @@ def group(name: str, instance_type: str, count: int, **more: Any) -> dict[str, A
 
 
 def team(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "fairShareWeight": 50, **more}
+    return {"name": name, "fairShareWeight": 50, "members": [f"arn:aws:iam::123456789012:role/{name}"], **more}
 
 
 def organization(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from botocore.loaders import JSONFileLoader
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ gc.set_threshold(100_000, 20, 50)
 # work. For the minutes that a test's cloud lives, it and Pulumi may be large.
 os.environ.setdefault("GOGC", "off")
 os.environ.setdefault("GOMEMLIMIT", "800MiB")
+
+# A session reads the API's models anew, megabytes for each service, and tests make sessions by the hundred. The files
+# are those of the installed package.
+JSONFileLoader.load_file = cache(JSONFileLoader.load_file)
 
 # How fast examples come says how busy the machine is, and nothing of the code.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -28,6 +28,29 @@ def test_links_of_a_page_lead_somewhere(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+def test_the_index_leads_to_every_page():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    linked = {(ROOT / "docs" / target).resolve() for target in re.findall(r"\]\(([^)#:]+\.md)", index)}
+    pages = {page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts}
+    assert pages - linked == {ROOT / "docs" / "index.md"}
+
+
+def test_messages_of_the_page_of_troubleshooting_stand_in_the_source():
+    page = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text(encoding="utf-8")
+    messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    files = [file for folder in ("infra", "local") for file in (ROOT / folder).rglob("*.py")]
+    source = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    assert len(messages) >= 10
+    assert [message for message in messages if message not in source] == []
+
+
+def test_words_of_the_glossary_come_once_and_in_order():
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")][1:]
+    keys = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
+    assert keys == sorted(set(keys))
+
+
 def test_the_page_of_contributing_says_of_every_nightly_test_what_the_gate_runs():
     marked = {name_of(file) for file in (ROOT / "tests").rglob("test_*.py") if re.search(NIGHTLY, file.read_text())}
     page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
@@ -46,8 +69,9 @@ def test_the_page_of_the_local_cluster_says_every_flag_of_the_api_server():
 @pytest.fixture
 def autoscale():
     found = yaml.safe_load((ROOT / "stacks" / "autoscale.yaml").read_text(encoding="utf-8"))
-    # The range of the examples, which is for documents, has a finding of its own.
+    # The range of the examples, which is for documents, has a finding of its own, and so has no account.
     found["environments"]["dev"]["eks"]["endpoint"]["publicCidrs"] = ["52.10.20.0/24"]
+    found["environments"]["dev"]["account"] = "123456789012"
     return found
 
 

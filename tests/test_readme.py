@@ -2,17 +2,12 @@
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from hpkit.errors import ToolError
-from local.supervisor import control
-from local.supervisor.instance import Instance
-from local.toolchain import TOOLS, get_all
-from tests.program.cloud import Repository
+from hpkit.cli import _COMMANDS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -52,49 +47,6 @@ def test_a_command_of_the_readme_prints_what_the_readme_shows(block):
     assert said == "\n".join(line.rstrip() for line in shown.splitlines()).strip()
 
 
-@pytest.fixture
-def clone(tmp_path):
-    """Return a clone after `make install`; what `make` compares is as old as can be, so that it installs nothing."""
-    try:
-        get_all(list(TOOLS), say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
-    repository = Repository(tmp_path)
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-        os.utime(tmp_path / name, (0, 0))
-    if not (tmp_path / ".venv" / ".installed").exists():
-        pytest.skip("this environment was not made by `make install`")
-    yield repository.folder
-    control.reset(Instance.of_stack("handson-dev", root=tmp_path))
-
-
-@pytest.mark.engine
-@pytest.mark.cluster
-@pytest.mark.timeout(SECONDS)
-def test_what_the_readme_has_a_newcomer_type_works_from_the_first_line_to_the_last(clone):
-    commands = [each for each in BY_HAND if not each.startswith("kubectl ") or shutil.which("kubectl")]
-    assert commands[0].startswith("make up ")
-    assert commands[-1].startswith("make down ")
-    result = subprocess.run(
-        ["bash", "-euc", "\n".join([*commands, "echo ${AWS_ENDPOINT_URL-nothing}"])],
-        cwd=clone,
-        capture_output=True,
-        text=True,
-        env=NEWCOMER,
-        timeout=SECONDS,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    said = result.stdout.splitlines()
-    end = ["Use it: ", "Look at it: ", "Take it down again: "]
-    (begin,) = (number for number, line in enumerate(said) if line.startswith(end[0]))
-    assert [line.partition(": ")[0] + ": " for line in said[begin : begin + 3]] == end
-    assert README.partition(said[begin])[2].splitlines()[1:3] == said[begin + 1 : begin + 3]
-    assert any(line.startswith("handson-dev: handson-dev (") for line in said), "status says which stack is up"
-    assert said[-2:] == ["handson-dev is gone, and its instance with it", "nothing"]
-    assert list((clone / ".local").iterdir()) == []
-
-
 def test_every_make_target_that_the_readme_names_exists():
     named = {word for words in re.findall(r"`?make ([a-z ]+?)[`\s]{1,}", README) for word in words.split()}
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -104,3 +56,8 @@ def test_every_make_target_that_the_readme_names_exists():
         & {"install", "test", "check", "lint", "types", "unit", "generate", "bench", "lock", "up", "down", "pages"}
         <= targets
     )
+
+
+def test_every_command_is_in_the_table():
+    table = README.partition("## Commands")[2].partition("`hpkit` alone lists them")[0]
+    assert {name for name in _COMMANDS if f"`hpkit {name}" not in table} == set()

@@ -44,7 +44,7 @@ def steps(file):
 
 def test_there_are_workflows_for_each_purpose():
     names = {file.stem for file in FILES}
-    assert names == {"ci", "pull-request", "review-comment", "deploy", "drift", "nightly"}
+    assert names == {"ci", "pull-request", "review-comment", "deploy", "drift", "nightly", "release"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -209,7 +209,7 @@ def gitlab():
 
 def test_the_pipeline_for_gitlab_is_yaml_whose_stages_exist(gitlab):
     data, jobs = gitlab
-    assert set(jobs) == {"gate", "validate", "policy", "review", "preview", "up", "drift"}
+    assert set(jobs) == {"gate", "validate", "judges", "policy", "review", "preview", "up", "drift"}
     assert {job["stage"] for job in jobs.values()} <= set(data["stages"])
     assert data["variables"]["GIT_DEPTH"] == 0
 
@@ -221,7 +221,7 @@ def test_no_job_of_a_merge_request_on_gitlab_has_a_token_or_a_role(gitlab):
         for name, job in jobs.items()
         if any("merge_request_event" in str(rule.get("if")) for rule in job["rules"])
     }
-    assert set(asked) == {"gate", "validate", "policy", "review"}
+    assert set(asked) == {"gate", "validate", "judges", "policy", "review"}
     for name, job in asked.items():
         assert "id_tokens" not in job, name
         assert "environment" not in job, name

@@ -30,6 +30,10 @@ MANAGED_SIZE: Final = 6144
 INLINE_SIZE: Final = 10240
 # VPC user guide, "IPv4 CIDR block association restrictions": a VPC stays within the private range of its first block.
 _PRIVATE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+_BENCHMARKS, _DEFAULT_VPC = IPv4Network("198.19.0.0/16"), IPv4Network("172.31.0.0/16")
+_LOW, _LOWEST = IPv4Network("10.0.0.0/15"), IPv4Network("10.0.0.0/16")
+# The same guide, "IPv4 VPC CIDR blocks": what no VPC may have.
+_NOWHERE: Final = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4")))
 _LARGEST, _SMALLEST = 16, 28
 _TAG_KEY, _TAG_VALUE = 128, 256
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -64,6 +68,18 @@ def _number_of_vpcs(ctx: Context, _: Record) -> None:
         raise ServiceError("VpcLimitExceeded", "The maximum number of VPCs has been reached.")
 
 
+@_rule("ec2", "CreateVpc")
+def _first_range(_: Context, params: Record) -> None:
+    if "CidrBlock" in params:
+        _check_block(_network(params["CidrBlock"]))
+
+
+def _check_block(block: IPv4Network) -> None:
+    """Refuse sizes and addresses that no VPC may have."""
+    if not _LARGEST <= block.prefixlen <= _SMALLEST or any(block.overlaps(each) for each in _NOWHERE):
+        raise ServiceError("InvalidVpc.Range", f"The CIDR '{block}' is invalid.")
+
+
 @_rule("ec2", "AllocateAddress")
 def _number_of_addresses(ctx: Context, _: Record) -> None:
     if len(ctx.backend.moto.backend("ec2", ctx.region).addresses) >= ADDRESSES:
@@ -75,19 +91,32 @@ def _further_range(ctx: Context, params: Record) -> None:
     vpc = ctx.backend.moto.backend("ec2", ctx.region).vpcs.get(params["VpcId"])
     if vpc is None or "CidrBlock" not in params:
         return
-    block = _network(params["CidrBlock"], code="InvalidParameterValue")
-    if not _LARGEST <= block.prefixlen <= _SMALLEST:
-        raise ServiceError("InvalidVpc.Range", f"The CIDR '{block}' is invalid.")
+    block = _network(params["CidrBlock"])
+    _check_block(block)
     present = [_network(each["cidr_block"]) for each in vpc.get_cidr_block_association_set()]
     if any(block.overlaps(each) for each in present):
         raise ServiceError("InvalidVpc.Range", f"The CIDR '{block}' conflicts with another block of the VPC.")
-    home = next((each for each in _PRIVATE if _network(vpc.cidr_block).subnet_of(each)), None)
-    if home is not None and any(block.overlaps(each) for each in _PRIVATE if each != home):
+    if any(block.overlaps(each) for each in _restricted(present)):
         raise ServiceError(
             "InvalidVpc.Range",
             f"The CIDR '{block}' is restricted. Use a CIDR from the same private address range as the current VPC CIDR,"
             " or use a publicly-routable CIDR.",
         )
+
+
+def _restricted(present: Iterable[IPv4Network]) -> Iterator[IPv4Network]:
+    """Yield the ranges that a VPC takes none of, by those that it has; the first one says which private network it is.
+
+    Source: VPC user guide, "IPv4 CIDR block association restrictions".
+    """
+    first, *others = present
+    yield from (each for each in _PRIVATE if not first.subnet_of(each))
+    if not first.subnet_of(_BENCHMARKS):
+        yield _BENCHMARKS
+    if first.subnet_of(_PRIVATE[1]):
+        yield _DEFAULT_VPC
+    if any(each.overlaps(_LOW) for each in (first, *others)):
+        yield _LOWEST
 
 
 @_rule("ec2", "CreateSubnet")

@@ -13,13 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpkit.catalog import InstanceType, find_instance_type
+from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type, kubelet_reserved
 from local.aws.snapshot import Snapshot
 from local.controllers.objects import KINDS, Manifest, Manifests
 from local.kubernetes.control_plane import NODE_ANNOTATION, UNREACHABLE
 
 __all__ = [
-    "LAYERS",
     "READY",
     "NodeMark",
     "capacity_of",
@@ -28,14 +27,11 @@ __all__ = [
     "node_name",
     "nodes",
     "provider_id",
-    "reserved",
 ]
 
 Document = Mapping[str, Any]
 
-# Labels of EC2's network topology, from the top down; source: SageMaker developer guide, "Using topology-aware
-# scheduling". Which nodes are near each other is EC2's affair; here it is those whose addresses are.
-LAYERS = tuple(f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3))
+# Which nodes are near each other is EC2's affair; here it is those whose addresses are.
 # How many addresses a network node of each layer spans.
 _INSTANCES = (64, 16, 4)
 _SINCE = "2026-01-01T00:00:00Z"
@@ -43,11 +39,6 @@ _HEALTH = "sagemaker.amazonaws.com/node-health-status"
 READY = ("Running", "DeepHealthCheckInProgress")
 _EFFECTS = ("NoSchedule", "NoExecute")
 _SHOWN = (*READY, "SystemUpdating", "Failure")
-# Fractions of one CPU that the kubelet reserves: of the first, second, third and fourth, and every further one; then
-# GiB of memory: share of so many GiB. Source: SageMaker HyperPod CLI, quota_allocation_util.py.
-_CPU = (0.30, 0.15, 0.10, 0.10)
-_FURTHER_CPU, _FIXED_CPU, _FIXED_MEMORY = 0.06, 0.1, 0.5
-_MEMORY = ((4, 0.30), (4, 0.25), (8, 0.20), (112, 0.17), (float("inf"), 0.07))
 
 
 @dataclass(frozen=True)
@@ -151,7 +142,7 @@ def _node(cluster: Document, details: Document, mark: NodeMark, *, cut_off: bool
 def _network_nodes(zone: str, address: str) -> dict[str, str]:
     """Return the network node of each layer above an instance."""
     number = int(ipaddress.ip_address(address))
-    above = {label: f"{zone}/{size}/{number // size}" for label, size in zip(LAYERS, _INSTANCES, strict=True)}
+    above = {label: f"{zone}/{size}/{number // size}" for label, size in zip(NETWORK_LAYERS, _INSTANCES, strict=True)}
     return {label: f"nn-{hashlib.sha256(path.encode()).hexdigest()[:17]}" for label, path in above.items()}
 
 
@@ -193,17 +184,7 @@ def _amounts(kind: InstanceType | None, threads: int | None) -> tuple[dict[str, 
         counted[kind.accelerator_resource] = str(kind.accelerators)
     if kind.efa_interfaces:
         counted["vpc.amazonaws.com/efa"] = str(kind.efa_interfaces)
-    cpu, memory = reserved(vcpu, kind.memory_gib)
+    cpu, memory = kubelet_reserved(vcpu, kind.memory_gib)
     capacity = {"cpu": str(vcpu), "memory": f"{kind.memory_gib}Gi", **counted}
     left = {"cpu": f"{round((vcpu - cpu) * 1000)}m", "memory": f"{round((kind.memory_gib - memory) * 1024)}Mi"}
     return capacity, {**left, **counted}
-
-
-def reserved(vcpu: int, memory_gib: float) -> tuple[float, float]:
-    """Return the CPUs and GiB that the kubelet keeps for itself."""
-    cpu = _FIXED_CPU + sum(_CPU[:vcpu]) + _FURTHER_CPU * max(0, vcpu - len(_CPU))
-    memory, rest = _FIXED_MEMORY, memory_gib
-    for size, share in _MEMORY:
-        memory += min(rest, size) * share
-        rest -= min(rest, size)
-    return cpu, memory

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
+from hpkit.catalog import NETWORK_LAYERS
 from local.aws.snapshot import Snapshot
-from local.controllers.nodes import LAYERS
 from local.controllers.objects import KINDS, Manifest, Manifests
 from local.controllers.queues import TOPOLOGY, queues
 from local.kubernetes.control_plane import READY_ANNOTATION
@@ -65,7 +65,7 @@ def _classes(snapshot: Snapshot) -> Manifests:
 
 
 def _topology() -> Manifest:
-    levels = [{"nodeLabel": label} for label in (*LAYERS, "kubernetes.io/hostname")]
+    levels = [{"nodeLabel": label} for label in (*NETWORK_LAYERS, "kubernetes.io/hostname")]
     return Manifest(KINDS["Topology"], TOPOLOGY, {"spec": {"levels": levels}})
 
 

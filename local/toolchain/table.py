@@ -285,6 +285,27 @@ TOOLS: tuple[Tool, ...] = (
         on_demand=True,
     ),
     Tool(
+        name="training-operator-manifests",
+        version=_TRAINING_OPERATOR,
+        fits=Range(Version("1.7"), Version("1.8")),
+        executables=(),
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "training-operator",
+                module="github.com/kubeflow/training-operator",
+                patterns=(
+                    "manifests/base/crds/kubeflow.org_*.yaml",
+                    "manifests/base/rbac/cluster-role-binding.yaml",
+                    "manifests/base/rbac/role.yaml",
+                    "manifests/base/rbac/service-account.yaml",
+                    "manifests/base/deployment.yaml",
+                ),
+            ),
+        ),
+        purpose="the training operator's CRDs, Deployment and rights",
+        on_demand=True,
+    ),
+    Tool(
         name="training-operator",
         version=_TRAINING_OPERATOR,
         fits=Range(Version("1.7"), Version("1.8")),

@@ -1,16 +1,18 @@
-"""What the guaranteed capacity costs a month, against what the organization gives for it.
+"""What the guaranteed capacity, and each team's quota, cost a month, against what the organization gives for it.
 
 Does not: count Spot, NodePools, storage, traffic or discounts; on-demand prices of the catalog, else unknown.
 """
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from hpkit.catalog.prices import monthly_price
 from hpkit.checks.rule import listing
+from hpkit.plan.capacity import QuotaResource, dimensions_of, usage
 from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
-from policies.stack_inputs import CLUSTER, groups_of, owned_groups, types_of
+from policies.stack_inputs import CLUSTER, groups_of, known_types, owned_groups, quotas_by_cluster, types_of
 
 __all__ = ["POLICIES"]
 
@@ -20,6 +22,78 @@ _CEILING = Parameter(
     {"type": "number", "minimum": 0},
     0,
 )
+
+
+_TEAMS = Parameter(
+    "teams",
+    "Team → US dollars a month that its reserved quota may come to, at the on-demand prices of its instances.",
+    {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}},
+    {},
+)
+_PROJECTS = Parameter(
+    "projects",
+    "Project → its teams, and US dollars a month that their reserved quota may come to together.",
+    {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "required": ["teams", "monthlyUsd"],
+            "additionalProperties": False,
+            "properties": {
+                "teams": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                "monthlyUsd": {"type": "number", "minimum": 0},
+            },
+        },
+    },
+    {},
+)
+
+
+def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results:
+    budgets = [(f"team {name}", {name}, given) for name, given in sorted(settings[_TEAMS.name].items())]
+    budgets += [
+        (f"project {name}", set(each["teams"]), each["monthlyUsd"])
+        for name, each in sorted(settings[_PROJECTS.name].items())
+    ]
+    if not budgets:
+        return
+    matched, _ = quotas_by_cluster(resources)
+    for cluster in of_type(resources, CLUSTER):
+        region, costs, unknown = _region(cluster), dict[str, Decimal](), dict[str, str]()
+        for quota in matched[cluster.urn]:
+            parts = [(each.instance_type, _quota_cost(cluster, each, region)) for each in quota.quota_resources]
+            missing = [name for name, cost in parts if cost is None] + [each or "all" for each in quota.unknown_types]
+            if missing:
+                unknown[quota.team] = listing(sorted(set(missing)))
+            costs[quota.team] = costs.get(quota.team, Decimal(0)) + sum(
+                (cost or Decimal(0) for _, cost in parts), Decimal(0)
+            )
+        for name, teams, given in budgets:
+            for team in sorted(teams & unknown.keys()):
+                yield Undecided(f"{name}: what {team} has of {unknown[team]} costs is unknown", cluster)
+            own = {team: costs[team] for team in teams & costs.keys()}
+            total = sum(own.values(), Decimal(0))
+            if total > Decimal(str(given)):
+                who = listing([f"{team}: {cost:,.0f}" for team, cost in sorted(own.items(), key=lambda item: -item[1])])
+                yield Violation(
+                    f"the quota of {name} comes to {total:,.0f} US dollars a month on demand, {given:,.0f} are given "
+                    f"({who})",
+                    f"Lower its allocations, or raise what {name} is given.",
+                    cluster,
+                )
+
+
+def _quota_cost(cluster: Resource, reserved: QuotaResource, region: str | None) -> Decimal | None:
+    """Return US dollars a month of a quota resource: of part of an instance, what its largest part comes to."""
+    price = None if region is None else monthly_price(reserved.instance_type, region)
+    instance = known_types(cluster, [reserved.instance_type]).get(reserved.instance_type)
+    if price is None or (instance is None and reserved.count is None):
+        return None
+    if instance is None or reserved.count is not None:
+        return price * (reserved.count or 0)
+    parts = zip(usage(reserved, instance).vector, dimensions_of(instance), strict=True)
+    largest = max((Fraction(taken) / Fraction(whole) for taken, whole in parts if taken and whole), default=Fraction(0))
+    return price * largest.numerator / largest.denominator
 
 
 def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results:
@@ -103,6 +177,12 @@ POLICIES = (
         description="The guaranteed capacity costs no more a month than the organization gives.",
         validate_stack=_below_ceiling,
         parameters=(_CEILING,),
+    ),
+    Policy(
+        name="budget-of-teams",
+        description="What a team or project has reserved costs no more a month than it is given.",
+        validate_stack=_teams_below_ceiling,
+        parameters=(_TEAMS, _PROJECTS),
     ),
     Policy(
         name="budget-prices-known",

@@ -9,7 +9,7 @@ import pytest
 
 from local.supervisor import control
 from tests.local.aws.conftest import cloud, served
-from tests.program.cloud import Live, Repository
+from tests.program.cloud import WRITTEN_AT_THE_END, Live, Repository
 
 __all__ = ["Shell", "cloud", "served"]
 
@@ -29,7 +29,7 @@ class Shell:
         done = subprocess.run(
             command,
             cwd=self.folder,
-            env={**self.environment, **more},
+            env={**self.environment, **WRITTEN_AT_THE_END, **more},
             capture_output=True,
             text=True,
             timeout=SECONDS,

@@ -201,12 +201,15 @@ def test_json_says_the_same():
     assert [each["run"] for each in data["steps"]] == [list(each.commands) for each in steps(found)]
 
 
-# What only hpkit makes: its own guards, and patches of what others made.
+# What only hpkit makes: its own guards, its admission policies, and patches of what others made.
 OURS_ALONE = {
     "hyperpod:index:ChangeGuard",
     "hyperpod:index:AutoscaledGroup",
+    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy",
+    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding",
     "kubernetes:apps/v1:DeploymentPatch",
     "kubernetes:core/v1:ConfigMapPatch",
+    "kubernetes:core/v1:NamespacePatch",
 }
 
 

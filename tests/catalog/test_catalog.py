@@ -169,3 +169,10 @@ def test_default_pins_are_versions_that_are_listed():
 def test_kubernetes_versions_are_text_and_oldest_first():
     assert kubernetes_versions()[0] == "1.30"
     assert list(kubernetes_versions()) == sorted(kubernetes_versions())
+
+
+def test_network_layers_are_those_of_the_page():
+    layers = {each.name: each.network_layers for each in instance_types()}
+    assert (layers["ml.p5.48xlarge"], layers["ml.p6-b200.48xlarge"], layers["ml.g5.12xlarge"]) == (3, 4, 0)
+    assert set(layers.values()) == {0, 3, 4}
+    assert all("networkLayers" in each.sources for each in instance_types())

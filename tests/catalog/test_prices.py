@@ -7,7 +7,8 @@ import pytest
 
 from hpkit.catalog import find_instance_type, find_region
 from hpkit.catalog.instances import read_data
-from hpkit.catalog.prices import HOURS_PER_MONTH, find_price, hourly_price, monthly_price
+from hpkit.catalog.prices import HOURS_PER_MONTH, find_price, hourly_price, monthly_price, near_price
+from hpkit.project import select
 
 ROWS = [(block["region"], name) for block in read_data("prices.json")["prices"] for name in block["hourly"]]
 
@@ -51,3 +52,18 @@ def test_price_follows_vcpu_within_a_family_of_processors():
         )
         rates = [price / vcpu for vcpu, price in own]
         assert max(rates) <= min(rates) * Decimal("1.03"), f"{family}: {rates}"
+
+
+def test_a_price_to_show_as_about_is_of_the_same_continent():
+    assert near_price("ml.p4d.24xlarge", "us-west-2").region == "us-west-2"
+    assert near_price("ml.g5.12xlarge", "us-west-2").region == "us-east-1"
+    assert near_price("ml.g5.12xlarge", "eu-west-1") is None
+    assert near_price("ml.no.such", "us-east-1") is None
+
+
+def test_every_type_of_the_examples_has_a_price_or_one_about():
+    for loaded in select((), ()):
+        for plan in loaded.plans.values():
+            for group in plan.groups:
+                for name in group.spec.types:
+                    assert near_price(name, plan.spec.region) is not None, (plan.stack, name)

@@ -1,12 +1,15 @@
 """`hpkit plan`, `quota`, `rules`, `schema` and `generate`."""
 
+import importlib
 import json
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from hpkit.cli import _COMMANDS
 from hpkit.cli.plan import command as plan_command
-from tests.builders import organization, text_of
+from tests.builders import group, organization, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 
@@ -23,14 +26,47 @@ def test_a_misspelt_command_names_the_nearest():
     assert "No such command 'valdate'. Did you mean `validate`?" in result.stderr
 
 
+def test_a_command_like_none_says_what_to_begin_with():
+    result = hpkit("frobnicate", cwd=ROOT)
+    assert result.returncode == 2
+    said = " ".join(result.stderr.split())
+    assert "No such command 'frobnicate'. `hpkit` alone lists them; first steps: `hpkit validate`" in said
+
+
+def test_the_command_alone_ends_with_first_steps_that_exist():
+    result = hpkit(cwd=ROOT)
+    steps = (result.stdout + result.stderr).partition("First steps:\n")[2].splitlines()
+    commands = [step.split("  ")[1] for step in steps]
+    assert len(commands) == 3
+    for command in commands:
+        assert hpkit(*command.split()[1:], "--help", cwd=ROOT).returncode == 0
+
+
+def test_no_help_prints_what_only_click_reads():
+    for name in _COMMANDS:
+        command = importlib.import_module(f"hpkit.cli.{name.replace('-', '_')}").command
+        own = getattr(command, "commands", {}).values()
+        for each in (command, *own):
+            assert "\\b" not in each.get_help(click.Context(each)), each.name
+
+
 def test_quota_shows_capacity_and_every_teams_part():
     (stack,) = json.loads(hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.12xlarge")
     assert (gpu["guaranteed"], gpu["maximum"], gpu["unreserved"]) == (4, 4, 0)
+    assert [share.pop("monthlyUsd") for share in gpu["teams"]] == [None, None], "no price of it in us-west-2 is known"
     assert gpu["teams"] == [
         {"team": "john", "reserved": 3, "elastic": 0, "borrowLimit": 1.5, "borrowable": 1, "lendable": 3},
         {"team": "smith", "reserved": 1, "elastic": 0, "borrowLimit": 1, "borrowable": 1, "lendable": 1},
     ]
+
+
+def test_quota_says_what_a_teams_part_costs_where_the_price_is_known():
+    (stack,) = json.loads(hpkit("quota", "--stack", "enterprise-prod", "--format", "json", cwd=ROOT).stdout)
+    shares = next(row for row in stack["types"] if row["instanceType"] == "ml.p4d.24xlarge")["teams"]
+    prices = {round(share["monthlyUsd"] / share["reserved"], -1) for share in shares}
+    assert len(prices) == 1
+    assert prices != {0}
 
 
 def test_quota_counts_what_karpenter_may_add_as_maximum():
@@ -38,6 +74,20 @@ def test_quota_counts_what_karpenter_may_add_as_maximum():
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.8xlarge")
     assert (gpu["guaranteed"], gpu["maximum"]) == (2, 18)
     assert [share["elastic"] for share in gpu["teams"]] == [0, 8]
+
+
+def test_quota_names_restricted_groups_apart(tmp_path):
+    data = organization(groups=[group("gpu", "ml.g5.12xlarge", 4)])
+    nova = {"name": "nova", "instanceType": "ml.p5.48xlarge", "instanceCount": 2, "availabilityZone": "us-west-2a"}
+    nova["executionRole"] = "arn:aws:iam::123456789012:role/nova"
+    data["environments"]["dev"]["cluster"]["restrictedInstanceGroups"] = [nova]
+    file = tmp_path / "acme.yaml"
+    file.write_text(json.dumps(data))
+    (stack,) = json.loads(hpkit("quota", str(file), "--format", "json", cwd=ROOT).stdout)
+    assert stack["restrictedInstanceGroups"] == [{"name": "nova", "instanceType": "ml.p5.48xlarge", "instanceCount": 2}]
+    assert [each["instanceType"] for each in stack["types"]] == ["ml.g5.12xlarge"]
+    shown = hpkit("quota", str(file), cwd=ROOT).stdout
+    assert "nova, restricted: 2 × ml.p5.48xlarge, which no quota counts" in shown
 
 
 @pytest.mark.parametrize("command", ["quota", "plan"])

@@ -17,6 +17,7 @@ from local.supervisor.instance import Instance
 from local.toolchain import TOOL_NAMES, TOOLS, get_all
 from local.toolchain.cache import cache_root
 from tests.cli.test_validate import HPKIT, ROOT, hpkit
+from tests.running import HANGS
 
 SECONDS = 240
 PARTS = [
@@ -46,7 +47,7 @@ def up(repository):
 
 
 def marked(test):
-    return pytest.mark.cluster(pytest.mark.timeout(240)(test))
+    return pytest.mark.cluster(pytest.mark.timeout(900)(test))
 
 
 @marked
@@ -233,14 +234,14 @@ def test_logs_print_one_part_or_all_with_their_names(up, repository):
 def following(repository, *arguments):
     command = [HPKIT, "local", "logs", "-f", *arguments]
     process = subprocess.Popen(command, cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    watchdog = threading.Timer(60, process.kill)
+    watchdog = threading.Timer(HANGS, process.kill)
     watchdog.start()
     try:
         yield process
     finally:
         watchdog.cancel()
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=HANGS)
 
 
 def test_following_logs_prints_whole_lines_as_they_come_until_ctrl_c(repository):

@@ -64,7 +64,7 @@ def checked(project, **changes):
     rows = {row["what"]: row for row in report["checks"]}
     assert len(rows) == len(report["checks"]), "a name that stands twice names nothing"
     counted = [row["status"] for row in report["checks"]]
-    assert report["summary"] == {status: counted.count(status) for status in ("ok", "missing", "unknown")}
+    assert report["summary"] == {status: counted.count(status) for status in ("ok", "missing", "changed", "unknown")}
     assert result.exit_code == (1 if report["summary"]["missing"] else 0)
     return rows
 

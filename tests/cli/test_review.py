@@ -178,6 +178,39 @@ def test_a_base_that_could_not_be_read_is_said(repository):
     repository.write("stacks/acme.yaml", acme())
     (stack,) = repository.review()["stacks"]
     assert "the base" in stack["note"]
+    assert stack["verdict"] == "attention", "what is lost is not known"
+
+
+def test_a_file_under_another_name_is_another_stack(repository):
+    file = repository.folder / "stacks" / "other.yaml"
+    file.unlink()
+    repository.write("stacks/third.yaml", {**acme(), "organization": "third"})
+    said = repository.review()
+    assert verdicts(said) == {"other-dev": ("removed", "attention"), "third-dev": ("added", "attention")}
+    (renamed,) = (each for stack in said["stacks"] for each in stack["watch"] if each["code"] == "stack-renamed")
+    assert "All of third-dev is made anew, and all of other-dev stays" in renamed["message"]
+
+
+def test_the_quick_way_loads_no_pulumi_and_names_what_it_cannot_know(repository):
+    data = acme(2)
+    data["environments"]["dev"]["cluster"]["instanceGroups"][0]["imageId"] = "ami-0a1b2c3d4e5f60718"
+    repository.write("stacks/acme.yaml", data)
+    (stack,) = repository.review("--quick")["stacks"]
+    assert stack["verdict"] == "attention"
+    assert stack["changes"] == []
+    assert "what is replaced is not known" in stack["note"]
+    assert [each["code"] for each in stack["watch"]] == ["group-settings"]
+    code = "import sys; sys.argv[1:] = ['review', '--quick']; import hpkit.cli; import atexit; "
+    code += "atexit.register(lambda: print('pulumi' in sys.modules)); hpkit.cli.main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=repository.folder,
+        env=repository.environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.stdout.splitlines()[-1] == "False", ran.stderr
 
 
 def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):

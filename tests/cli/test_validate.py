@@ -79,8 +79,9 @@ def test_json_is_the_contract(project):
 
 
 def test_github_annotations_escape_what_workflow_commands_read(project):
-    write(project, "two.yaml", organization(teams=[team("a%,:b")]))
-    (line,) = validate("--format", "github", cwd=project).stdout.splitlines()
+    write(project, "two.yaml", organization(teams=[team("a%,:b", members=["arn:aws:iam::123456789012:role/ada"])]))
+    said = validate("--format", "github", cwd=project).stdout.splitlines()
+    (line,) = (each for each in said if "GOV004" in each)
     head, _, message = line.partition("::error ")[2].partition("::")
     assert head.startswith("file=stacks/two.yaml,line=5,col=9,")
     assert "title=GOV004 teams[a%25%2C%3Ab].name" in head

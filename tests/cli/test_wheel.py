@@ -37,9 +37,12 @@ RUNS = {
     "deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
     "destroy": ("--stack handson-dev", 1, "hpkit doctor"),
     "doctor": ("", 1, "Get them with: hpkit doctor"),
+    "explain": ("team john", 0, "Has 2 instances (8 accelerators) of 4 that always stand"),
     "generate": ("--check", 1, "is no clone of hpkit's own repository"),
     "images": ("--stack handson-dev", 0, "nvcr.io/nvidia/k8s-device-plugin"),
     "instances": ("p5", 0, "ml.p5.48xlarge"),
+    "job": ("new --team john --instance-type ml.g5.12xlarge", 0, "hyperpod-ns-john-localqueue"),
+    "jobs": ("--stack handson-dev", 2, "no AWS credentials"),
     "local": ("list", 1, "pip install 'hpkit[local]'"),
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "preflight": ("--stack handson-dev", 2, "no AWS credentials"),
@@ -47,7 +50,12 @@ RUNS = {
     "review": ("", 0, "john"),
     "rules": ("CAP001", 0, "in tests/stacks/rules/CAP001.yaml"),
     "schema": ("", 0, '"$schema"'),
+    "simulate": ("stacks/handson.yaml --stack handson-dev", 1, "an organization file; name a scenario"),
+    "status": ("--stack handson-dev", 2, "no AWS credentials"),
+    "topology": ("--stack handson-dev", 2, "no AWS credentials"),
+    "team-policy": ("--stack handson-dev --team john", 0, "sagemaker:DescribeCluster"),
     "validate": ("", 0, "0 errors"),
+    "why": ("train --stack handson-dev", 2, "no AWS credentials"),
 }
 
 
@@ -178,7 +186,7 @@ def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
 
 @pytest.mark.cluster
 @pytest.mark.nightly
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_local_cloud_starts_from_the_wheel(with_local, project, tmp_path):
     from local.toolchain.cache import cache_root
 

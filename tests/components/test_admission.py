@@ -43,3 +43,12 @@ def test_the_level_of_a_namespace_is_of_the_clusters_version():
     labels = pod_security_labels("1.35")
     assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
     assert labels["pod-security.kubernetes.io/enforce-version"] == "v1.35"
+
+
+def test_members_of_a_team_with_classes_of_its_own_use_these_or_none():
+    given = (team("ada", priorityClasses=["training", "experiment"]), team("bob"))
+    (found,) = (
+        each for each in policy("hpkit-member-work", *given).refusals if each.field == "kueue.x-k8s.io/priority-class"
+    )
+    assert "{'hyperpod-ns-ada': ['', 'training-priority', 'experiment-priority']}" in found.expression
+    assert "hyperpod-ns-bob" not in found.expression

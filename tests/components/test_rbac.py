@@ -34,20 +34,23 @@ def test_across_the_cluster_nothing_that_holds_a_secret_or_is_a_teams_own_is_rea
     assert not seen & {"secrets", "configmaps", "pods", "pods/log", "localqueues", "workloads", "serviceaccounts"}
 
 
-@pytest.mark.parametrize("rules", [team_rules, cluster_rules])
+EVERYTHING = ("training", "inference")
+
+
+@pytest.mark.parametrize("rules", [team_rules(EVERYTHING), cluster_rules()], ids=["team", "cluster"])
 def test_no_rule_has_a_wildcard(rules):
-    assert not any("*" in part for grant in grants(rules()) for part in grant)
+    assert not any("*" in part for grant in grants(rules) for part in grant)
 
 
 def test_no_rule_changes_queues_quotas_or_priorities():
-    written = {(group, resource) for group, resource, verb in grants([*team_rules(), *cluster_rules()])
+    written = {(group, resource) for group, resource, verb in grants([*team_rules(EVERYTHING), *cluster_rules()])
                if verb not in READ}  # fmt: skip
     assert not {resource.partition("/")[0] for _, resource in written} & GOVERNING
     assert "kueue.x-k8s.io" not in {group for group, _ in written}
 
 
 def test_no_rule_lets_a_team_give_itself_more():
-    given = grants([*team_rules(), *cluster_rules()])
+    given = grants([*team_rules(EVERYTHING), *cluster_rules()])
     assert not {verb for _, _, verb in given} & {"escalate", "bind", "impersonate"}
     assert not {group for group, _, _ in given} & {"rbac.authorization.k8s.io", "admissionregistration.k8s.io"}
     written = {resource for _, resource, verb in given if verb not in READ}
@@ -55,7 +58,7 @@ def test_no_rule_lets_a_team_give_itself_more():
 
 
 def test_nobody_changes_a_pod_that_is_there():
-    verbs = {verb for group, resource, verb in grants(team_rules()) if (group, resource) == ("", "pods")}
+    verbs = {verb for group, resource, verb in grants(team_rules(EVERYTHING)) if (group, resource) == ("", "pods")}
     assert verbs == {*READ, "create", "delete", "deletecollection"}
 
 
@@ -74,3 +77,23 @@ def test_a_role_has_a_group_for_each_of_its_teams_and_no_other():
 def test_the_order_of_teams_changes_no_group():
     teams = [team("ada", members=[ADA, BOB]), team("bob", members=[BOB])]
     assert groups_of(plan(*teams)) == groups_of(plan(*reversed(teams)))
+
+
+def test_a_team_that_says_nothing_trains_and_one_that_serves_alone_submits_no_job():
+    assert grants(team_rules()) == grants(team_rules(("training",)))
+    kinds = {resource for _, resource, _ in grants(team_rules(("inference",)))}
+    assert kinds & {"deployments", "horizontalpodautoscalers", "scaledobjects"}
+    assert not kinds & {"jobs", "pytorchjobs", "rayjobs", "jobsets", "hyperpodpytorchjobs"}
+    assert not {resource for _, resource, _ in grants(team_rules())} & {"deployments", "scaledobjects"}
+
+
+def test_nobody_writes_what_keda_would_make_jobs_of_or_take_tokens_by():
+    assert not {resource for _, resource, _ in grants(team_rules(EVERYTHING))} & {
+        "scaledjobs",
+        "triggerauthentications",
+        "statefulsets",
+    }
+
+
+def test_the_order_of_workloads_changes_no_rule():
+    assert team_rules(EVERYTHING) == team_rules(tuple(reversed(EVERYTHING)))

@@ -71,7 +71,13 @@ def variants():
     serving = builders.organization(teams=[builders.team("nlp")])
     serving["environments"]["dev"]["inference"] = {"tlsCertificateBucket": "acme-tls", "modelBuckets": ["acme-models"]}
     yield serving
+    yield with_certificates()
     yield from given()
+
+
+def with_certificates():
+    """Return an organization whose inference operator gets a bucket of the kit's."""
+    return builders.organization(teams=[builders.team("nlp")], environment={"inference": {}})
 
 
 def given():
@@ -205,6 +211,14 @@ def test_the_reference_knows_all_that_the_policies_say(plan):
     for policy in policies_of(plan):
         assert list(problems(policy.document)) == []
         assert not any("*" in action for each in policy.document["Statement"] for action in each["Action"])
+
+
+def test_the_bucket_of_certificates_may_be_made_and_emptied_and_no_other():
+    plan = derive(builders.typed(with_certificates()), "dev")
+    names = [f"arn:aws:s3:::{prefix}-acme-dev-{ACCOUNT.id}-us-west-2" for prefix in ("hyperpod-tls", "sagemaker")]
+    found = {each["Sid"]: each["Resource"] for each in statements_of(plan)}
+    assert set(found["Bucket"]) == set(names)
+    assert set(found["BucketObjects"]) == {f"{name}/*" for name in names}
 
 
 @pytest.mark.parametrize("token", calls())

@@ -24,6 +24,10 @@ RIGHTS = {
     "grafana without Prometheus": iam.grafana_policy(ACCOUNT, eks="handson-dev", workspace_arn=None),
     "keda": iam.keda_policy(WORKSPACE),
     "keda without Prometheus": iam.keda_policy(None),
+    "keda of queues alone": iam.keda_policy(
+        None, cloudwatch=False, queues=["arn:aws:sqs:us-west-2:123456789012:requests"]
+    ),
+    "scientist": iam.scientist_policy(ACCOUNT, eks="handson-dev", tags={"hpkit:environment": "dev"}),
     "volumes": iam.volumes_policy("arn:aws:sagemaker:us-west-2:123456789012:cluster/0a1b2c3d4e5f", EKS),
     "inference": iam.inference_policy(ACCOUNT, "acme-certificates"),
     "models": iam.models_policy(ACCOUNT, ["acme-models", "jumpstart-cache-prod-us-west-2"]),
@@ -157,5 +161,27 @@ def test_services_are_trusted_for_this_account_alone():
 
 
 def test_the_bucket_refuses_what_is_not_tls():
-    statement = iam.bucket_policy("arn:aws:s3:::sagemaker-scripts", writers=(), sealed=False)["Statement"][0]
+    statement = iam.bucket_policy("arn:aws:s3:::sagemaker-scripts", writers=(), keepers=(), sealed=False)["Statement"][
+        0
+    ]
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+
+
+def test_a_source_of_keda_that_the_file_leaves_out_is_left_out():
+    queue = "arn:aws:sqs:us-west-2:123456789012:requests"
+    (statement,) = iam.keda_policy(None, cloudwatch=False, queues=[queue])["Statement"]
+    assert (statement["Action"], statement["Resource"]) == (["sqs:GetQueueAttributes"], [queue])
+    assert actions(iam.keda_policy(WORKSPACE, cloudwatch=False)) == {
+        "aps:GetLabels",
+        "aps:GetMetricMetadata",
+        "aps:GetSeries",
+        "aps:QueryMetrics",
+    }
+
+
+def test_a_scientist_finds_the_cluster_of_the_stack_and_has_no_shell_on_a_node():
+    policy = iam.scientist_policy(ACCOUNT, eks="handson-dev", tags={"hpkit:environment": "dev"})
+    assert actions(policy) == {"sagemaker:DescribeCluster", "eks:DescribeCluster", "sagemaker:ListClusters"}
+    cluster, kubernetes, _ = policy["Statement"]
+    assert cluster["Condition"] == {"StringEquals": {"aws:ResourceTag/hpkit:environment": "dev"}}
+    assert kubernetes["Resource"] == [EKS]

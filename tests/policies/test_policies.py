@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hpkit.catalog.prices import monthly_price
 from policies.__main__ import POLICIES
 from policies.model import Undecided, Violation
 from tests.policies.builders import (
@@ -122,8 +123,23 @@ MUTATIONS = [
     ("mandatory-tags", "john", "tags", ABSENT, "john has no tag hpkit:organization, hpkit:environment", {}),
     ("budget-ceiling", "cluster", "instanceGroups", [GPU | {"instanceCount": 40}], "US dollars a month on demand, 100",
      {"monthlyUsd": 100}),
+    ("budget-of-teams", "cluster", "name", "train", "the quota of team ", {"teams": {"john": 1}}),
     ("budget-prices-known", "cluster", "instanceGroups", [group("gpu", "ml.p6e-gb200.36xlarge", 1)], "is unknown", {}),
 ]  # fmt: skip
+
+
+def test_a_teams_or_projects_quota_stays_within_what_it_is_given():
+    policy, stack = BY_NAME["budget-of-teams"], happy()
+    price = int(monthly_price("ml.g5.12xlarge", "us-east-1")) + 1
+    both = {"teams": ["john", "smith"], "monthlyUsd": 4 * price}
+    assert messages(policy, stack, teams={"john": 3 * price}, projects={"all": both}) == []
+    (john,) = messages(policy, stack, teams={"john": 3 * (price - 1), "smith": price})
+    assert "the quota of team john" in john
+    (project,) = messages(policy, stack, projects={"all": both | {"monthlyUsd": 4 * (price - 1)}})
+    assert "the quota of project all" in project
+    stack["john"] = quota("john", 0, accelerators=2)
+    assert messages(policy, stack, teams={"john": price / 2}) == [], "half of its GPUs are half of an instance"
+    assert len(messages(policy, stack, teams={"john": (price - 1) / 2})) == 1
 
 
 @pytest.mark.parametrize(("name", "part", "path", "value", "words", "settings"), MUTATIONS)

@@ -7,9 +7,12 @@ import pytest
 
 from hpkit.preflight.calls import (
     ADDRESSES,
+    ALL_SUBNETS,
     CLUSTERS,
+    EKS_CLUSTERS,
     GATEWAYS,
     INTERFACES,
+    NAT_GATEWAYS,
     VPCS,
     applied_quotas,
     default_quotas,
@@ -25,9 +28,12 @@ EMPTY_ACCOUNT = {
     **{
         call(service).key: {"Quotas": []}
         for call in (applied_quotas, default_quotas)
-        for service in ("ec2", "sagemaker", "vpc")
+        for service in ("ec2", "eks", "sagemaker", "vpc")
     },
     VPCS.key: {"Vpcs": []},
+    EKS_CLUSTERS.key: {"clusters": []},
+    NAT_GATEWAYS.key: {"NatGateways": []},
+    ALL_SUBNETS.key: {"Subnets": []},
     GATEWAYS.key: {"InternetGateways": []},
     ADDRESSES.key: {"Addresses": []},
     INTERFACES.key: {"NetworkInterfaces": []},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpkit.catalog.prices import find_price, hourly_price, monthly_price
 from hpkit.plan.derive import derive
-from hpkit.preflight.calls import CLUSTERS, eks_cluster, first_calls, further_calls
+from hpkit.preflight.calls import CALLER, CLUSTERS, eks_cluster, first_calls, further_calls
 from hpkit.preflight.model import Responses
 from hpkit.project import load
 from hpkit.recording import record
@@ -36,6 +36,7 @@ EXISTING = {
         "administrators": ["arn:aws:iam::123456789012:role/admin"],
     },
     "storage": {"existing": {"bucket": "sagemaker-scripts"}},
+    "inference": {"tlsCertificateBucket": "acme-tls"},
     "cluster": {
         "name": "acme",
         "instanceGroups": [
@@ -53,7 +54,15 @@ def all_calls(environment):
     """Return every call that a plan can lead to, its own cluster being there already."""
     plan = derive(typed(organization(environment=environment)), "dev")
     summary = {"ClusterArn": "arn", "ClusterName": plan.spec.cluster.name}
-    responses = Responses({CLUSTERS.key: {"ClusterSummaries": [summary]}, eks_cluster(plan).key: {"cluster": {}}})
+    issuer = "https://oidc.eks.us-west-2.amazonaws.com/id/ABC"
+    eks = {"arn": "arn:aws:eks:us-west-2:123456789012:cluster/kube", "identity": {"oidc": {"issuer": issuer}}}
+    responses = Responses(
+        {
+            CALLER.key: {"Account": "123456789012"},
+            CLUSTERS.key: {"ClusterSummaries": [summary]},
+            eks_cluster(plan).key: {"cluster": eks},
+        }
+    )
     return [*first_calls(record(plan)), *further_calls(plan, responses)]
 
 

@@ -4,9 +4,12 @@ import pytest
 
 from hpkit.preflight.calls import (
     ADDRESSES,
+    ALL_SUBNETS,
     CLUSTERS,
+    EKS_CLUSTERS,
     GATEWAYS,
     INTERFACES,
+    NAT_GATEWAYS,
     VPCS,
     applied_quotas,
     cluster,
@@ -24,7 +27,12 @@ AMPLE = {
     "Maximum number instances allowed per SageMaker HyperPod cluster": 20,
     "Total number of instances allowed across SageMaker HyperPod clusters": 30,
 }
-NETWORK = {"VPCs per Region": 5, "Internet gateways per Region": 5, "Network interfaces per Region": 5000}
+NETWORK = {
+    "VPCs per Region": 5,
+    "Internet gateways per Region": 5,
+    "NAT gateways per Availability Zone": 5,
+    "Network interfaces per Region": 5000,
+}
 
 
 def recording_of(*groups, **environment):
@@ -49,6 +57,13 @@ def responses(sagemaker=AMPLE, *, adjustable=True, clusters=(), **more):
         default_quotas("vpc").key: listed(NETWORK),
         applied_quotas("ec2").key: listed({"EC2-VPC Elastic IPs": 5}),
         default_quotas("ec2").key: listed({}),
+        applied_quotas("eks").key: listed({}),
+        default_quotas("eks").key: listed({"Clusters": 100}),
+        EKS_CLUSTERS.key: {"clusters": ["other"]},
+        NAT_GATEWAYS.key: {"NatGateways": [{"SubnetId": "subnet-b"}]},
+        ALL_SUBNETS.key: {
+            "Subnets": [{"SubnetId": f"subnet-{zone}", "AvailabilityZone": f"us-west-2{zone}"} for zone in "ab"]
+        },
         VPCS.key: {"Vpcs": [{"VpcId": "vpc-1"}]},
         GATEWAYS.key: {"InternetGateways": [{}]},
         ADDRESSES.key: {"Addresses": []},
@@ -230,6 +245,45 @@ def test_the_network_of_the_stack_is_not_needed_once_more():
     assert rows["Network interfaces per Region"].needed == "9, 8 of them new", "the NAT gateway is there"
     others = responses(**{VPCS.key: {"Vpcs": [{}, {}, {}, {}, {}]}})
     assert rows_of(recording_of(), others)["VPCs per Region"].status == "missing"
+
+
+NAT = "NAT gateways per Availability Zone (us-west-2a)"
+
+
+def test_nat_gateways_are_counted_in_the_zones_where_they_are_to_stand():
+    row = rows_of(recording_of(), responses())[NAT]
+    assert (row.status, row.found, row.needed) == ("ok", "5", "1"), "the other one is in another zone"
+    full = [{"SubnetId": "subnet-a"}] * 5
+    row = rows_of(recording_of(), responses(**{NAT_GATEWAYS.key: {"NatGateways": full}}))[NAT]
+    assert (row.status, row.found) == ("missing", "5, 5 used")
+    own = [{"SubnetId": "subnet-a", "Tags": OWN}, *full[1:]]
+    row = rows_of(recording_of(), responses(**{NAT_GATEWAYS.key: {"NatGateways": own}}))[NAT]
+    assert (row.status, row.needed) == ("ok", "1, there already")
+
+
+@pytest.mark.parametrize("call", [NAT_GATEWAYS, ALL_SUBNETS])
+def test_nat_gateways_that_cannot_be_placed_leave_the_quota_unknown(call):
+    assert rows_of(recording_of(), responses(**{call.key: DENIED}))[NAT].status == "unknown"
+
+
+def test_a_network_that_is_there_needs_no_nat_gateway():
+    subnets = {"us-west-2a": "subnet-01234567"}
+    network = {"vpcId": "vpc-01234567", "subnets": subnets, "securityGroupIds": ["sg-01234567"]}
+    rows = rows_of(recording_of(network={"existing": network}), responses())
+    assert [name for name in rows if name.startswith("NAT")] == []
+
+
+def test_an_eks_cluster_counts_against_those_of_the_region():
+    few = {applied_quotas("eks").key: listed({"Clusters": 1})}
+    row = rows_of(recording_of(), responses(**few))["Clusters (EKS)"]
+    assert (row.status, row.found, row.needed) == ("missing", "1, 1 used", "1")
+    assert "--service-code eks" in row.command
+    assert "--desired-value 2" in row.command
+    recording = recording_of()
+    live = {eks_cluster(recording.plan).key: {"cluster": {"tags": {each["Key"]: each["Value"] for each in OWN}}}}
+    assert rows_of(recording, responses(**few, **live))["Clusters (EKS)"].needed == "1, there already"
+    used = recording_of(eks={"version": "1.35", "existing": {"name": "kube"}, "administrators": []})
+    assert "Clusters (EKS)" not in rows_of(used, responses(**few))
 
 
 def test_a_stack_that_is_up_needs_no_more_interfaces():

@@ -18,7 +18,18 @@ from local.supervisor.instance import Instance
 from local.supervisor.pulumi_stack import Stack
 from tests.local.plugins.aws.inventory import inventory
 
-__all__ = ["KUEUE", "NODE_CLASSES", "NODE_POOLS", "RBAC", "ROOT", "Live", "Program", "Repository", "change_every_part"]
+__all__ = [
+    "KUEUE",
+    "NODE_CLASSES",
+    "NODE_POOLS",
+    "RBAC",
+    "ROOT",
+    "WRITTEN_AT_THE_END",
+    "Live",
+    "Program",
+    "Repository",
+    "change_every_part",
+]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 900
@@ -43,6 +54,9 @@ FOLDERS = (
     NODE_POOLS,
     NODE_CLASSES,
 )
+# The engine writes the whole state down after every step, which is most of what it does in an `up`. A run that a test
+# waits for is not killed, so once at its end will do; what is started to be killed writes as ever.
+WRITTEN_AT_THE_END = {"PULUMI_SKIP_CHECKPOINTS": "true"}
 # Names that AWS gives out: equal things made twice differ in them, as in clock times and addresses.
 GIVEN = re.compile(
     r"arn:aws:sagemaker:[a-z0-9-]+:\d+:[a-z-]+/[a-z0-9]{12}|\b(?:vpc|subnet|sg|sgr|rtb|igw|nat|eipalloc|vpce)-[0-9a-f]+"
@@ -116,7 +130,7 @@ class Program(Stack):
         done = subprocess.run(
             self.command(verb, *options),
             cwd=self._root,
-            env=self.environment,
+            env={**self.environment, **WRITTEN_AT_THE_END},
             capture_output=True,
             text=True,
             timeout=SECONDS,

@@ -2,10 +2,17 @@
 
 import json
 
+import boto3
 import pytest
 import yaml
 
-from tests.program.cloud import RBAC
+from hpkit.preflight.admission import check_admission
+from hpkit.preflight.calls import ADMISSION as ADMISSION_CALL
+from hpkit.preflight.kubernetes_client import find_admission
+from hpkit.preflight.model import Responses
+from hpkit.project import load
+from hpkit.recording import record
+from tests.program.cloud import RBAC, ROOT
 from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -41,6 +48,11 @@ def lower_a_level(live):
 
 def weaken_a_policy(live):
     live.api.merge(f"{ADMISSION}/validatingadmissionpolicies/hpkit-team-pods", {"spec": {"failurePolicy": "Ignore"}})
+
+
+def bind_a_policy_as_a_warning(live):
+    actions = {"spec": {"validationActions": ["Warn"]}}
+    live.api.merge(f"{ADMISSION}/validatingadmissionpolicybindings/hpkit-team-jobs", actions)
 
 
 def unbind_a_policy(live):
@@ -98,6 +110,7 @@ BY_HAND = {
     delete_a_role_binding: {"RoleBinding:john": "create"},
     lower_a_level: {"NamespacePatch:john": "update"},
     weaken_a_policy: {"ValidatingAdmissionPolicy:hpkit-team-pods": "update"},
+    bind_a_policy_as_a_warning: {"ValidatingAdmissionPolicyBinding:hpkit-team-jobs": "replace"},
     unbind_a_policy: {"ValidatingAdmissionPolicyBinding:hpkit-member-work": "create"},
     tag_the_vpc: {"Vpc:vpc": "update"},
     untag_eks: {"EksCluster:cluster": "update"},
@@ -108,15 +121,35 @@ BY_HAND = {
 }
 
 
+def told_by_preflight(live):
+    """Return what preflight says of the admission of the teams' namespaces: what it is about, by status."""
+    session = boto3.Session("local", "local", region_name="us-west-2")
+    cluster = live.client("eks").describe_cluster(name="handson-dev")["cluster"]
+    recording = record(load(ROOT / "stacks" / "handson.yaml", "dev").plans["dev"])
+    results = check_admission(recording, Responses({ADMISSION_CALL.key: find_admission(session, cluster)}))
+    return sorted((each.status, each.what) for each in results)
+
+
+IN_FORCE = [("ok", "admission of the teams' namespaces")]
+
+
 def test_drift_is_found_one_by_one_and_mended_at_once(up, live):
     before = live.settled()
+    assert told_by_preflight(live) == IN_FORCE
     for change in BY_HAND:
         change(live)
     assert live.settled() != before
+    assert told_by_preflight(live) == [
+        ("changed", "Namespace hyperpod-ns-john"),
+        ("changed", "ValidatingAdmissionPolicy hpkit-team-pods"),
+        ("changed", "ValidatingAdmissionPolicyBinding hpkit-member-work"),
+        ("changed", "ValidatingAdmissionPolicyBinding hpkit-team-jobs"),
+    ]
     found = up.preview("--refresh")
     assert found == {name: op for expected in BY_HAND.values() for name, op in expected.items()}
     up.up("--refresh")
     assert live.settled() == before
+    assert told_by_preflight(live) == IN_FORCE
     tags = live.client("eks").describe_cluster(name="handson-dev")["cluster"]["tags"]
     assert tags["cost-center"] == "ml"
     (network,) = live.client("ec2").describe_vpcs(VpcIds=[vpc(live)])["Vpcs"]

@@ -111,7 +111,7 @@ def run_jobs(live, teams):
         found = {team: live.api.read(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs/small") for team in teams}
         return {team: job.get("status") for team, job in found.items() if not job.get("status", {}).get("succeeded")}
 
-    eventually(lambda: not late(), late, seconds=180)
+    eventually(lambda: not late(), late)
     for team in teams:
         live.api.delete(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs/small")
 
@@ -132,7 +132,7 @@ def assert_chart_runs(live, team):
             if each["status"].get(desired, 0) != each["status"].get(ready, 0)
         ]
 
-    eventually(lambda: not late(), late, seconds=180)
+    eventually(lambda: not late(), late)
     names = {each["metadata"]["name"] for each in live.api.items("/apis/apps/v1/daemonsets")}
     assert "health-monitoring-agent" in names
     resources = {"requests": {"cpu": "100m", "memory": "64Mi"}}
@@ -156,7 +156,7 @@ def assert_chart_runs(live, team):
         conditions = live.api.read(f"{folder}/small").get("status", {}).get("conditions") or []
         return any(each["type"] == "Succeeded" and each["status"] == "True" for each in conditions)
 
-    eventually(done, lambda: live.api.read(f"{folder}/small").get("status"), seconds=180)
+    eventually(done, lambda: live.api.read(f"{folder}/small").get("status"))
     live.api.delete(f"{folder}/small")
 
 

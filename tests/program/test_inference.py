@@ -130,6 +130,61 @@ def test_buckets_are_those_that_the_file_names(program):
     )
 
 
+def certificates():
+    return recorded_from(wanted(inference={"modelBuckets": ["acme-models"]}))
+
+
+CERTIFICATES = "hyperpod-tls-acme-dev-123456789012-us-west-2"
+
+
+def test_a_bucket_that_is_named_is_not_made(program):
+    assert "certificates" not in program.named("s3/bucket:Bucket")
+
+
+def test_without_a_name_the_operator_gets_a_bucket_of_its_own():
+    program = certificates()
+    bucket = program.one("s3/bucket:Bucket", "certificates")
+    assert bucket.inputs["bucket"] == CERTIFICATES
+    assert values_of(program)["tlsCertificateS3Bucket"] == CERTIFICATES
+    assert policy_of(program, "inference")[0]["Resource"] == [f"arn:aws:s3:::{CERTIFICATES}/*"]
+    kinds = (
+        *("BucketPublicAccessBlock", "BucketOwnershipControls", "BucketServerSideEncryptionConfiguration"),
+        *("BucketVersioning", "BucketPolicy"),
+    )
+    operator = program.one("eks/addon:Addon", OPERATOR)
+    for kind in kinds:
+        companion = program.one(f"s3/{kind[0].lower()}{kind[1:]}:{kind}", "certificates")
+        assert bucket.urn in companion.uses["bucket"]
+        assert program.waits(operator, companion), "nothing is written before the bucket is closed"
+
+
+def test_only_the_operators_role_writes_to_it_and_only_deployers_set_it():
+    program = certificates()
+    role = program.one("iam/role:Role", "inference").made["arn"]
+    statements = json.loads(program.one("s3/bucketPolicy:BucketPolicy", "certificates").inputs["policy"])["Statement"]
+    found = {each["Sid"]: each for each in statements}
+    assert found["TlsOnly"]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert found["OnlyOperatorWrite"]["Condition"] == {"ArnNotLike": {"aws:PrincipalArn": [role]}}
+    assert "s3:PutObject*" in found["OnlyOperatorWrite"]["Action"]
+    scripts = json.loads(program.one("s3/bucketPolicy:BucketPolicy", "lifecycle").inputs["policy"])["Statement"]
+    deployers = next(each["Condition"] for each in scripts if each["Sid"] == "OnlyDeployersConfigure")
+    assert found["OnlyDeployersConfigure"]["Condition"] == deployers
+
+
+def test_its_certificates_are_kept_like_scripts():
+    bucket = certificates().one("s3/bucket:Bucket", "certificates")
+    assert bucket.protect
+    assert bucket.inputs["forceDestroy"]
+    kept = recorded_from(wanted(inference={}, protect=True)).one("s3/bucket:Bucket", "certificates")
+    assert not kept.inputs.get("forceDestroy")
+    lifted = recorded_from(wanted(inference={}, allowReplace=["bucket"])).one("s3/bucket:Bucket", "certificates")
+    assert not lifted.protect
+
+
+def test_a_file_that_leaves_the_bucket_to_the_kit_breaks_no_rule():
+    assert findings(wanted(inference={})) == []
+
+
 def test_without_model_buckets_the_driver_has_no_role():
     program = recorded_from(wanted(inference={"tlsCertificateBucket": "acme-tls"}))
     assert "aws-mountpoint-s3-csi-driver" not in program.named("iam/role:Role")

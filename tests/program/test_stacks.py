@@ -308,6 +308,7 @@ def test_a_cluster_takes_its_autoscaled_groups_along_when_it_is_deleted(monkeypa
 def test_outputs_say_who_has_what_and_how_to_get_in():
     outputs = recorded("handson-dev").outputs
     assert outputs["teams"]["john"] == {
+        "priorityClasses": ["training-priority", "experiment-priority"],
         "namespace": "hyperpod-ns-john",
         "queue": "hyperpod-ns-john-localqueue",
         "guarantee": {"ml.g5.12xlarge": 3},

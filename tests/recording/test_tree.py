@@ -70,7 +70,7 @@ def test_what_is_there_already_is_not_shown():
 
 
 def test_an_account_that_nobody_named_stays_open_and_cuts_no_name():
-    plan = recorded_from(organization()).plan
+    plan = recorded_from(organization(environment={"account": None})).plan
     there = record(plan, Answers(account="123456789012"))
     unnamed = record(plan, Answers(account=UNKNOWN_ACCOUNT))
     names = [[node.name for node in shown(each) if node.kind == "s3.Bucket"] for each in (there, unnamed)]

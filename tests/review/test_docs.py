@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 from hpkit.change import GUARDED_TYPES
-from hpkit.change.deletions import CODES
+from hpkit.change.deletions import CODES, RENAMED
 from hpkit.cli.review import command
 from hpkit.review.as_json import as_dict
 from hpkit.review.as_markdown import LIMIT
+from hpkit.review.as_text import as_text
+from hpkit.review.effects import GRAVITY
 from tests.builders import organization, team, text_of
 from tests.review.builders import review_of
 
@@ -20,13 +22,21 @@ def test_every_option_is_described():
     assert options == set(re.findall(r"^\| `(--[a-z]+)", PAGE, re.MULTILINE))
 
 
+def test_the_example_is_what_the_review_says():
+    folder = Path(__file__).parent / "changes" / "32-a-group-is-renamed"
+    review = review_of(*((folder / name).read_bytes() for name in ("base.yaml", "head.yaml")))
+    assert f"```text\n{as_text(review)}\n```" in PAGE
+
+
 def test_every_code_to_watch_is_described_and_no_other():
     folders = (ROOT / "infra" / "hpkit" / name for name in ("review", "change"))
     sources = "".join(file.read_text() for folder in folders for file in folder.glob("*.py"))
     made = set(re.findall(r'(?:Risk|GuardDecision)\(\s*"([a-z-]+)"', sources)) | {"group-leaves", "group-renamed"}
+    made |= {*RENAMED.values(), *re.findall(r'"(limit-[a-z]+)"', sources)}
     made |= {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | set(
         CODES.values()
     )
+    assert made == set(GRAVITY), "each has its place among what loses more and less"
     section = PAGE.split("## What to watch")[1].split("## Cost")[0]
     rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
     assert made == {code for row in rows for code in re.findall(r"`([a-zA-Z-]+)`", row)}

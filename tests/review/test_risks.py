@@ -205,7 +205,8 @@ def test_a_group_cannot_follow_when_the_subnet_of_its_zone_is_another():
     named = {**two, "controlPlaneSubnets": list(two["subnets"].values())}
     moved = {**named, "subnets": {**two["subnets"], "us-west-2a": "subnet-0123456789abcdef9"}}
     found = risks(of({"network": {"existing": named}}), of({"network": {"existing": moved}}))
-    assert set(found) == {"refused"}
+    assert set(found) == {"refused", "settings"}
+    assert "subnet-0123456789abcdef0 → arn" in found["settings"].message, "where its nodes may make network interfaces"
 
 
 def test_a_new_viewer_reads_secrets_and_asks_for_attention():
@@ -225,4 +226,5 @@ def test_connected_networks_that_come_in_are_said():
 
     found = risks(with_ranges("10.20.0.0/16"), with_ranges("10.20.0.0/16", "10.30.0.0/16"))["endpoint"]
     assert found.message == "the Kubernetes API opens to connected networks 10.30.0.0/16"
-    assert "endpoint" not in risks(with_ranges("10.20.0.0/16"), with_ranges())
+    closed = risks(with_ranges("10.20.0.0/16"), with_ranges())["endpoint"]
+    assert closed.message.startswith("the Kubernetes API closes to 10.20.0.0/16: who comes from there")

@@ -17,7 +17,7 @@ OURS, THEIRS = "123456789012", "210987654321"
 
 
 def plan_of(account=OURS):
-    return derive(builders.typed(builders.organization(environment={"account": account} if account else {})), "dev")
+    return derive(builders.typed(builders.organization(environment={"account": account})), "dev")
 
 
 def test_who_has_credentials_of_another_account_makes_a_platform_there():

@@ -121,6 +121,31 @@ def test_a_role_of_the_same_name_in_another_account_is_not_the_deployer():
     assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy_of(found))
 
 
+def certificates(action, who, inside="/endpoint/ca.pem"):
+    """Return the request on the bucket of an endpoint's certificates, and that bucket's policy."""
+    found = program(deployers=[CI], inference={})
+    bucket = found.one("s3/bucket:Bucket", "certificates").made["arn"]
+    policy = json.loads(found.one("s3/bucketPolicy:BucketPolicy", "certificates").inputs["policy"])
+    who = found.one("iam/role:Role", "inference").made["arn"] if who == "operator" else who
+    return Request(who, f"s3:{action}", bucket + inside, {"aws:SecureTransport": "true"}), policy
+
+
+@pytest.mark.parametrize("who", [POWER, CI, STUDIO])
+@pytest.mark.parametrize("action", ["PutObject", "DeleteObject"])
+def test_who_may_do_everything_with_s3_swaps_the_certificate_of_an_endpoint(who, action):
+    attack, policy = certificates(action, who)
+    assert allows(attack, identity=[EVERYTHING_ON_S3]), "without the bucket's policy nothing refuses it"
+    assert not allows(attack, identity=[EVERYTHING_ON_S3], resource=policy)
+
+
+def test_the_inference_operator_writes_certificates_and_does_not_open_their_bucket():
+    written, policy = certificates("PutObject", "operator")
+    assert allows(written, identity=[EVERYTHING_ON_S3], resource=policy)
+    for action in ("PutBucketPolicy", "PutBucketAcl", "PutBucketVersioning"):
+        opened, policy = certificates(action, "operator", inside="")
+        assert not allows(opened, identity=[EVERYTHING_ON_S3], resource=policy)
+
+
 def test_who_is_no_deployer_is_told_before_anything_is_made():
     with pytest.raises(pulumi.RunError, match=r"power/x is not among `deployers` of acme-dev.*Nothing was made"):
         program(deployers=[CI], caller=f"arn:aws:sts::{ACCOUNT}:assumed-role/power/x")

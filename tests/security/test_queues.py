@@ -1,7 +1,11 @@
 """A member wants compute that the team's queue does not give: round Kueue, or ahead of others."""
 
+from dataclasses import replace
+
 import pytest
 
+from hpkit.components.admission import policies_of
+from hpkit.project import load_stack
 from tests.running import eventually
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, job, pod, refused, tried
 
@@ -9,8 +13,14 @@ pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pyt
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 # More than the team has and may borrow: nothing of that size is ever admitted.
 TOO_MUCH = {"cpu": "1000m", "memory": "1Gi", "nvidia.com/gpu": "4"}
+
+
+def plan_of(stack):
+    (plan,) = load_stack(stack).plans.values()
+    return plan
 
 
 def large(name, **more):
@@ -190,6 +200,105 @@ def test_a_member_wants_the_work_of_another_team_to_end(john, smith):
         assert "cannot create" in refused(john.create, folder, job("mine", team="smith"))
     finally:
         smith.delete(f"{folder}/theirs")
+
+
+def deployment(name, *, team="john", labels=None, template=None):
+    """Return a Deployment of one pod of a GPU, in the team's queue; labels: of itself, template: of its pods."""
+    queue = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue", **ATTACK}
+    pods = {"metadata": {"labels": {**queue, **(template or {})}}, "spec": {"containers": [container()]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": {**queue, **(labels or {})}},
+        "spec": {"replicas": 1, "selector": {"matchLabels": ATTACK}, "template": pods},
+    }
+
+
+@pytest.fixture
+def bounded(api):
+    """The policy of members' work as it is where the team john has but the class experiment."""
+    john = replace(plan_of("handson-dev").teams[0], priority_classes=("experiment",))
+    (policy,) = (each for each in policies_of([john]) if each.name == "hpkit-member-work")
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/hpkit-member-work"
+    before = api.read(path)["spec"]["validations"]
+    now = [{"expression": each.expression, "message": each.message} for each in policy.refusals]
+    api.merge(path, {"spec": {"validations": now}})
+    yield
+    api.merge(path, {"spec": {"validations": before}})
+
+
+def test_a_member_wants_a_rank_that_is_not_the_teams(john, api, bounded):
+    high, low = ({"kueue.x-k8s.io/priority-class": f"{name}-priority"} for name in ("training", "experiment"))
+
+    def bound():
+        message = tried(john.create, JOBS, job("first", labels=high))
+        if not message:
+            john.delete(f"{JOBS}/first")
+        return "priority-class" in message
+
+    eventually(bound, "the policy is in force")
+    assert "priority-class" in refused(john.create, f"{CORE}/pods", pod("first", labels=high))
+    assert "priority-class" in refused(john.create, DEPLOYMENTS, deployment("first", labels=high))
+    assert "priority-class" in refused(john.create, DEPLOYMENTS, deployment("first", template=high))
+    john.create(JOBS, job("ranked", labels=low))
+    assert "priority-class" in refused(john.merge, f"{JOBS}/ranked", {"metadata": {"labels": high}})
+    john.create(JOBS, job("unranked"))
+
+
+def test_a_member_wants_to_run_what_the_team_does_not(john):
+    for group, kind in (("apps/v1", "statefulsets"), ("apps/v1", "daemonsets"), ("batch/v1", "cronjobs")):
+        folder = f"/apis/{group}/namespaces/{NAMESPACE}/{kind}"
+        assert f'cannot create resource "{kind}"' in refused(john.create, folder, {"metadata": {"name": "other"}})
+
+
+def test_a_member_wants_the_token_of_a_service_account_by_way_of_keda(john):
+    spec = {"boundServiceAccountToken": [{"parameter": "bearerToken", "serviceAccountName": "trainer"}]}
+    for kind, document in (("triggerauthentications", {"spec": spec}), ("scaledjobs", {"spec": {}})):
+        folder = f"/apis/keda.sh/v1alpha1/namespaces/{NAMESPACE}/{kind}"
+        message = refused(john.create, folder, {"metadata": {"name": "mine"}, **document})
+        assert f'cannot create resource "{kind}"' in message
+
+
+def test_a_team_serves_in_its_queue_and_changes_the_number_of_replicas(john, api):
+    john.create(DEPLOYMENTS, deployment("served"))
+    try:
+        john.merge(f"{DEPLOYMENTS}/served/scale", {"spec": {"replicas": 2}})
+        eventually(lambda: api.read(f"{DEPLOYMENTS}/served").get("status", {}).get("availableReplicas") == 2, "it runs")
+        waiting = john.items(f"{KUEUE}/namespaces/{NAMESPACE}/workloads")
+        assert len([each for each in waiting if each["metadata"]["name"].startswith("pod-served")]) == 2, "each counts"
+        metrics = [
+            {
+                "type": "Resource",
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+            }
+        ]
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "served"}
+        scaler = {
+            "metadata": {"name": "served"},
+            "spec": {"scaleTargetRef": target, "maxReplicas": 3, "metrics": metrics},
+        }
+        scalers = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+        john.create(scalers, {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **scaler})
+        john.delete(f"{scalers}/served")
+    finally:
+        john.delete(f"{DEPLOYMENTS}/served")
+
+
+def test_a_team_raises_the_rank_of_a_job_that_waits(john, api):
+    low, high = ({"kueue.x-k8s.io/priority-class": f"{name}-priority"} for name in ("experiment", "training"))
+    john.create(JOBS, job("waiting", pods=50, labels=low))
+
+    def rank():
+        found = [
+            each
+            for each in john.items(f"{KUEUE}/namespaces/{NAMESPACE}/workloads")
+            if each["metadata"]["name"].startswith("job-waiting")
+        ]
+        return found and found[0]["spec"].get("priority")
+
+    eventually(lambda: rank() == 40, rank)
+    john.merge(f"{JOBS}/waiting", {"metadata": {"labels": high}})
+    eventually(lambda: rank() == 80, rank)
 
 
 def test_a_team_trains_as_before(john, api):

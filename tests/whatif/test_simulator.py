@@ -1,6 +1,7 @@
 """What holds whatever Kueue does: the worked examples, the clock, and what a model may not be."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -186,3 +187,18 @@ def test_places_are_those_of_the_fewest_domains():
     case["request"] = {"mode": "required", "level": "rack", "count": 5, "per_pod": {"gpu": 1}}
     case["expect"] = {"domains": None, "fits_only": 4}
     assert neutral.differences(case, neutral.run(case)) == []
+
+
+def test_what_a_queue_uses_beyond_its_limit_is_not_given_away_twice():
+    # "over" runs 8 of 2 + 1 borrowed, and its next finds nobody to evict; 2 of 10 are left, and two ask for them.
+    never = Preemption("Never", "LowerPriority")
+    quotas = {"over": (2, 1), "one": (1, 6), "two": (1, 6), "idle": (6, 0)}
+    queues = tuple(
+        replace(queue(name, nominal, borrow=borrow), preemption=never) for name, (nominal, borrow) in quotas.items()
+    )
+    held = Admission(0.0, (PodSetAssignment("main", 1, {"gpu": "gpu-node"}, {"gpu": 8}),))
+    simulator = Simulator(Model(queues), [task("old", "over", 8, admission=held)])
+    simulator.submit(task("more", "over", 1, priority=9, created=1.0))
+    simulator.submit(task("first", "one", 2, created=2.0))
+    simulator.submit(task("second", "two", 2, created=3.0))
+    assert [each.name for each in simulator.run_cycle().admitted] == ["first"]

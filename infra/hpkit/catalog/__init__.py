@@ -21,6 +21,8 @@ from hpkit.catalog.instances import (
     instance_type,
     instance_types,
 )
+from hpkit.catalog.karpenter import node_pool_schema
+from hpkit.catalog.nodes import NETWORK_LAYERS, kubelet_reserved
 from hpkit.catalog.replacing import (
     TypeFacts,
     frozen_of_groups,
@@ -50,6 +52,7 @@ __all__ = [
     "ACCELERATOR_RESOURCES",
     "CHARTS_FOLDER",
     "INFERENCE_OPERATOR",
+    "NETWORK_LAYERS",
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
@@ -81,8 +84,10 @@ __all__ = [
     "immutable_of_objects",
     "instance_type",
     "instance_types",
+    "kubelet_reserved",
     "kubernetes_versions",
     "limit",
+    "node_pool_schema",
     "offered_addon",
     "regions",
     "sticky_of_groups",

@@ -52,6 +52,7 @@ class InstanceType:
 
     memory_gib is the instance's whole memory; addresses are IPv4 addresses that a node can take in its subnet;
     vcpu counts every thread: threads_per_core of each core, 1 where the type has no multithreading;
+    network_layers is how many network nodes EC2 says of an instance, 0 for a type that it says none of;
     max_pods is the kubelet's limit on HyperPod, where one interface serves pods. sources names, for each figure, where
     it comes from.
     """
@@ -67,6 +68,7 @@ class InstanceType:
     max_pods: int | None
     architecture: str | None
     mig_profiles: tuple[MigProfile, ...] | None
+    network_layers: int
     sources: "dict[str, Source]"
 
     @property
@@ -103,6 +105,9 @@ def _catalog() -> dict[str, InstanceType]:
     provenance = {
         key: {figure: sources[source] for figure, source in value.items()} for key, value in data["provenance"].items()
     }
+    topology = read_data("topology.json")
+    layers = {name: int(number) for number, names in topology["layers"].items() for name in names}
+    placed = {"networkLayers": Source(**topology["source"])}
     return {
         name: InstanceType(
             name=name,
@@ -116,7 +121,8 @@ def _catalog() -> dict[str, InstanceType]:
             max_pods=row["maxPods"],
             architecture=row["architecture"],
             mig_profiles=None if row["mig"] is None else _profiles(row["mig"]),
-            sources=provenance[row["sources"]],
+            network_layers=layers.get(name, 0),
+            sources=provenance[row["sources"]] | placed,
         )
         for name, row in data["instanceTypes"].items()
     }

@@ -10,7 +10,7 @@ from typing import Final
 
 from hpkit.catalog.instances import Source, read_data
 
-__all__ = ["HOURS_PER_MONTH", "Price", "find_price", "hourly_price", "monthly_price"]
+__all__ = ["HOURS_PER_MONTH", "Price", "find_price", "hourly_price", "monthly_price", "near_price"]
 
 # The month of AWS's own pricing calculator: 8,760 hours a year ÷ 12.
 HOURS_PER_MONTH: Final = 730
@@ -40,6 +40,20 @@ def _table() -> dict[tuple[str, str], Price]:
 def find_price(instance_type: str, region: str) -> Price | None:
     """Return a price with its source, or None where it is not known."""
     return _table().get((instance_type, region))
+
+
+def near_price(instance_type: str, region: str) -> Price | None:
+    """Return a price to show as "about": the region's own, else that of one on the same continent, else None.
+
+    Its region says which; sums and budgets take find_price. Where both are known, prices of us-east-1 and us-west-2 are
+    the same, to the last digit (ml.p4d.24xlarge).
+    """
+    own = find_price(instance_type, region)
+    if own is not None:
+        return own
+    continent = region.partition("-")[0]
+    near = sorted(known for name, known in _table() if name == instance_type and known.partition("-")[0] == continent)
+    return find_price(instance_type, near[0]) if near else None
 
 
 def hourly_price(instance_type: str, region: str) -> Decimal | None:

@@ -4,14 +4,16 @@ Does not: load Pulumi, ask AWS, or know what is live. A recording is what the pr
 real preview compares with the state, which another run may have left elsewhere.
 """
 
-from hpkit.change.causes import describe
-from hpkit.change.decision import GUARDED_TYPES, GuardDecision
+from hpkit.change.causes import describe, value_text
+from hpkit.change.decision import CLUSTER, GUARDED_TYPES, GuardDecision
 from hpkit.change.recorded import Recorded, RecordedResource
-from hpkit.change.stack import StackChange, UnusedAllowance, change
+from hpkit.change.reductions import Reduction
+from hpkit.change.stack import StackChange, UnusedAllowance, change, change_of_plans
 from hpkit.change.steps import Action, Cause, Step, steps_of
 from hpkit.change.unguarded import UNGUARDED_TYPES
 
 __all__ = [
+    "CLUSTER",
     "GUARDED_TYPES",
     "UNGUARDED_TYPES",
     "Action",
@@ -19,10 +21,13 @@ __all__ = [
     "GuardDecision",
     "Recorded",
     "RecordedResource",
+    "Reduction",
     "StackChange",
     "Step",
     "UnusedAllowance",
     "change",
+    "change_of_plans",
     "describe",
     "steps_of",
+    "value_text",
 ]

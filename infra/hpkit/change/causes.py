@@ -1,10 +1,10 @@
 """Why a resource is replaced: where it begins, and each difference in words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hpkit.change.steps import Cause, Step
 
-__all__ = ["describe", "root_causes"]
+__all__ = ["describe", "root_causes", "value_text"]
 
 
 def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
@@ -32,9 +32,9 @@ def describe(cause: Cause) -> str:
     if not cause.path:
         return "its provider is another"
     if cause.because:
-        return f"{cause.path} known only later"
-    before, after = _value(cause.before), _value(cause.after)
-    return f"{cause.path} {before} → {after}" if len(before) + len(after) <= 120 else cause.path
+        return f"{cause.place} known only later"
+    before, after = value_text(cause.before), value_text(cause.after)
+    return f"{cause.place} {before} → {after}" if len(before) + len(after) <= 120 else cause.place
 
 
 def _name(step: Step) -> str:
@@ -44,11 +44,16 @@ def _name(step: Step) -> str:
     return kind if kind.lower() == step.name.lower() else f"{kind} {step.name}"
 
 
-def _value(value: object) -> str:
+def value_text(value: object) -> str:
+    """Return a value as people write it in one line: `{key: a, effect: NoSchedule}`."""
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return ", ".join(value) or "none"
-    if isinstance(value, dict):
-        return "…"
-    return "unset" if value is None else str(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {value_text(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return ", ".join(value_text(each) for each in value) or "none"
+    return str(value)

@@ -30,9 +30,13 @@ UNKNOWN: Final = _Unknown()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A property that differs, by its path without indexes, and whether that takes a new resource."""
+    """A property that differs, by its path without indexes, and whether that takes a new resource.
+
+    place: the path with the names of entries, such as `instanceGroups[gpu].imageId`, for people and for telling apart.
+    """
 
     path: str
+    place: str
     before: Any
     after: Any
     replaces: bool
@@ -83,37 +87,38 @@ def has_unknown(value: Any) -> bool:
 
 
 def differences(
-    facts: TypeFacts, old: Any, new: Any, path: str = "", *, replaces: bool = False
+    facts: TypeFacts, old: Any, new: Any, path: str = "", *, place: str = "", replaces: bool = False
 ) -> Iterator[Difference]:
     """Yield what differs; nothing for what the plugins take for the same."""
     replaces = replaces or path in facts.immutable
     if new is UNKNOWN or old is UNKNOWN or (path in facts.present and (old is None) != (new is None)):
-        yield Difference(path, old, new, replaces)
+        yield Difference(path, place, old, new, replaces)
         return
     if _unset_means_same(facts, path, old, new):
         return
     if isinstance(old, Mapping) or isinstance(new, Mapping):
         before, after = (side if isinstance(side, Mapping) else {} for side in (old, new))
         for key in sorted(before.keys() | after.keys()):
-            inner = f"{path}.{key}" if path else key
-            yield from differences(facts, before.get(key), after.get(key), inner, replaces=replaces)
+            inner, at = (f"{above}.{key}" if above else key for above in (path, place))
+            yield from differences(facts, before.get(key), after.get(key), inner, place=at, replaces=replaces)
     elif path in facts.entries:
-        yield from _entries(facts, old or (), new or (), path, replaces=replaces)
+        yield from _entries(facts, old or (), new or (), path, place, replaces=replaces)
     elif _same_length_maps(facts, path, old, new):
-        for one, other in zip(old, new, strict=True):
-            yield from differences(facts, one, other, path, replaces=replaces)
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from differences(facts, one, other, path, place=f"{place}[{index}]", replaces=replaces)
     elif _comparable(facts, path, old) != _comparable(facts, path, new):
-        yield Difference(path, old, new, replaces)
+        yield Difference(path, place, old, new, replaces)
 
 
-def _entries(facts: TypeFacts, old: Any, new: Any, path: str, *, replaces: bool) -> Iterator[Difference]:
+def _entries(facts: TypeFacts, old: Any, new: Any, path: str, place: str, *, replaces: bool) -> Iterator[Difference]:
     member = facts.entries[path]
     before, after = ({entry[member]: entry for entry in entries} for entries in (old, new))
     for key in sorted(before.keys() | after.keys()):
+        at = f"{place}[{key}]"
         if key in before and key in after:
-            yield from differences(facts, before[key], after[key], path, replaces=replaces)
+            yield from differences(facts, before[key], after[key], path, place=at, replaces=replaces)
         else:
-            yield Difference(f"{path}[{key}]", before.get(key), after.get(key), replaces)
+            yield Difference(f"{path}[{key}]", at, before.get(key), after.get(key), replaces)
 
 
 def _unset_means_same(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:

@@ -7,9 +7,10 @@ from typing import Final
 
 from hpkit.change.decision import GuardDecision, deletion_allowance, deletion_fix
 from hpkit.change.recorded import Recorded
+from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
 
-__all__ = ["CODES", "deletion_decisions"]
+__all__ = ["CODES", "RENAMED", "deletion_decisions"]
 
 # Each by its key in `allowDelete`: the code of its decision, and what it goes with, as `allowReplace` calls that.
 CODES: Final = {
@@ -18,6 +19,8 @@ CODES: Final = {
     "addons": "addon-leaves",
     "natGateways": "nat-gateway-leaves",
 }
+# The same of what seems to be renamed.
+RENAMED: Final = {"teams": "team-renamed", "nodePools": "node-pool-renamed"}
 _GOES_WITH: Final = {"teams": "cluster", "nodePools": "cluster", "addons": "eks", "natGateways": "vpc"}
 
 
@@ -58,4 +61,32 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDe
         named = part in allowed
         fix = deletion_fix(kind, name, named=named)
         anew = f", and made anew as {staying[part]}" if part in staying else ""
-        yield kind, GuardDecision(CODES[kind], name, name, f"{words} is deleted{anew}", fix, refused=not named)
+        new_name = None if anew else _renamed_to(kind, name, before.plan, after.plan)
+        if new_name is None:
+            yield kind, GuardDecision(CODES[kind], name, name, f"{words} is deleted{anew}", fix, refused=not named)
+        else:
+            what = "team" if kind == "teams" else "NodePool"
+            reason = (
+                f"{words} is deleted, {new_name} starts empty; if you meant a rename, the service cannot: a {what} "
+                "keeps its name"
+            )
+            yield kind, GuardDecision(RENAMED[kind], name, name, reason, fix, refused=not named)
+
+
+def _renamed_to(kind: str, name: str, before: Plan, after: Plan) -> str | None:
+    """Return the new part that is what a leaving one was: a rename, as the person may have meant it."""
+    old, new = (_alike(kind, plan) for plan in (before, after))
+    return next((other for other in new if other not in old and name in old and new[other] == old[name]), None)
+
+
+def _alike(kind: str, plan: Plan) -> dict[str, object]:
+    """Return name → what of a team or a NodePool stays as it is when only its name is another."""
+    if kind == "teams":
+        return {
+            team.name: [replace(each, path=()) for each in team.quota_resources]
+            for team in plan.teams
+            if not team.is_shared_pool
+        }
+    if kind == "nodePools":
+        return {pool.spec.name: pool.spec.model_copy(update={"name": ""}) for pool in plan.node_pools}
+    return {}

@@ -14,7 +14,7 @@ from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.steps import Step
 from hpkit.plan.model import GroupPlan, RestrictedGroupPlan
 
-__all__ = ["deleted_groups", "group_decisions"]
+__all__ = ["deleted_groups", "group_decisions", "group_deletions"]
 
 _Group = GroupPlan | RestrictedGroupPlan
 _MEMBERS: Final = ("instanceGroups", "restrictedInstanceGroups")
@@ -29,7 +29,7 @@ def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) ->
     pair = _cluster_that_stays(before, after, steps)
     if pair is None:
         return
-    yield from _deletions(before, after)
+    yield from group_deletions(before, after)
     old, new = (_by_member(side) for side in pair)
     replaced = _replaced_by_id(pair[1], after, steps)
     for (member, name), group in new.items():
@@ -65,7 +65,8 @@ def _cluster_that_stays(
     return None
 
 
-def _deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
+def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
+    """Yield the decisions about the groups that leave a cluster which stays."""
     allowed = after.plan.spec.allow_delete.instance_groups
     for group in deleted_groups(before, after):
         name, named = group.spec.name, group.spec.name in allowed

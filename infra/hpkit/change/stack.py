@@ -1,17 +1,19 @@
 """One stack's change: its steps, what the guards say of them, and the allowances that nothing in it uses."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from hpkit.change.decision import GUARDED_TYPES, GuardDecision
 from hpkit.change.deletions import deletion_decisions
 from hpkit.change.guarded_resources import resource_decisions, version_decisions
-from hpkit.change.instance_groups import deleted_groups, group_decisions
-from hpkit.change.recorded import Recorded
+from hpkit.change.instance_groups import deleted_groups, group_decisions, group_deletions
+from hpkit.change.recorded import Recorded, RecordedResource
+from hpkit.change.reductions import Reduction, reductions_of, reductions_of_plan
 from hpkit.change.steps import Action, Step, steps_of
+from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
 
-__all__ = ["StackChange", "UnusedAllowance", "change"]
+__all__ = ["StackChange", "UnusedAllowance", "change", "change_of_plans"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,15 @@ class UnusedAllowance:
 
 @dataclass(frozen=True, slots=True)
 class StackChange:
-    """Everything about one stack: steps, replacements first; decisions, refusals first; unused allowances."""
+    """Everything about one stack: steps, replacements first; decisions, refusals first; unused allowances.
+
+    reductions: what becomes less or other of what stays.
+    """
 
     steps: tuple[Step, ...]
     decisions: tuple[GuardDecision, ...]
     unused_allowances: tuple[UnusedAllowance, ...]
+    reductions: tuple[Reduction, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -65,7 +71,29 @@ def change(before: Recorded | None, after: Recorded | None) -> StackChange:
         *version_decisions(before, after),
     ]
     decisions = tuple(sorted(found, key=lambda each: not each.refused))
-    return StackChange(steps, decisions, tuple(_unused(before, after, steps)))
+    reductions = tuple(reductions_of(before, after, steps))
+    return StackChange(steps, decisions, tuple(_unused(before, after, steps)), reductions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unrecorded:
+    """A plan of which nobody asked what it registers."""
+
+    plan: Plan
+    resources: Mapping[str, RecordedResource] = field(default_factory=dict)
+
+
+def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
+    """Return what the file alone says of a change: parts that leave by name, and settings that become less or other.
+
+    What is replaced is not in it; that is known of recordings only.
+    """
+    if before is None or after is None:
+        return StackChange((), (), ())
+    old, new = _Unrecorded(before), _Unrecorded(after)
+    _, deletions = deletion_decisions((), old, new)
+    found = sorted((*group_deletions(old, new), *deletions), key=lambda each: not each.refused)
+    return StackChange((), tuple(found), (), tuple(reductions_of_plan(before, after)))
 
 
 def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Step]) -> Iterator[UnusedAllowance]:

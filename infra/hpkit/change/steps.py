@@ -12,7 +12,7 @@ from typing import Any, Literal
 from hpkit.change.compare import UNKNOWN, deletes_first, differences, facts_of, has_unknown, with_unknown
 from hpkit.change.recorded import Recorded, RecordedResource
 
-__all__ = ["Action", "Cause", "Step", "steps_of"]
+__all__ = ["Action", "Cause", "Step", "steps_of", "texts_in"]
 
 Action = Literal["replace", "delete", "update", "create"]
 _ORDER: tuple[Action, ...] = ("replace", "delete", "update", "create")
@@ -22,9 +22,13 @@ Resources = Mapping[str, RecordedResource]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One property that differs; because: URNs of what is replaced or new, where that is why; its path may be empty."""
+    """One property that differs; because: URNs of what is replaced or new, where that is why; its path may be empty.
+
+    place: the path with the names or numbers of entries.
+    """
 
     path: str
+    place: str
     before: Any
     after: Any
     because: tuple[str, ...]
@@ -47,10 +51,14 @@ class Step:
     custom: bool
 
     @property
+    def holds(self) -> bool:
+        """Return whether it is something that is there for people, not a component, a provider or a guard."""
+        return self.custom and not self.type.startswith(_HOLDS_NOTHING)
+
+    @property
     def lost(self) -> bool:
         """Return whether something that was there is deleted."""
-        held = self.custom and not self.type.startswith(_HOLDS_NOTHING)
-        return held and not self.retained and self.action in ("replace", "delete")
+        return self.holds and not self.retained and self.action in ("replace", "delete")
 
 
 def steps_of(before: Recorded | None, after: Recorded | None) -> tuple[Step, ...]:
@@ -92,7 +100,7 @@ class _Run:
             return ()
         found = list(self._dependents.get(urn, ()))
         if new.provider in self._replaced or new.provider != old.provider:
-            found.append(Cause("", None, None, (new.provider,), replaces=True))
+            found.append(Cause("", "", None, None, (new.provider,), replaces=True))
         away = self._replaced | self._created
         inputs = {name: self._known(new, name, value, away) for name, value in new.inputs.items()}
         for each in differences(facts_of(new), old.inputs, inputs):
@@ -102,13 +110,13 @@ class _Run:
                 else frozenset()
             )
             because = tuple(sorted(used & away))
-            found.append(Cause(each.path, each.before, each.after, because, each.replaces))
+            found.append(Cause(each.path, each.place, each.before, each.after, because, each.replaces))
         return tuple(found)
 
     def _known(self, resource: RecordedResource, name: str, value: Any, away: set[str]) -> Any:
         """Return the value as a preview knows it: what is not made yet has no id."""
         used = resource.uses.get(name, frozenset()) & away
-        marks = {text for urn in used if urn in self._new for text in _texts(self._new[urn].made)}
+        marks = {text for urn in used if urn in self._new for text in texts_in(self._new[urn].made)}
         return with_unknown(value, sorted(marks)) if marks else value
 
     def _replace(self, urn: str) -> None:
@@ -121,12 +129,19 @@ class _Run:
             held = sorted(name for name, used in resource.uses.items() if used & going)
             stated = {name: UNKNOWN if name in held else value for name, value in resource.inputs.items()}
             causes = [
-                Cause(each.path, each.before, UNKNOWN, tuple(sorted(resource.uses[each.path] & going)), replaces=True)
+                Cause(
+                    each.path,
+                    each.place,
+                    each.before,
+                    UNKNOWN,
+                    tuple(sorted(resource.uses[each.path] & going)),
+                    replaces=True,
+                )
                 for each in differences(facts_of(resource), resource.inputs, stated)
                 if each.replaces and each.path in held
             ]
             if resource.provider in going and resource.custom:
-                causes.append(Cause("", None, None, (resource.provider,), replaces=True))
+                causes.append(Cause("", "", None, None, (resource.provider,), replaces=True))
             if causes and other not in going:
                 going.add(other)
                 if other in self._new:
@@ -136,18 +151,18 @@ class _Run:
 
 def _step(action: Action, resource: RecordedResource, causes: tuple[Cause, ...]) -> Step:
     retained = resource.retain_on_delete and action in ("replace", "delete")
-    unique = {(each.path, each.because): each for each in reversed(causes)}
+    unique = {(each.place, each.because): each for each in reversed(causes)}
     ordered = tuple(reversed(unique.values()))
     return Step(action, resource.urn, resource.type, resource.name, ordered, retained, resource.custom)
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a made-up answer that tell it from others."""
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text inside a value, however deep."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _texts(item)
+            yield from texts_in(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item)
+            yield from texts_in(item)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
 from hpkit.plan.names import partition_of
 from hpkit.plan.principals import principal_of
@@ -16,6 +17,8 @@ _ARN = re.compile(r"arn:(?P<partition>aws[a-z-]*):(?P<service>[a-z0-9-]+):(?P<re
 # What is used by a resource of one region has to be there itself.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
+_ACCOUNTS = "Pulumi AWS provider, allowedAccountIds"
+_LIFECYCLE = "SageMaker API reference, ClusterLifeCycleConfig: takes neither a digest nor an object's version"
 _POD_IDENTITY = "Amazon EKS user guide, EKS Pod Identities; Kubernetes, RBAC good practices (creating workloads)"
 
 
@@ -99,8 +102,48 @@ def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
         yield from _texts(each, (*path, step))
 
 
+def _account(context: Context) -> Iterator[Issue]:
+    if context.spec.account is None:
+        yield Issue(
+            context.path,
+            f"{context.environment} names no account: `pulumi up` makes it in whichever the credentials are of, and "
+            "`pulumi refresh` with those of another one empties its state",
+            "Write account with its 12 digits in quotes: what aws sts get-caller-identity says.",
+        )
+
+
+def _scripts(context: Context) -> Iterator[Issue]:
+    for path, group in context.groups:
+        if isinstance(group, InstanceGroup) and group.lifecycle_script is not None and group.has_lifecycle:
+            uri = group.lifecycle_script
+            bucket = uri.partition("://")[2].partition("/")[0]
+            if group.lifecycle_script_sha256 is None:
+                yield Issue(
+                    (*path, "lifecycleScript"),
+                    f"every new node of {group.name} runs {uri} as root, whatever it says by then: who may write to "
+                    f"the bucket {bucket} is root there",
+                    "Write lifecycleScriptSha256 with what `sha256sum` prints of it; the nodes then run nothing else.",
+                )
+
+
+def _digests(context: Context) -> Iterator[Issue]:
+    for path, group in context.groups:
+        if isinstance(group, InstanceGroup) and group.lifecycle_script_sha256 is not None:
+            uri = group.lifecycle_script or "not there"
+            if not uri.startswith("s3://"):
+                yield Issue(
+                    (*path, "lifecycleScriptSha256"),
+                    f"{group.name} has the digest of a script, and lifecycleScript is {uri}: nodes verify what they "
+                    "fetch from S3",
+                    "Name a script at s3://… in lifecycleScript; or remove the digest: what is the kit's needs none.",
+                )
+
+
 RULES = (
     Rule("ACC008", "error", "ARNs are of the region's partition; keys and training plans of the region.", _ARNS, _arns),
+    Rule("ACC004", "warning", "An environment names its AWS account.", _ACCOUNTS, _account),
+    Rule("ACC005", "warning", "A lifecycle script of one's own is named with its SHA-256.", _LIFECYCLE, _scripts),
+    Rule("ACC006", "error", "A SHA-256 is that of a lifecycle script of one's own in S3.", _LIFECYCLE, _digests),
     Rule("ACC001", "warning", "A data scientist's role is in one team, and administers nothing.", _GUIDE, _roles),
     Rule("ACC002", "error", "A viewer is neither an administrator nor a data scientist.", _EKS_GUIDE, _viewers),
     Rule(

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 
 from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addons
-from hpkit.checks.rule import Context, Issue, Rule, listing, near
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.plan.dependencies import alternatives_brought
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
+from hpkit.spelling import near
 
 __all__ = ["RULES"]
 
@@ -38,9 +39,14 @@ def _old_versions(context: Context) -> Iterator[Issue]:
         if version and least and _ordered(version) < _ordered(least):
             yield Issue(
                 (*context.path, "addons", name),
-                f"{name} {addon.version} is older than {minimum}, the oldest that HyperPod works with",
+                f"{name} {addon.version} is older than {minimum}, the oldest that {_needed_for(name)}",
                 f"Write `{minimum}` or newer, or leave the version out.",
             )
+
+
+def _needed_for(name: str) -> str:
+    # The add-on itself began at v1.0.0 (AWS Machine Learning Blog, topology-aware scheduling: 1.2.2 or later).
+    return "has topology-aware scheduling" if name == TASK_GOVERNANCE else "HyperPod works with"
 
 
 def _ordered(version: re.Match[str]) -> tuple[int, ...]:

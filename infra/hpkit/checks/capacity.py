@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from hpkit.catalog import InstanceType, find_instance_type, find_nearest
-from hpkit.checks.rule import Context, Issue, Rule, amount, listing, near
+from hpkit.checks.rule import Context, Issue, Rule, amount, listing
 from hpkit.plan.capacity import (
     DIMENSIONS,
     LIMIT_RESOURCES,
@@ -22,6 +22,7 @@ from hpkit.plan.capacity import (
     usage,
 )
 from hpkit.plan.model import QuotaResource
+from hpkit.spelling import near
 
 __all__ = ["RULES", "excess"]
 
@@ -260,7 +261,7 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
         for name in sorted(team.absolute_borrow_limits):
             if name not in context.plan.capacity and not team.is_shared_pool:
                 yield Issue(
-                    (*context.team_paths[team.name], "sharing", "absoluteBorrowLimits"),
+                    (*context.sharing_path(team.name), "absoluteBorrowLimits"),
                     f"{team.name} may borrow {name}, which no instance group of {context.environment} provides",
                     "Name a provided type, or remove the limit.",
                     "warning",
@@ -346,7 +347,7 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
         if beyond and not reachable:
             key = "borrowLimit" if team.borrow_limit is not None else "absoluteBorrowLimits"
             yield Issue(
-                (*context.team_paths[team.name], "sharing", key),
+                (*context.sharing_path(team.name), key),
                 f"in {context.environment}, {team.name} may borrow more than others can ever lend "
                 f"({listing(beyond, 4)})",
                 "Lower the limit, or let others lend more; jobs that count on the limit would wait for ever.",

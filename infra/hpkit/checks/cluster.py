@@ -4,11 +4,12 @@ import ipaddress
 from collections.abc import Iterator
 
 from hpkit.catalog import TASK_GOVERNANCE, find_instance_type, find_nearest
-from hpkit.checks.rule import Context, Issue, Rule, listing, near
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
 from hpkit.config.suggest import explained
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
+from hpkit.spelling import near
 
 __all__ = ["RULES", "addresses_needed"]
 

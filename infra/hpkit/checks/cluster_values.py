@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 
 from hpkit.catalog import aws_regions, find_region, regions
-from hpkit.checks.rule import Context, Issue, Rule, listing, near
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import BatchSize
 from hpkit.config.document import Path
+from hpkit.spelling import near
 
 __all__ = ["RULES"]
 
@@ -164,7 +165,38 @@ def _clusters_apart(context: Context) -> Iterator[Issue]:
         )
 
 
+def _taints_differ(context: Context) -> Iterator[Issue]:
+    for index, path in _groups(context):
+        group = context.spec.cluster.instance_groups[index]
+        taints = [(taint.key, taint.effect) for taint in group.taints]
+        for position, (key, effect) in enumerate(taints):
+            if (key, effect) in taints[:position]:
+                yield Issue(
+                    (*path, "taints", position),
+                    f"{group.name} has the taint {key} with {effect} twice, and a Kubernetes node has each once",
+                    "Remove one, or give it another effect.",
+                )
+
+
+def _one_zone(context: Context) -> Iterator[Issue]:
+    # Of a network that is there, who made it has said where its groups stand.
+    for group in context.plan.groups if context.spec.network.existing is None else ():
+        chosen = group.spec.override_vpc_config is not None
+        if group.autoscaled or chosen or len(group.zones) < 2 or group.spec.instance_count < 2:
+            continue
+        yield Issue(
+            context.group_paths[group.spec.name],
+            f"{group.spec.name} spans {listing(list(group.zones))}: its {group.spec.instance_count} instances may come "
+            "to stand in different zones, and work that spreads over them pays for it in time and traffic",
+            f"Add `availabilityZone: {group.zones[0]}`, or make a group for each zone.",
+        )
+
+
 RULES = (
+    Rule("CLU030", "error", "Taints of a group differ in key or effect.", "Kubernetes API, Node: validation of taints",
+         _taints_differ),
+    Rule("CLU042", "warning", "A static group stands in one zone.", "AWS Machine Learning Blog, auto scaling on "
+         "SageMaker HyperPod", _one_zone),
     Rule("CLU023", "error", "Some group with nodes is open to CoreDNS and the add-ons.", _COREDNS,
          _home_of_system_pods),
     Rule("CLU024", "error", "The region is one of AWS's that has HyperPod on EKS.", f"{_GUIDE}, regions", _region),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from hpkit.checks.rule import Context, Issue, Rule
+from hpkit.config.base import Model
 from hpkit.config.document import Path
 from hpkit.plan.derive import OWN_TAGS
 
@@ -59,7 +60,34 @@ def _tags(context: Context) -> Iterator[Issue]:
         yield Issue(("tags", key), message, fix)
 
 
+def _entries(context: Context) -> Iterator[Issue]:
+    places: list[tuple[Model, Path]] = [(context.spec, context.path)]
+    places += [(team, ("teams", index)) for index, team in enumerate(context.organization.teams)]
+    for model, path in places:
+        for key, values, place in _lists(model, path):
+            for index, value in enumerate(values):
+                # Of these, KAR001, KAR018 and CLU006 say what becomes of it.
+                if value in values[:index] and key not in ("instanceGroups", "reasons", "instanceTypes"):
+                    yield Issue((*place, index), f"{key} names {value} twice", "Name it once.")
+
+
+def _lists(model: Model, path: Path) -> Iterator[tuple[str, tuple[str, ...], Path]]:
+    """Yield key, entries and path of every list of texts in a part of the file."""
+    for name, value in model:
+        key = type(model).model_fields[name].alias or name
+        if isinstance(value, Model):
+            yield from _lists(value, (*path, key))
+        elif isinstance(value, tuple) and value and isinstance(value[0], str):
+            yield key, value, (*path, key)
+        elif isinstance(value, tuple):
+            for index, each in enumerate(value):
+                if isinstance(each, Model):
+                    yield from _lists(each, (*path, key, index))
+
+
 RULES = (
+    Rule("CFG009", "error", "A list names each of its entries once.", "Amazon EKS API: CreateAccessEntry; Pulumi, URNs",
+         _entries),
     Rule("CFG006", "error", "Tags are your own: neither AWS's nor the kit's.", "AWS tagging guide, tag naming limits",
          _tags),
     Rule("CFG007", "error", "An organization file in stacks/ is called as the organization.", _CONTRACT,

@@ -6,6 +6,7 @@ from typing import Final
 
 from hpkit.catalog import KubernetesVersion, cluster_hour, eks_versions, find_kubernetes_version, kubernetes_versions
 from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.config.document import Path
 from hpkit.plan.endpoint import documentation_ranges, reserved_ranges, world_ranges
 
 __all__ = ["RULES"]
@@ -17,6 +18,8 @@ _CALENDAR = "Amazon EKS user guide, Kubernetes versions"
 _POLICY = "Amazon EKS user guide, cluster upgrade policy; Amazon EKS pricing"
 # EKS announces the end of standard support at least that long before.
 _NOTICE_DAYS: Final = 60
+_MOST_RANGES: Final = 40
+_SERVICE_LINKED: Final = ":role/aws-service-role/"
 
 
 def _open_endpoint(context: Context) -> Iterator[Issue]:
@@ -247,7 +250,42 @@ def _leaves_support(context: Context) -> Iterator[Issue]:
     )
 
 
+def _number_of_ranges(context: Context) -> Iterator[Issue]:
+    given = context.spec.eks.endpoint.public_cidrs
+    if len(given) > _MOST_RANGES:
+        yield Issue(
+            (*context.path, "eks", "endpoint", "publicCidrs"),
+            f"{len(given)} ranges may reach the Kubernetes API, and EKS takes {_MOST_RANGES}; no account has more",
+            "Join ranges that lie beside each other, or go through a VPN.",
+        )
+
+
+def _service_linked(context: Context) -> Iterator[Issue]:
+    eks = context.spec.eks
+    lists: list[tuple[Path, tuple[str, ...]]] = [
+        ((*context.path, "eks", "administrators"), eks.administrators),
+        ((*context.path, "eks", "viewers"), eks.viewers),
+    ]
+    lists += [
+        ((*context.team_paths[team.name], "members"), team.members)
+        for team in context.organization.teams
+        if team.name in {each.name for each in context.plan.teams}
+    ]
+    for path, roles in lists:
+        for index, role in enumerate(roles):
+            if _SERVICE_LINKED in role:
+                yield Issue(
+                    (*path, index),
+                    f"{role} is linked to a service, and EKS lets no such role into a cluster",
+                    "Name the role that people use.",
+                )
+
+
 RULES = (
+    Rule("EKS019", "error", "At most 40 ranges reach the Kubernetes API.", "Amazon EKS endpoints and quotas",
+         _number_of_ranges),
+    Rule("EKS020", "error", "Who is let into the cluster is no service-linked role.",
+         "Amazon EKS user guide, access entries: considerations", _service_linked),
     Rule("EKS001", "error", "The public endpoint is not open to the world.", _EKS, _open_endpoint),
     Rule("EKS002", "error", "The Kubernetes version is one that HyperPod on EKS offers.", _GUIDE, _kubernetes),
     Rule(

@@ -15,6 +15,7 @@ from hpkit.checks import (
     governance,
     karpenter,
     network,
+    node_pools,
     observability,
     restricted_groups,
     storage,
@@ -32,7 +33,7 @@ __all__ = ["RULES", "check", "rule_by_id"]
 
 _BY_PREFIX = (
     access, addons, allowances, capacity, cluster, cluster_values, config_file,
-    eks, governance, karpenter, network, observability, restricted_groups, storage, waivers,
+    eks, governance, karpenter, network, node_pools, observability, restricted_groups, storage, waivers,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
 _BY_ID = {rule.id: rule for rule in RULES}

@@ -1,19 +1,22 @@
-"""GOV: teams, sharing, policy."""
+"""GOV: sharing, policy. TEA: teams."""
 
 import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from hpkit.catalog import find_region, regions
-from hpkit.checks.rule import Context, Issue, Rule, listing, near
+from hpkit.catalog import find_region, instance_types, regions
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
-from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource
+from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource, Sharing
+from hpkit.spelling import near
 
 __all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, task governance"
 _API = "SageMaker API: CreateComputeQuota, CreateClusterSchedulerConfig"
 _QUOTA = "SageMaker API: CreateComputeQuota"
+_TOPOLOGY = "Amazon EC2 user guide, prerequisites for EC2 topology"
+_BEST_PRACTICES = "AWS Machine Learning Blog, best practices for SageMaker HyperPod task governance"
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _MOST_RESOURCES = 15
 _MOST_CLASSES = 10
@@ -21,8 +24,7 @@ _MOST_TEAM_NAME = 40
 
 
 def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
-    for name, path in _teams(context):
-        sharing = context.organization.teams[path[1]].sharing  # type: ignore[index]  # ("teams", index)
+    for name, sharing, path in _sharings(context):
         if sharing.strategy == "LendAndBorrow":
             continue
         for key, given in (
@@ -31,19 +33,19 @@ def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
         ):
             if given:
                 yield Issue(
-                    (*path, "sharing", key),
+                    (*path, key),
                     f"{name} has {key} with the strategy {sharing.strategy}, which never borrows",
                     f"Remove {key}, or set strategy to LendAndBorrow.",
                 )
 
 
 def _borrow_limit_range(context: Context) -> Iterator[Issue]:
-    for index, team in enumerate(context.organization.teams):
-        limit = team.sharing.borrow_limit
+    for name, sharing, path in _sharings(context):
+        limit = sharing.borrow_limit
         if limit is not None and not 1 <= limit <= 500:
             yield Issue(
-                ("teams", index, "sharing", "borrowLimit"),
-                f"{team.name} may borrow {limit} %, and the service takes 1–500",
+                (*path, "borrowLimit"),
+                f"{name} may borrow {limit} %, and the service takes 1–500",
                 "Write 1–500; for no borrowing set strategy to Lend.",
             )
 
@@ -66,11 +68,11 @@ def _quota_resources(context: Context) -> Iterator[Issue]:
                     f"{team}: {message}",
                     "Write count, share, or fractions (accelerators or acceleratorPartition, vCpu, memoryInGiB).",
                 )
-    for index, each in enumerate(context.organization.teams):
-        if len(each.sharing.absolute_borrow_limits) > _MOST_RESOURCES:
+    for name, sharing, path in _sharings(context):
+        if len(sharing.absolute_borrow_limits) > _MOST_RESOURCES:
             yield Issue(
-                ("teams", index, "sharing", "absoluteBorrowLimits"),
-                f"{each.name} has {len(each.sharing.absolute_borrow_limits)} absolute borrow limits, "
+                (*path, "absoluteBorrowLimits"),
+                f"{name} has {len(sharing.absolute_borrow_limits)} absolute borrow limits, "
                 f"and the service takes {_MOST_RESOURCES}",
                 "Keep the types that the team really borrows.",
             )
@@ -236,6 +238,61 @@ def _topology(context: Context) -> Iterator[Issue]:
         )
 
 
+def _network_layers(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    # Where nothing is said it is on as well, which takes nothing from types without. Of autoscaling, GOV011 says more.
+    wanted = governance is not None and governance.topology_aware_scheduling == "Enabled"
+    if not wanted or context.spec.autoscaling is not None:
+        return
+    reserved = {
+        resource.instance_type
+        for team in context.plan.teams
+        for resource in team.quota_resources
+        if resource.instance_type in context.instances
+    }
+    without = sorted(name for name in reserved if not context.instances[name].network_layers)
+    if without:
+        some = [each.name for each in instance_types() if each.network_layers]
+        yield Issue(
+            (*context.path, "governance", "topologyAwareScheduling"),
+            f"EC2 says no network layer of {listing(without)}, so a job that requires one there would wait for ever",
+            f"Write `topologyAwareScheduling: Disabled`, or give teams types that have some, such as "
+            f"{listing([name for name in some if name.startswith('ml.p5')])} (networkLayers of hpkit instances "
+            "--format json).",
+        )
+
+
+def _ranks_of_teams(context: Context) -> Iterator[Issue]:
+    policy, here = context.plan.policy, {team.name for team in context.plan.teams}
+    if policy is None:
+        return
+    known = [each.name for each in policy.priority_classes]
+    for index, team in enumerate(context.organization.teams):
+        for position, name in enumerate(team.priority_classes if team.name in here else ()):
+            if name not in known:
+                likely = near(name, known)
+                yield Issue(
+                    ("teams", index, "priorityClasses", position),
+                    f"{team.name} may use the priority class {name}, which the policy of {context.environment} does "
+                    f"not have ({listing(known) or 'it has none'})",
+                    f"Did you mean `{likely}`?" if likely else "Name a class of the policy, or remove it.",
+                )
+
+
+def _nobody_works(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    if governance is None:
+        return
+    staffed = {team.name for team in context.organization.teams if team.members}
+    for name, path in context.team_paths.items():
+        if governance.allocations.get(name) and name not in staffed:
+            yield Issue(
+                path,
+                f"{name} has quota in {context.environment} and no members, so the kit lets nobody work there",
+                "Name the team's IAM roles in members; where access is given elsewhere, waive this with the reason.",
+            )
+
+
 def _shared_pool_name(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     if governance is None or governance.shared_pool is None:
@@ -248,8 +305,45 @@ def _shared_pool_name(context: Context) -> Iterator[Issue]:
         )
 
 
-def _teams(context: Context) -> list[tuple[str, Path]]:
-    return [(team.name, ("teams", index)) for index, team in enumerate(context.organization.teams)]
+def _sharings(context: Context) -> Iterator[tuple[str, Sharing, Path]]:
+    """Yield each team's name, how it shares, and where that is written: with the team, and in this environment."""
+    for index, team in enumerate(context.organization.teams):
+        yield team.name, team.sharing, ("teams", index, "sharing")
+    governance = context.spec.governance
+    for name, override in (governance.overrides if governance else {}).items():
+        if override.sharing is not None:
+            yield name, override.sharing, (*context.path, "governance", "overrides", name, "sharing")
+
+
+def _overrides(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    teams = {team.name for team in context.plan.teams if not team.is_shared_pool}
+    for name, override in (governance.overrides if governance else {}).items():
+        path = (*context.path, "governance", "overrides", name)
+        if name not in teams:
+            likely = near(name, teams)
+            yield Issue(
+                path,
+                f"an override for `{name}`, which has no quota in {context.environment} "
+                f"({listing(sorted(teams)) or 'nobody'} has)",
+                f"Did you mean `{likely}`?" if likely else f"Remove it, or give {name} an allocation.",
+            )
+        elif not override.model_fields_set:
+            yield Issue(path, f"the override for {name} says nothing", "Remove it, or write what differs here.")
+
+
+def _lent_to_nobody(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    if governance is None or governance.shared_pool is None or not context.plan.teams:
+        return
+    strategies = {team.name: team.strategy for team in context.plan.teams if not team.is_shared_pool}
+    if strategies and not any(team.borrows for team in context.plan.teams):
+        yield Issue(
+            (*context.path, "governance", "sharedPool"),
+            f"the shared pool {governance.shared_pool.name} lends to nobody: no team of {context.environment} may "
+            f"borrow ({listing([f'{name} {strategy}' for name, strategy in sorted(strategies.items())])})",
+            "Give teams the strategy LendAndBorrow, or remove sharedPool.",
+        )
 
 
 def _quota_names(context: Context) -> Iterator[Issue]:
@@ -290,4 +384,11 @@ RULES = (
     Rule("GOV011", "error", "Topology-aware scheduling is off where autoscaling is on.", _GUIDE, _topology),
     Rule("GOV012", "error", "The shared pool has a name of its own.", _API, _shared_pool_name),
     Rule("GOV013", "error", "quotaNames are of teams that have a quota, each another.", _QUOTA, _quota_names),
+    Rule("GOV014", "error", "An override is for a team that has quota here, and says something.", "Config contract",
+         _overrides),
+    Rule("GOV016", "warning", "Topology-aware scheduling is asked for where nodes have network layers.", _TOPOLOGY,
+         _network_layers),
+    Rule("TEA001", "warning", "A team with quota has members.", _BEST_PRACTICES, _nobody_works),
+    Rule("TEA002", "error", "A team's priority classes are of the policy.", "Config contract", _ranks_of_teams),
+    Rule("GOV015", "warning", "A shared pool stands beside teams that borrow.", _BEST_PRACTICES, _lent_to_nobody),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hpkit.checks.rule import Context, Issue, Rule, listing, near
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.autoscaling import NodePool, WarmPool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
@@ -19,6 +19,7 @@ from hpkit.plan.capacity import (
 )
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.model import NodePoolPlan
+from hpkit.spelling import near
 
 __all__ = ["RULES"]
 
@@ -362,8 +363,8 @@ def _budgets(context: Context) -> Iterator[Issue]:
 def _pool_labels(context: Context) -> Iterator[Issue]:
     for index, pool in enumerate(_node_pools(context)):
         for key in pool.labels:
-            domain, slash, _ = key.partition("/")
-            own = slash and (domain == "karpenter.sh" or domain.endswith(".karpenter.sh"))
+            # As the CRD has it: mykarpenter.sh is refused as well, and a key without a prefix that ends so.
+            own = key.partition("/")[0].endswith("karpenter.sh")
             if (own and key != "karpenter.sh/capacity-type") or key == "kubernetes.io/hostname":
                 yield Issue(
                     (*context.path, "autoscaling", "nodePools", index, "labels", key),
@@ -392,7 +393,30 @@ def _shown(limits: Mapping[str, str]) -> str:
     return listing([f"{resource} {limit}" for resource, limit in sorted(limits.items())])
 
 
+def _sources_of_keda(context: Context) -> Iterator[Issue]:
+    keda = context.spec.autoscaling.keda if context.spec.autoscaling else None
+    if keda is None:
+        return
+    path: Path = (*context.path, "autoscaling", "keda")
+    stated: list[str] = [name for name in ("cloudwatch", "prometheus", "sqs") if name in keda.model_fields_set]
+    if keda.role is not None and stated:
+        yield Issue(
+            path,
+            f"keda has the role {keda.role} and {listing(stated)}, which is about the kit's role alone",
+            f"Remove {listing(stated)} and give that role the rights, or remove role.",
+        )
+    if keda.role is None and not (keda.cloudwatch or keda.prometheus or keda.sqs):
+        yield Issue(
+            path,
+            "keda may read no CloudWatch metrics, no Managed Prometheus and no queue, so it would have a role that "
+            "allows nothing",
+            "Name a source, or remove keda.",
+        )
+
+
 RULES = (
+    Rule("KAR023", "error", "KEDA's sources are of the kit's role, and there is one.", "Config contract",
+         _sources_of_keda),
     Rule("KAR013", "error", "Limits and requests are of resources that nodes have.", _NODE_POOLS, _known_resources),
     Rule("KAR014", "warning", "A NodePool's limits have room for a node.", _NODE_POOLS, _limits_hold_a_node),
     Rule("KAR015", "error", "A disruption budget has both schedule and duration, or neither.", _CRD, _budgets),

@@ -4,9 +4,10 @@ import ipaddress
 from collections.abc import Iterator
 
 from hpkit.catalog import vpc_endpoints
-from hpkit.checks.rule import Context, Issue, Rule, listing, near
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, own_part
+from hpkit.spelling import near
 
 __all__ = ["RULES"]
 
@@ -14,14 +15,15 @@ _VPC = "Amazon VPC user guide, CIDR blocks"
 _EKS = "Amazon EKS user guide, VPC and subnet considerations"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _RESTRICTIONS = "Amazon VPC user guide, IPv4 CIDR block association restrictions"
-_SERVICE_RANGE = "Amazon EKS user guide, create a cluster: service IPv4 range"
 _PRIVATELINK = "AWS PrivateLink guide, services that integrate with AWS PrivateLink"
 _ZONES_OF_EKS = 2
 _PRIVATE = tuple(ipaddress.IPv4Network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
-_RESERVED_BY_AWS = tuple(ipaddress.IPv4Network(each) for each in ("198.19.0.0/16", "169.254.0.0/16"))
+_RESERVED_BY_AWS = ipaddress.IPv4Network("198.19.0.0/16")
+# What no VPC may have: this host, its loopback, link-local addresses, multicast.
+_NOWHERE = tuple(ipaddress.IPv4Network(each) for each in ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4"))
+_DOCKER = ipaddress.IPv4Network("172.17.0.0/16")
 _DEFAULT_VPC = ipaddress.IPv4Network("172.31.0.0/16")
 _LOW, _LOWEST = ipaddress.IPv4Network("10.0.0.0/15"), ipaddress.IPv4Network("10.0.0.0/16")
-_SERVICES = (ipaddress.IPv4Network("10.100.0.0/16"), ipaddress.IPv4Network("172.20.0.0/16"))
 
 
 def _ranges(context: Context) -> Iterator[tuple[str, str, Path]]:
@@ -178,19 +180,23 @@ def _secondary_ranges(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*context.path, "network", "zones", index, "nodeCidr"),
                 f"nodeCidr {nodes} cannot be added to a VPC of {vpc}: {why}",
-                f"Choose a range of {_private_block(vpc) or '10.0.0.0/8'} behind vpcCidr, or of 100.64.0.0/10.",
+                f"Choose a range of {_private_block(vpc)} behind vpcCidr, or of 100.64.0.0/10."
+                if _private_block(vpc)
+                else f"Choose a vpcCidr of {_private_block(nodes)}, or a range of 100.64.0.0/10 for the nodes.",
             )
 
 
 def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: list[ipaddress.IPv4Network]) -> str:
     """Say why AWS refuses a secondary range; nothing for one that it takes.
 
-    Source: Amazon VPC user guide, IPv4 CIDR block association restrictions.
+    EKS gives services 172.20.0.0/16 beside a VPC of 10/8, else 10.100.0.0/16 (its user guide, create a cluster): what
+    is taken here never meets them. Source: Amazon VPC user guide, IPv4 CIDR block association restrictions.
     """
     own, of_nodes = _private_block(vpc), _private_block(nodes)
-    reserved = next((block for block in _RESERVED_BY_AWS if nodes.overlaps(block)), None)
-    if reserved is not None:
-        return f"AWS keeps {reserved} for itself"
+    if nodes.overlaps(_RESERVED_BY_AWS):
+        return f"AWS keeps {_RESERVED_BY_AWS} for itself"
+    if own is None and of_nodes is not None:
+        return f"AWS adds nothing of {of_nodes} to a VPC of another range"
     if own is not None and of_nodes is not None and own != of_nodes:
         return f"AWS does not mix ranges of {own} and {of_nodes}"
     if own == _PRIVATE[1] and nodes.overlaps(_DEFAULT_VPC):
@@ -199,6 +205,36 @@ def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: l
     if low and nodes.overlaps(_LOWEST):
         return f"AWS takes none of {_LOWEST} beside {low[0]}"
     return ""
+
+
+def _built(context: Context) -> Iterator[tuple[str, ipaddress.IPv4Network, Path]]:
+    """Yield name, range and path of what the kit gives a VPC of its own."""
+    for what, cidr, path in _ranges(context):
+        network = _network(cidr)
+        if network is not None and not _of_callers(what):
+            yield what, network, path
+
+
+def _addresses_of_nodes(context: Context) -> Iterator[Issue]:
+    for what, network, path in _built(context):
+        block = next((each for each in _NOWHERE if network.overlaps(each)), None)
+        if block is not None:
+            yield Issue(
+                path,
+                f"{what} is {network}, and AWS takes nothing of {block} for a VPC",
+                "Choose a range of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16.",
+            )
+
+
+def _docker(context: Context) -> Iterator[Issue]:
+    for what, network, path in _built(context):
+        if network.overlaps(_DOCKER):
+            yield Issue(
+                path,
+                f"{what} is {network}, and SageMaker AI and Docker use {_DOCKER} on their machines: what has such an "
+                "address may not be reached from there",
+                "Choose another range, such as 172.18.0.0/16.",
+            )
 
 
 def _private_block(network: ipaddress.IPv4Network) -> ipaddress.IPv4Network | None:
@@ -210,25 +246,6 @@ def _network(cidr: str | None) -> ipaddress.IPv4Network | None:
         return None if cidr is None else ipaddress.IPv4Network(cidr)
     except ValueError:
         return None
-
-
-def _service_range(context: Context) -> Iterator[Issue]:
-    """Compare with the range of Kubernetes services: 10.100.0.0/16, or 172.20.0.0/16 where the VPC's own is in 10/8."""
-    if context.spec.eks.existing is not None:
-        return
-    vpc = _network(context.spec.network.vpc_cidr)
-    of_services = _SERVICES[1] if vpc is not None and vpc.subnet_of(_PRIVATE[0]) else _SERVICES[0]
-    for what, cidr, path in _ranges(context):
-        network = _network(cidr)
-        # A range that cannot be added to the VPC is NET007's.
-        if vpc is not None and network is not None and not network.overlaps(vpc) and _refused(network, vpc, []):
-            continue
-        if network is not None and not _of_callers(what) and network.overlaps(of_services):
-            yield Issue(
-                path,
-                f"{what} {cidr} overlaps {of_services}, from which EKS gives Kubernetes services their addresses here",
-                "Choose a range apart from it.",
-            )
 
 
 def _endpoints(context: Context) -> Iterator[Issue]:
@@ -286,14 +303,14 @@ def _zones_of_eks(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
+    Rule("NET011", "error", "Ranges are of addresses that a VPC may have.", _VPC, _addresses_of_nodes),
+    Rule("NET012", "warning", "Ranges are apart from the one that SageMaker AI uses itself.", _VPC, _docker),
     Rule("NET001", "error", "CIDRs are valid, without host bits, and do not overlap.", _VPC, _cidrs),
     Rule("NET002", "error", "A network without NAT gateway is closed, and says so.", _GUIDE, _egress),
     Rule("NET003", "error", "The network is either created or existing.", "Config contract", _one_network),
     Rule("NET004", "error", "Zones are of the region, each once.", _VPC, _zones),
     Rule("NET005", "error", "vpcCidr has room for the subnets of gateways and control plane.", _EKS, _room),
     Rule("NET007", "error", "Ranges of nodes can be added to the VPC.", _RESTRICTIONS, _secondary_ranges),
-    Rule("NET008", "error", "Nodes and VPC are apart from the range of Kubernetes services.", _SERVICE_RANGE,
-         _service_range),
     Rule("NET009", "error", "VPC endpoints are of services that have one.", _PRIVATELINK, _endpoints),
     Rule("NET010", "error", "Each zone of an existing network has a subnet of its own.", _VPC, _subnets_once),
     Rule("NET006", "error", "An EKS cluster that the kit makes has subnets in two zones.", _EKS, _zones_of_eks),

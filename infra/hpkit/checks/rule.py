@@ -1,8 +1,7 @@
 """What a rule is, what it sees, and what it finds."""
 
 import datetime
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +16,7 @@ from hpkit.plan.capacity import TypeQuota
 from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan
 
-__all__ = ["Context", "Issue", "PlacedIssue", "Rule", "amount", "listing", "near"]
+__all__ = ["Context", "Issue", "PlacedIssue", "Rule", "amount", "listing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +98,13 @@ class Context:
             paths.setdefault(team.name, ("teams", index))
         return paths
 
+    def sharing_path(self, team: str) -> Path:
+        """Return where a team's sharing is written: in this environment, or with the team."""
+        overrides = self.spec.governance.overrides if self.spec.governance else {}
+        if team in overrides and overrides[team].sharing is not None:
+            return (*self.path, "governance", "overrides", team, "sharing")
+        return (*self.team_paths[team], "sharing")
+
     @cached_property
     def knows_region(self) -> bool:
         """Return whether AWS has the region; of one that it has not, nothing else is worth saying."""
@@ -128,13 +134,6 @@ class Rule:
     source: str
     check: Callable[[Context], Iterator[Issue]] | None = None
     waivable: bool = True
-
-
-def near(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is spelt most like one that is not known."""
-    names = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=0.6)
-    return names[found[0]] if found else None
 
 
 def amount(value: object) -> str:

@@ -1,12 +1,18 @@
 """The `hpkit` command: one module per subcommand, imported only when it is called."""
 
-import difflib
+import atexit
+import gc
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from hpkit.errors import HpkitError, SelectionError
+from hpkit.spelling import near
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 __all__ = ["main"]
 
@@ -20,9 +26,12 @@ _COMMANDS: dict[str, str] = {
     "deployer-policy": "Print the IAM policy that deploying a stack needs.",
     "destroy": "Delete a whole stack, nodes and all.",
     "doctor": "Say which tools are here, from where, and how to get the rest.",
+    "explain": "Say in words what a team or an instance group has, and why.",
     "generate": "Write the generated files of this repository, or check them.",
     "images": "List the images that nodes of a stack pull, and mirror them.",
     "instances": "List instance types with what the catalog knows of them.",
+    "job": "Write a job's manifest for a team, or look over those that there are.",
+    "jobs": "List the tasks that Kueue knows, by team.",
     "local": "Run the local cloud, and `pulumi up` on it.",
     "plan": "Show what will be created for an organization.",
     "preflight": "Say whether an AWS account has what a stack needs.",
@@ -30,8 +39,20 @@ _COMMANDS: dict[str, str] = {
     "review": "Say what a change does to the stacks it touches.",
     "rules": "List the validator's rules, or explain one.",
     "schema": "Write the JSON Schema that editors read.",
+    "simulate": "Say what becomes of a scenario's tasks on a stack.",
+    "status": "Show a running platform: groups, teams, what waits, what fails.",
+    "topology": "Show the nodes by the layers of the network, and where tasks sit.",
+    "team-policy": "Print the IAM policy that a team's data scientists need.",
     "validate": "Check organization files; every finding in one run.",
+    "why": "Say why a job waits, and what would let it run now.",
 }
+_OBJECTS_BETWEEN_SEARCHES = 200_000
+# What to do first, below the list of commands; in a clone each runs as it stands.
+_FIRST_STEPS = (
+    ("hpkit validate", "whether the files in stacks/ hold, and where they do not"),
+    ("hpkit quota", "who has what of each instance type, and may borrow what"),
+    ("hpkit local up", "the whole platform on this machine, without an account"),
+)
 
 
 class _LazyGroup(click.Group):
@@ -47,14 +68,30 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = difflib.get_close_matches(args[0], _COMMANDS, n=1) if args and args[0] not in _COMMANDS else []
-        if near:
-            ctx.fail(f"No such command '{args[0]}'. Did you mean `{near[0]}`?")
+        likely = near(args[0], _COMMANDS) if args and args[0] not in _COMMANDS else None
+        if likely:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean `{likely}`?")
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            begin = ", ".join(f"`{name}`" for name, _ in _FIRST_STEPS)
+            ctx.fail(f"No such command '{args[0]}'. `hpkit` alone lists them; first steps: {begin}.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(sorted(_COMMANDS.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("First steps"):
+            formatter.write_dl(_FIRST_STEPS)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Return the commands that begin so, with their lines and without importing them, and the options."""
+        from click.shell_completion import CompletionItem
+
+        commands = [
+            CompletionItem(name, help=line) for name, line in sorted(_COMMANDS.items()) if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,6 +102,10 @@ def _hpkit() -> None:
 
 def main() -> None:
     """Run the command line; exit 1 on a failure the user can fix, 2 on misuse."""
+    # A command lives for seconds. As often as Python looks for garbage by itself, that took a third of
+    # `hpkit plan`, and found next to none; at the end there is nothing to look for at all.
+    gc.set_threshold(_OBJECTS_BETWEEN_SEARCHES)
+    atexit.register(gc.freeze)
     try:
         _hpkit(prog_name="hpkit")
     except HpkitError as error:

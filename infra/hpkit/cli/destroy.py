@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from hpkit.cli.completion import complete_stacks
 from hpkit.errors import ToolError
 from hpkit.project import project_root
 from hpkit.teardown import Teardown, teardown_of
@@ -15,7 +16,7 @@ __all__ = ["command"]
 
 
 @click.command("destroy")
-@click.option("--stack", required=True, help="Which stack.")
+@click.option("--stack", required=True, shell_complete=complete_stacks, help="Which stack.")
 @click.option("--yes", is_flag=True, help="Do not ask; for machines.")
 @click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
 def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:

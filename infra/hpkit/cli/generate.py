@@ -8,25 +8,29 @@ import click
 from hpkit.cli.extras import need
 from hpkit.cli.inputs import require_clone
 from hpkit.config.reference import reference, schema_text
-from hpkit.generate import deployer_policy, team_rights
+from hpkit.generate import articles, deployer_policy, karpenter, team_rights
 from hpkit.generate.catalog import service_model_text
 from hpkit.generate.refusals import PAGE, refusals_page
 from hpkit.generate.replacing import replacing_text
 from hpkit.generate.rules import examples_text, rules_page
 from hpkit.project import project_root
+from hpkit.scenario.schema import schema_text as scenario_schema_text
 
 __all__ = ["FILES", "command"]
 
 FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/service_model.json": service_model_text,
     "infra/hpkit/catalog/data/replacing.json": replacing_text,
+    karpenter.FILE: karpenter.karpenter_text,
     "stacks/schema.json": schema_text,
+    "stacks/scenarios/schema.json": scenario_schema_text,
     "docs/reference/config.md": reference,
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,
     PAGE: refusals_page,
     **deployer_policy.FILES,
     **team_rights.FILES,
+    **articles.FILES,
 }
 
 

@@ -57,6 +57,7 @@ def _as_dict(each: InstanceType, with_sources: bool) -> dict[str, Any]:
         "maxPods": each.max_pods,
         "addresses": each.addresses,
         "architecture": each.architecture,
+        "networkLayers": each.network_layers,
         "migProfiles": None
         if profiles is None
         else [

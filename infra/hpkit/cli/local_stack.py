@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpkit.cli.completion import complete_stacks
 from hpkit.cli.local_common import called, root_of, to_stderr, wait_option, where
 from hpkit.cli.local_env import line_to_use
 from hpkit.errors import ToolError
@@ -25,7 +26,13 @@ _DEFAULT_STACK = "handson-dev"
 
 
 def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
-    stack = click.option("--stack", default=_DEFAULT_STACK, show_default=True, help="Which stack of stacks/.")
+    stack = click.option(
+        "--stack",
+        default=_DEFAULT_STACK,
+        show_default=True,
+        shell_complete=complete_stacks,
+        help="Which stack of stacks/.",
+    )
     extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
     return stack(
         where(wait_option(extra(function)), name_help="Which instance; without it, one named after the stack.")

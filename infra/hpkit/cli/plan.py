@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.plan.model import Plan
@@ -19,7 +20,7 @@ __all__ = ["command"]
 
 @click.command("plan")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--stack", "stacks", multiple=True, metavar="S", help="Only this stack; may be repeated.")
+@stacks_option()
 @click.option("--all", "everything", is_flag=True, help="Also what only ties others together: routes, policies, …")
 @click.option("--format", "form", type=click.Choice(["tree", "json"]), default="tree", show_default=True)
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, everything: bool) -> None:

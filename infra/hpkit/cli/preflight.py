@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hpkit.cli.aws_session import aws_session
+from hpkit.cli.completion import complete_stacks
 from hpkit.cli.formats import colored, folded, width
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.plan.model import Plan
@@ -22,18 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_COLORS = {"ok": "green", "missing": "red", "unknown": "yellow"}
+_COLORS = {"ok": "green", "missing": "red", "changed": "yellow", "unknown": "yellow"}
 
 
 @click.command("preflight")
-@click.option("--stack", required=True, metavar="S", help="The stack that is to be deployed.")
+@click.option(
+    "--stack", required=True, metavar="S", shell_complete=complete_stacks, help="The stack that is to be deployed."
+)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice.")
 def command(stack: str, form: str, profile: str | None) -> None:
     """Say whether an AWS account has what a stack needs; exit 1 if something is missing.
 
     Asks for quotas, zones, subnets, add-on versions, roles and clusters, and writes nothing to the account. What could
-    not be found out is unknown, with the reason, and no error.
+    not be found out is unknown, with the reason, and no error; nor is what somebody changed and `up` would put right.
     """
     from hpkit.preflight.evaluate import count_by_status, evaluate
     from hpkit.recording import UNKNOWN_ACCOUNT, Answers
@@ -53,13 +56,15 @@ def command(stack: str, form: str, profile: str | None) -> None:
         click.echo(_table(plan, results, counts))
     if counts["unknown"]:
         click.echo(f"warning: {counts['unknown']} of {len(results)} could not be found out", err=True)
+    if counts["changed"]:
+        click.echo(f"warning: {counts['changed']} of {len(results)} are not as the program makes them", err=True)
     if counts["missing"]:
         sys.exit(1)
 
 
 def _fetch(session: "Session", recording: "Recording") -> "Responses":
     from hpkit.preflight.aws_client import call_all
-    from hpkit.preflight.calls import KUBERNETES, eks_cluster, first_calls, further_calls
+    from hpkit.preflight.calls import ADMISSION, ENDPOINT, KUBERNETES, eks_cluster, first_calls, further_calls
     from hpkit.preflight.model import FailedCall, Responses
 
     plan = recording.plan
@@ -74,6 +79,11 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
         from hpkit.preflight.kubernetes_client import find_kueue
 
         responses = responses.merged({KUBERNETES.key: find_kueue(session, found["cluster"])})
+    # Where nothing answers, another line says so.
+    if plan.teams and not isinstance(found, FailedCall) and not isinstance(responses.of(ENDPOINT), FailedCall):
+        from hpkit.preflight.kubernetes_client import find_admission
+
+        responses = responses.merged({ADMISSION.key: find_admission(session, found["cluster"])})
     if sys.stderr.isatty():
         click.echo("", err=True)
     return responses
@@ -124,7 +134,8 @@ def _table(plan: Plan, results: "tuple[CheckResult, ...]", counts: dict[str, int
         console.print(table)
     lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
     lines += _remedies(results)
-    lines += ["", f"{counts['ok']} ok, {counts['missing']} missing, {counts['unknown']} unknown"]
+    shown = {status: count for status, count in counts.items() if count or status != "changed"}
+    lines += ["", ", ".join(f"{count} {status}" for status, count in shown.items())]
     return "\n".join(lines)
 
 

@@ -6,36 +6,46 @@ from typing import Any
 
 import click
 
+from hpkit.catalog.prices import monthly_price
 from hpkit.checks.rule import amount
+from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
 from hpkit.cli.inputs import plans_of, resolve
-from hpkit.plan.capacity import Amount, TypeQuota
+from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
-from hpkit.plan.model import Plan
+from hpkit.plan.model import Plan, RestrictedGroupPlan
 
 __all__ = ["command"]
 
 
 @click.command("quota")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--stack", "stacks", multiple=True, metavar="S", help="Only this stack; may be repeated.")
+@stacks_option()
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
     """Show capacity and every team's share of it, in instances.
 
     Per instance type: guaranteed and maximum capacity; each team's reserved and elastic quota, what it may borrow
-    at most (its limit, or what others can lend), what it lends; and what nobody reserved.
+    at most (its limit, or what others can lend), what it lends, and what its quota costs a month on demand; and what
+    nobody reserved. Restricted instance groups are named apart: their instances count for nobody's quota.
     """
     tables = [(plan, quotas_of(plan)) for plan in plans_of(resolve(files, stacks))]
     if form == "json":
-        data = [{"stack": plan.stack, "types": [_as_dict(quota) for quota in table]} for plan, table in tables]
+        data = [
+            {
+                "stack": plan.stack,
+                "types": [_as_dict(plan, quota) for quota in table],
+                "restrictedInstanceGroups": [_restricted(group) for group in plan.restricted_groups],
+            }
+            for plan, table in tables
+        ]
         click.echo(json.dumps(data, indent=2))
         return
     for plan, table in tables:
         _print(plan, table)
 
 
-def _as_dict(quota: TypeQuota) -> dict[str, Any]:
+def _as_dict(plan: Plan, quota: TypeQuota) -> dict[str, Any]:
     return {
         "instanceType": quota.instance_type,
         "guaranteed": quota.capacity.guaranteed,
@@ -50,10 +60,23 @@ def _as_dict(quota: TypeQuota) -> dict[str, Any]:
                 "borrowLimit": _number(share.borrow_limit),
                 "borrowable": _number(share.borrowable),
                 "lendable": _number(share.lendable),
+                # null: the catalog has no price of the type in the region.
+                "monthlyUsd": _cost(plan, quota, share),
             }
             for share in quota.teams
         ],
     }
+
+
+def _restricted(group: RestrictedGroupPlan) -> dict[str, Any]:
+    spec = group.spec
+    return {"name": spec.name, "instanceType": spec.instance_type, "instanceCount": spec.instance_count}
+
+
+def _cost(plan: Plan, quota: TypeQuota, share: TeamShare) -> int | None:
+    """Return US dollars a month of what a team has reserved, elastic quota included, on demand; None: not known."""
+    price = monthly_price(quota.instance_type, plan.spec.region)
+    return None if price is None else round(Fraction(price) * (Fraction(share.reserved) + Fraction(share.elastic)))
 
 
 def _number(value: Amount) -> int | float:
@@ -82,9 +105,14 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
         grid = Table(box=box.SIMPLE_HEAD)
         grid.add_column("team")
         elastic = any(share.elastic for share in quota.teams)
-        for name in ("reserved", *(("elastic",) if elastic else ()), "may borrow", "lends"):
+        for name in ("reserved", *(("elastic",) if elastic else ()), "may borrow", "lends", "US$ a month"):
             grid.add_column(name, justify="right")
         for share in quota.teams:
             cells = [amount(share.reserved), *([amount(share.elastic)] if elastic else [])]
-            grid.add_row(share.team, *cells, amount(share.borrowable), amount(share.lendable))
+            cost = _cost(plan, quota, share)
+            cells += [amount(share.borrowable), amount(share.lendable), "unknown" if cost is None else f"{cost:,}"]
+            grid.add_row(share.team, *cells)
         console.print(grid)
+    for group in plan.restricted_groups:
+        spec = group.spec
+        console.print(f"{spec.name}, restricted: {spec.instance_count} × {spec.instance_type}, which no quota counts")

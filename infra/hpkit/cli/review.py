@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from hpkit.change import Recorded
+from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
 from hpkit.cli.review_git import find_base
 from hpkit.cli.review_scope import Scope, scope_of
@@ -22,7 +23,7 @@ __all__ = ["command"]
 
 @click.command("review")
 @click.option("--base", "ref", metavar="REF", help="Compare with where HEAD left REF.  [default: origin/main or main]")
-@click.option("--stack", "stacks", multiple=True, metavar="S", help="Only this stack, touched or not; may be repeated.")
+@stacks_option("Only this stack, touched or not")
 @click.option(
     "--format",
     "form",
@@ -32,12 +33,16 @@ __all__ = ["command"]
     help="markdown: a pull request's comment; html: one page with charts.",
 )
 @click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+@click.option("--quick", is_flag=True, help="Compare the files alone, not what is made of them: faster, and says less.")
 @click.option("--preview", is_flag=True, help="Also run `pulumi preview` for every stack that is touched.")
-def command(ref: str | None, stacks: tuple[str, ...], form: str, output: str | None, preview: bool) -> None:
+def command(
+    ref: str | None, stacks: tuple[str, ...], form: str, output: str | None, quick: bool, preview: bool
+) -> None:
     """Say what the change in the working tree does to the stacks it touches.
 
-    Findings new and fixed, every team's quota before and after, capacity, cost, and what to watch. Exit 0: it can be
-    deployed; 1: it is blocked (errors stand, or a replacement is not allowed); 2: misuse.
+    What is lost, worst first, whom it is about and what it costs; findings new and fixed, every team's quota before
+    and after, capacity. Exit 0: it can be deployed; 1: it is blocked (errors stand, or a replacement is not allowed);
+    2: misuse.
     """
     folder = project_root()
     base = find_base(folder, ref)
@@ -46,7 +51,7 @@ def command(ref: str | None, stacks: tuple[str, ...], form: str, output: str | N
     found = review(
         scope.files,
         scope.stacks,
-        record=_record,
+        record=None if quick else _record,
         base=base.ref,
         commit=base.commit,
         notes=scope.notes,

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from hpkit.checks import RULES, rule_by_id
-from hpkit.checks.rule import Rule, near
+from hpkit.checks.rule import Rule
 from hpkit.cli.formats import folded, width
+from hpkit.spelling import near
 
 __all__ = ["command", "examples"]
 

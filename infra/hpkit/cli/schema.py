@@ -17,13 +17,21 @@ __all__ = ["command"]
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write it there (stacks/schema.json is where the examples look) instead of printing it.",
 )
-def command(file: Path | None) -> None:
+@click.option("--scenario", is_flag=True, help="Of scenario files instead of organization files.")
+def command(file: Path | None, scenario: bool) -> None:
     """Write the JSON Schema that editors read."""
+    text = _scenario() if scenario else schema_text()
     if file is None:
-        click.echo(schema_text(), nl=False)
+        click.echo(text, nl=False)
         return
     try:
-        file.write_text(schema_text(), encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{os.fspath(file)}: {error.strerror}") from None
     click.echo(f"wrote {os.fspath(file)}")
+
+
+def _scenario() -> str:
+    from hpkit.scenario.schema import schema_text as scenario_text
+
+    return scenario_text()

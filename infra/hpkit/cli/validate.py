@@ -5,6 +5,7 @@ import sys
 import click
 
 from hpkit.checks import summarize
+from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import WRITERS
 from hpkit.cli.inputs import resolve
 from hpkit.project import stack_file_findings
@@ -14,7 +15,7 @@ __all__ = ["command"]
 
 @click.command("validate")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--stack", "stacks", multiple=True, metavar="S", help="Only this stack; may be repeated.")
+@stacks_option()
 @click.option(
     "--format",
     "form",

@@ -133,13 +133,18 @@ class Access(Component):
             policy.name,
             metadata={"name": policy.name, "annotations": _FORCE},
             spec={"policy_name": policy.name, "validation_actions": ["Deny"]},
-            opts=self.child(after=[made], provider=self._eks.kubernetes),
+            # A set of which others own entries: applied, `Deny` would stand beside somebody's `Warn`, which the API
+            # server refuses.
+            opts=pulumi.ResourceOptions.merge(
+                self.child(after=[made], provider=self._eks.kubernetes),
+                pulumi.ResourceOptions(replace_on_changes=["spec.validationActions"], delete_before_replace=True),
+            ),
         )
 
     def _team(self, team: TeamPlan, *, after: Sequence[pulumi.Resource]) -> None:
         inside = self.child(after=after, provider=self._eks.kubernetes)
         metadata = k8s.meta.v1.ObjectMetaArgs(name=_ROLE, namespace=team.namespace)
-        k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(team_rules()), opts=inside)
+        k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(team_rules(team.workloads)), opts=inside)
         k8s.rbac.v1.RoleBinding(
             team.name,
             metadata=metadata,

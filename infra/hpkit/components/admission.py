@@ -16,6 +16,7 @@ from hpkit.plan.names import GROUP_PREFIX
 __all__ = ["AdmissionPolicy", "Refusal", "ResourceRule", "pod_security_labels", "policies_of"]
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
+_RANK = "kueue.x-k8s.io/priority-class"
 _KUEUE = "kueue.x-k8s.io/"
 _OWNERS = ".?metadata.?ownerReferences.orValue([])"
 _CREATE, _BOTH = ("CREATE",), ("CREATE", "UPDATE")
@@ -72,7 +73,7 @@ def pod_security_labels(version: str) -> dict[str, str]:
 
 def policies_of(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
     """Return the policies of the namespaces of teams."""
-    return [*_of_namespaces(teams), *_of_members()]
+    return [*_of_namespaces(teams), *_of_members(teams)]
 
 
 def _of_namespaces(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
@@ -146,7 +147,8 @@ def _of_pods(spec: str, accounts: dict[str, list[str]], *, every: str = "") -> t
     )
 
 
-def _of_members() -> list[AdmissionPolicy]:
+def _of_members(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
+    ranks = {team.namespace: list(team.priority_labels) for team in teams if team.priority_classes}
     frameworks = ("apps", "batch", "jobset.x-k8s.io", "kubeflow.org", "leaderworkerset.x-k8s.io", "ray.io")
     work = (
         ResourceRule(("",), ("pods",)),
@@ -154,7 +156,7 @@ def _of_members() -> list[AdmissionPolicy]:
     )
     secrets = ResourceRule(("",), ("secrets",))
     return [
-        AdmissionPolicy("hpkit-member-work", work, _BOTH, _of_work(), members=True),
+        AdmissionPolicy("hpkit-member-work", work, _BOTH, _of_work(ranks), members=True),
         AdmissionPolicy("hpkit-member-pods", work[:1], ("UPDATE",), _of_admitted_pods(), members=True),
         AdmissionPolicy(
             "hpkit-member-secrets",
@@ -173,7 +175,14 @@ def _of_members() -> list[AdmissionPolicy]:
     ]
 
 
-def _of_work() -> tuple[Refusal, ...]:
+def _of_work(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
+    """Return what no work of a member may have; ranks: the classes of each namespace that has not all of them.
+
+    A Deployment's pods, which Kueue counts one by one, have the rank of its own label, or else of its template's.
+    """
+    bounds = "{" + ", ".join(f"'{name}': {['', *each]}" for name, each in sorted(ranks.items())) + "}"
+    labels = [f"object.{place}.?labels[?'{_RANK}'].orValue('')" for place in ("metadata", "?spec.?template.?metadata")]
+    ranked = " && ".join(f"{label} in {bounds}[request.namespace]" for label in labels)
     suspended = [f".?spec.{path}.orValue(false)" for path in ("?suspend", "?runPolicy.?suspend")]
     kept = " && ".join(f"!(oldObject{each} && !object{each})" for each in suspended)
     return (
@@ -188,6 +197,12 @@ def _of_work() -> tuple[Refusal, ...]:
             f"object.metadata.?labels[?'{_QUEUE}'].orValue('') == request.namespace + '-localqueue'",
             f"the label {_QUEUE} must name the team's queue, `<namespace>-localqueue`",
             "what has no queue is counted by nobody, be it from the beginning or later",
+        ),
+        Refusal(
+            _RANK,
+            f"!(request.namespace in {bounds}) || ({ranked})" if ranks else "true",
+            f"the label {_RANK} must name one of the team's priorityClasses in the organization file",
+            "the team's work would go before that of others by a rank that is not the team's",
         ),
         Refusal(
             "spec.suspend",

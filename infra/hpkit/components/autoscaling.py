@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -17,12 +16,18 @@ from hpkit.config.autoscaling import Autoscaling as Spec
 from hpkit.config.autoscaling import Keda, NodePool
 from hpkit.iam.documents import keda_policy
 from hpkit.plan.existing import KEDA_ACCOUNT
+from hpkit.plan.karpenter import (
+    NODE_CLASS_KIND,
+    NODE_CLASS_VERSION,
+    NODE_POOL_KIND,
+    NODE_POOL_VERSION,
+    node_class_spec,
+    node_pool_spec,
+)
 from hpkit.plan.model import Plan
 
 __all__ = ["Autoscaling"]
 
-_NODE_CLASS_GROUP = "karpenter.sagemaker.amazonaws.com"
-_NODE_CLASS = "HyperpodNodeClass"
 # The service says by this condition that groups and subnets are right; until then a pool has nothing to grow with.
 _READY = {"pulumi.com/waitFor": "condition=Ready"}
 _KEDA_VERSION = "2.17.2"
@@ -54,10 +59,10 @@ class Autoscaling(Component):
         classes = {
             each.name: CustomResource(
                 f"node-class-{each.name}",
-                api_version=f"{_NODE_CLASS_GROUP}/v1",
-                kind=_NODE_CLASS,
+                api_version=NODE_CLASS_VERSION,
+                kind=NODE_CLASS_KIND,
                 metadata={"name": each.name, "annotations": _READY},
-                spec={"instanceGroups": sorted(each.instance_groups)},
+                spec=node_class_spec(each),
                 opts=self.child(
                     after=[*after, *(groups[group] for group in sorted(each.instance_groups) if group in groups)],
                     provider=eks.kubernetes,
@@ -81,7 +86,10 @@ class Autoscaling(Component):
             KEDA_ACCOUNT,
             description="Pods of KEDA's operator",
             given=spec.role,
-            policy=document(keda_policy, workspace_arn=workspace_arn),
+            policy=document(
+                lambda workspace_arn: keda_policy(workspace_arn, cloudwatch=spec.cloudwatch, queues=spec.sqs),
+                workspace_arn=workspace_arn if spec.prometheus else None,
+            ),
         )
         k8s.helm.v3.Release(
             "keda",
@@ -97,43 +105,9 @@ class Autoscaling(Component):
     def _pool(self, pool: NodePool, node_class: pulumi.Resource) -> pulumi.Resource:
         return CustomResource(
             f"node-pool-{pool.name}",
-            api_version="karpenter.sh/v1",
-            kind="NodePool",
+            api_version=NODE_POOL_VERSION,
+            kind=NODE_POOL_KIND,
             metadata={"name": pool.name, "annotations": _READY},
-            spec=_pool_spec(pool),
+            spec=node_pool_spec(pool),
             opts=self.child(after=[node_class], provider=self._eks.kubernetes),
         )
-
-
-def _pool_spec(pool: NodePool) -> dict[str, Any]:
-    template: dict[str, Any] = {
-        "nodeClassRef": {"group": _NODE_CLASS_GROUP, "kind": _NODE_CLASS, "name": pool.node_class},
-        "requirements": [
-            {"key": each.key, "operator": each.operator, **({"values": list(each.values)} if each.values else {})}
-            for each in pool.requirements
-        ],
-        "expireAfter": pool.expire_after,
-    }
-    if pool.taints:
-        template["taints"] = [taint.model_dump(by_alias=True, exclude_none=True) for taint in pool.taints]
-    disruption: dict[str, Any] = {
-        "consolidationPolicy": pool.disruption.consolidation_policy,
-        "consolidateAfter": pool.disruption.consolidate_after,
-    }
-    if pool.disruption.budgets:
-        disruption["budgets"] = [
-            {key: value for key, value in budget.model_dump(by_alias=True, exclude_none=True).items() if value != ()}
-            for budget in pool.disruption.budgets
-        ]
-    spec: dict[str, Any] = {
-        "template": {
-            **({"metadata": {"labels": dict(sorted(pool.labels.items()))}} if pool.labels else {}),
-            "spec": template,
-        },
-        "disruption": disruption,
-    }
-    if pool.limits:
-        spec["limits"] = dict(sorted(pool.limits.items()))
-    if pool.weight is not None:
-        spec["weight"] = pool.weight
-    return spec

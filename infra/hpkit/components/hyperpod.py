@@ -175,6 +175,8 @@ class HyperPod(Component):
     def _lifecycle(self, spec: InstanceGroup) -> ClusterLifeCycleConfig:
         if spec.lifecycle_script is None:
             return {"sourceS3Uri": self._storage.lifecycle_uri or "", "onCreate": ON_CREATE}
+        if spec.verified_script is not None:
+            return {"sourceS3Uri": self._storage.loader_uris[spec.verified_script], "onCreate": ON_CREATE}
         folder, _, script = spec.lifecycle_script.rpartition("/")
         return {"sourceS3Uri": folder, "onCreate": script}
 

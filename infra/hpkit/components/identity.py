@@ -9,8 +9,8 @@ import pulumi_aws as aws
 
 from hpkit.components.base import Component, DeployContext, document
 from hpkit.components.network import Network
+from hpkit.components.roles import Roles
 from hpkit.components.storage import Storage
-from hpkit.iam.account import managed_policy
 from hpkit.iam.documents import (
     instance_role_policy,
     karpenter_role_policy,
@@ -18,7 +18,6 @@ from hpkit.iam.documents import (
 )
 from hpkit.plan.existing import cluster_role, makes_karpenter_role, makes_node_role, watches_alarms
 from hpkit.plan.model import Plan
-from hpkit.plan.names import role_name
 
 __all__ = ["Identity"]
 
@@ -48,11 +47,13 @@ class Identity(Component):
     ) -> None:
         super().__init__(name, opts=opts)
         self._plan, self._account = plan, context.account
+        self._roles = Roles(self, plan, context.account)
         self.for_control_plane: list[pulumi.Resource] = []
         self.for_nodes: list[pulumi.Resource] = []
         if plan.spec.eks.existing is None:
-            role = self._role("control-plane", "eks.amazonaws.com", "The EKS control plane")
-            self.for_control_plane.append(self._attach(role, "control-plane", "AmazonEKSClusterPolicy"))
+            trust = service_trust(self._account, "eks.amazonaws.com")
+            role = self._roles.make("control-plane", trust=trust, description="The EKS control plane")
+            self.for_control_plane.append(self._roles.attach(role, "AmazonEKSClusterPolicy", name="control-plane"))
             self.control_plane_role_arn = role.arn
         if makes_node_role(plan):
             self.node_role_arn = self._node_role(network, storage).arn
@@ -67,8 +68,8 @@ class Identity(Component):
         # HyperPod is not on SageMaker's list of services that send a source account: with a condition on it, a role
         # could never be assumed where it is absent.
         trust = service_trust(self._account, "sagemaker.amazonaws.com", from_account=False)
-        role = self._role("nodes", trust, "Execution role of the HyperPod instance groups")
-        attached = self._attach(role, "nodes", "AmazonSageMakerClusterInstanceRolePolicy")
+        role = self._roles.make("nodes", trust=trust, description="Execution role of the HyperPod instance groups")
+        attached = self._roles.attach(role, "AmazonSageMakerClusterInstanceRolePolicy", name="nodes")
         existing = self._plan.spec.eks.existing
         eks_name = existing.name if existing else self._plan.stack
         eks_arn = self._account.arn("eks", f"cluster/{eks_name}")
@@ -76,7 +77,7 @@ class Identity(Component):
         def build(**known: object) -> dict[str, object]:
             return instance_role_policy(self._account, eks_arn=eks_arn, **known)  # type: ignore[arg-type] # by name
 
-        rights = self._inline(
+        rights = self._roles.allow(
             role,
             "nodes",
             document(
@@ -96,25 +97,7 @@ class Identity(Component):
     def _karpenter_role(self) -> aws.iam.Role:
         # The service does not document a source account for this principal: its trust is the service alone.
         trust = service_trust(self._account, "hyperpod.sagemaker.amazonaws.com", from_account=False)
-        role = self._role("karpenter", trust, "Lets managed Karpenter add and delete nodes")
+        role = self._roles.make("karpenter", trust=trust, description="Lets managed Karpenter add and delete nodes")
         policy = json.dumps(karpenter_role_policy(self._account), sort_keys=True)
-        self.for_nodes.append(self._inline(role, "karpenter", policy))
+        self.for_nodes.append(self._roles.allow(role, "karpenter", policy))
         return role
-
-    def _role(self, purpose: str, trusted: str | dict[str, object], description: str) -> aws.iam.Role:
-        trust = service_trust(self._account, trusted) if isinstance(trusted, str) else trusted
-        return aws.iam.Role(
-            purpose,
-            name=role_name(self._plan, purpose),
-            description=description,
-            assume_role_policy=json.dumps(trust, sort_keys=True),
-            permissions_boundary=self._plan.spec.permissions_boundary,
-            opts=self.child(),
-        )
-
-    def _attach(self, role: aws.iam.Role, name: str, policy: str) -> pulumi.Resource:
-        arn = managed_policy(self._account, policy)
-        return aws.iam.RolePolicyAttachment(name, role=role.name, policy_arn=arn, opts=self.child())
-
-    def _inline(self, role: aws.iam.Role, name: str, policy: pulumi.Input[str]) -> pulumi.Resource:
-        return aws.iam.RolePolicy(name, name=name, role=role.id, policy=policy, opts=self.child())

@@ -16,19 +16,23 @@ import pulumi_aws as aws
 
 from hpkit.catalog import INFERENCE_OPERATOR
 from hpkit.components.base import Component, DeployContext, document
+from hpkit.components.buckets import harden
 from hpkit.components.eks import Eks
+from hpkit.components.roles import Roles
 from hpkit.config.inference import Inference as Spec
-from hpkit.iam.account import managed_policy
 from hpkit.iam.documents import (
+    bucket_policy,
     inference_policy,
     keda_policy,
     load_balancer_policy,
     models_policy,
     web_identity_trust,
 )
-from hpkit.plan.existing import makes_inference_keda
+from hpkit.plan.existing import makes_certificate_bucket, makes_inference_keda
 from hpkit.plan.model import Plan
-from hpkit.plan.names import inference_role_name, role_name
+from hpkit.plan.names import certificate_bucket_name, inference_role_name
+from hpkit.plan.principals import is_viewer, writers_of
+from hpkit.plan.protected import kept
 
 __all__ = ["Inference"]
 
@@ -62,28 +66,25 @@ class Inference(Component):
     ) -> None:
         """Build; workspace_arn: of Managed Prometheus, by whose metrics KEDA scales, None without one."""
         super().__init__(name, opts=opts)
-        self._plan, self._eks, self._account = plan, eks, context.account
+        self._eks, self._account = eks, context.account
+        self._roles = Roles(self, plan, context.account)
         self._made: list[pulumi.Resource] = []
         self._identity_provider = self._make_provider(spec.oidc_provider_arn)
+        certificates = spec.tls_certificate_bucket or certificate_bucket_name(plan, self._account.id)
         operator = self._role(
             "inference",
-            inference_role_name(plan),
             "hyperpod-inference-controller-manager",
             "The HyperPod inference operator",
-            json.dumps(inference_policy(self._account, spec.tls_certificate_bucket), sort_keys=True),
+            json.dumps(inference_policy(self._account, certificates), sort_keys=True),
             # Endpoints that it registers with SageMaker run with its role as well.
             services=("sagemaker.amazonaws.com",),
+            name=inference_role_name(plan),
         )
-        attached = aws.iam.RolePolicyAttachment(
-            f"inference-{_MANAGED}",
-            role=operator.name,
-            policy_arn=managed_policy(self._account, _MANAGED),
-            opts=self.child(),
-        )
-        self._made.append(attached)
+        self._made.append(self._roles.attach(operator, _MANAGED, name=f"inference-{_MANAGED}"))
+        if makes_certificate_bucket(plan):
+            self._made += self._certificates(plan, context.caller, certificates, operator)
         balancers = self._role(
             "inference-load-balancers",
-            role_name(plan, "inference-load-balancers"),
             "aws-load-balancer-controller",
             "The load balancer controller of the inference operator",
             json.dumps(load_balancer_policy(self._account), sort_keys=True),
@@ -92,7 +93,6 @@ class Inference(Component):
         if makes_inference_keda(plan):
             keda = self._role(
                 "inference-keda",
-                role_name(plan, "inference-keda"),
                 "keda-operator",
                 "KEDA of the inference operator",
                 document(keda_policy, workspace_arn=workspace_arn),
@@ -102,7 +102,7 @@ class Inference(Component):
             balancers=balancers.arn,
             keda=None if keda is None else keda.arn,
             cluster=cluster_arn,
-        ).apply(lambda known: _operator_values(spec, **known))
+        ).apply(lambda known: _operator_values(certificates, **known))
         self.values, self.rights = {INFERENCE_OPERATOR: values}, {INFERENCE_OPERATOR: self._made}
         models = json.dumps(models_policy(self._account, spec.model_buckets), sort_keys=True)
         self.policies = {_S3_CSI: pulumi.Output.from_input(models)} if spec.model_buckets else {}
@@ -117,46 +117,67 @@ class Inference(Component):
         )
         return made.arn
 
+    def _certificates(self, plan: Plan, caller: str, name: str, operator: aws.iam.Role) -> list[pulumi.Resource]:
+        """Return the bucket that only the operator's role writes to, in the shape of AWS's own template.
+
+        Source: aws/sagemaker-hyperpod-cluster-setup, tls-certificates-s3-bucket-template.
+        """
+        bucket = aws.s3.Bucket(
+            "certificates",
+            bucket=name,
+            # The operator makes certificates anew.
+            force_destroy=not plan.spec.protect,
+            opts=self.child(protect=kept(plan, "bucket")),
+        )
+        policy = document(
+            bucket_policy,
+            bucket_arn=bucket.arn,
+            whose="Operator",
+            writers=[operator.arn],
+            keepers=list(writers_of(plan, caller)),
+            sealed=bool(plan.spec.deployers),
+        )
+        return harden(self, "certificates", bucket, policy=policy, keep_policy=is_viewer(plan, caller))
+
     def _role(
         self,
         purpose: str,
-        name: str,
         service_account: str,
         description: str,
         policy: pulumi.Input[str],
         *,
         services: Sequence[str] = (),
+        name: str | None = None,
     ) -> aws.iam.Role:
-        role = aws.iam.Role(
-            purpose,
-            name=name,
-            description=description,
-            assume_role_policy=document(
-                lambda provider_arn, issuer: web_identity_trust(
-                    provider_arn=provider_arn,
-                    issuer=issuer,
-                    namespace=_NAMESPACE,
-                    service_account=service_account,
-                    services=services,
-                ),
-                provider_arn=self._identity_provider,
-                issuer=self._eks.issuer,
+        trust = document(
+            lambda provider_arn, issuer: web_identity_trust(
+                provider_arn=provider_arn,
+                issuer=issuer,
+                namespace=_NAMESPACE,
+                service_account=service_account,
+                services=services,
             ),
-            permissions_boundary=self._plan.spec.permissions_boundary,
-            opts=self.child(),
+            provider_arn=self._identity_provider,
+            issuer=self._eks.issuer,
         )
-        self._made.append(aws.iam.RolePolicy(purpose, name=purpose, role=role.id, policy=policy, opts=self.child()))
+        role = self._roles.make(purpose, trust=trust, description=description, name=name)
+        self._made.append(self._roles.allow(role, purpose, policy))
         return role
 
 
-def _operator_values(spec: Spec, *, operator: str, balancers: str, keda: str | None, cluster: str) -> dict[str, Any]:
-    """Return the configuration of the operator's add-on; keda: None where the cluster has a KEDA of its own."""
+def _operator_values(
+    certificates: str, *, operator: str, balancers: str, keda: str | None, cluster: str
+) -> dict[str, Any]:
+    """Return the configuration of the operator's add-on.
+
+    certificates: name of their bucket; keda: None where the cluster has a KEDA of its own.
+    """
     scaling: dict[str, Any] = {"enabled": keda is not None}
     if keda is not None:
         scaling["auth"] = {"aws": {"irsa": {"enabled": True, "roleArn": keda}}}
     return {
         "executionRoleArn": operator,
-        "tlsCertificateS3Bucket": spec.tls_certificate_bucket,
+        "tlsCertificateS3Bucket": certificates,
         "hyperpodClusterArn": cluster,
         "alb": {"enabled": True, "serviceAccount": {"create": True, "roleArn": balancers}},
         "keda": scaling,

@@ -23,7 +23,10 @@ PACKAGES = (
         f"pulumi_aws.{name}"
         for name in ("amp", "cloudwatch", "ec2", "eks", "fsx", "grafana", "iam", "kms", "s3", "sns", "vpc")
     ),
-    *(f"pulumi_kubernetes.{name}.v1" for name in ("apps", "core", "meta", "rbac")),
+    *(
+        f"pulumi_kubernetes.{name}.v1"
+        for name in ("admissionregistration", "apps", "core", "meta", "rbac", "scheduling", "storage")
+    ),
     "pulumi_kubernetes.helm.v3",
 )
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -12,11 +12,12 @@ import pulumi_aws as aws
 from hpkit.components.addon_values import cloudwatch_values, hyperpod_values
 from hpkit.components.alerts import alert_manager, alert_rules
 from hpkit.components.base import Component, DeployContext, document
+from hpkit.components.roles import Roles
 from hpkit.config.observability import Alerts, MetricsProvider
 from hpkit.config.observability import Observability as Spec
 from hpkit.iam.documents import grafana_policy, metrics_policy, service_trust, topic_policy
 from hpkit.plan.model import Plan
-from hpkit.plan.names import role_name, topic_name
+from hpkit.plan.names import topic_name
 from hpkit.plan.protected import kept
 
 __all__ = ["Observability"]
@@ -112,28 +113,16 @@ class Observability(Component):
         return topic
 
     def _grafana(self) -> aws.grafana.Workspace:
-        role = aws.iam.Role(
-            "grafana",
-            name=role_name(self._plan, "grafana"),
-            description="Managed Grafana reads metrics",
-            assume_role_policy=json.dumps(
-                service_trust(self._context.account, "grafana.amazonaws.com"), sort_keys=True
-            ),
-            permissions_boundary=self._plan.spec.permissions_boundary,
-            opts=self.child(),
-        )
         existing, account = self._plan.spec.eks.existing, self._context.account
+        roles = Roles(self, self._plan, account)
+        trust = service_trust(account, "grafana.amazonaws.com")
+        role = roles.make("grafana", trust=trust, description="Managed Grafana reads metrics")
         eks = existing.name if existing else self._plan.stack
-        aws.iam.RolePolicy(
-            "grafana",
-            name="grafana",
-            role=role.id,
-            policy=document(
-                lambda workspace_arn: grafana_policy(account, eks=eks, workspace_arn=workspace_arn),
-                workspace_arn=None if self.workspace is None else self.workspace.arn,
-            ),
-            opts=self.child(),
+        policy = document(
+            lambda workspace_arn: grafana_policy(account, eks=eks, workspace_arn=workspace_arn),
+            workspace_arn=None if self.workspace is None else self.workspace.arn,
         )
+        roles.allow(role, "grafana", policy)
         return aws.grafana.Workspace(
             "grafana",
             name=self._plan.stack,

@@ -11,17 +11,26 @@ __all__ = ["team_table"]
 
 
 def team_table(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Return team → namespace, queue, and by instance type what is guaranteed and what may be borrowed (instances)."""
+    """Return team → namespace, queue, ranks, and by instance type what is guaranteed and what may be borrowed.
+
+    Amounts are instances; ranks are the labels of the priority classes that its members may use, the highest first.
+    """
     guarantee: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     borrowable: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     for quota in quotas_of(plan):
         for share in quota.teams:
             guarantee[share.team][quota.instance_type] = _number(Fraction(share.reserved) + Fraction(share.elastic))
             borrowable[share.team][quota.instance_type] = _number(share.borrowable)
+    ranked = sorted(plan.policy.priority_classes if plan.policy else (), key=lambda each: -each.weight)
     return {
         team.name: {
             "namespace": team.namespace,
             "queue": team.local_queue,
+            "priorityClasses": [
+                f"{each.name}-priority"
+                for each in ranked
+                if not team.priority_classes or each.name in team.priority_classes
+            ],
             "guarantee": guarantee[team.name],
             "borrowable": borrowable[team.name],
         }

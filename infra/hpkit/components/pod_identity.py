@@ -9,11 +9,10 @@ import pulumi_aws as aws
 
 from hpkit.components.base import Component, DeployContext, document
 from hpkit.components.eks import Eks
-from hpkit.iam.account import managed_policy
+from hpkit.components.roles import Roles
 from hpkit.iam.documents import pod_trust
 from hpkit.plan.existing import PodAccount
 from hpkit.plan.model import Plan
-from hpkit.plan.names import role_name
 
 __all__ = ["PodRoles"]
 
@@ -25,7 +24,8 @@ class PodRoles:
     """
 
     def __init__(self, component: Component, plan: Plan, context: DeployContext, eks: Eks) -> None:
-        self._component, self._plan, self._context, self._eks = component, plan, context, eks
+        self._component, self._account, self._eks = component, context.account, eks
+        self._roles = Roles(component, plan, context.account)
 
     def associate(
         self,
@@ -56,24 +56,12 @@ class PodRoles:
     def _role(
         self, name: str, account: PodAccount, description: str, policy: pulumi.Output[str] | None
     ) -> tuple[pulumi.Output[str], Sequence[pulumi.Resource]]:
-        where, child = self._context.account, self._component.child
-        role = aws.iam.Role(
-            name,
-            name=role_name(self._plan, name),
-            description=description,
-            assume_role_policy=document(lambda cluster_arn: pod_trust(where, cluster_arn), cluster_arn=self._eks.arn),
-            permissions_boundary=self._plan.spec.permissions_boundary,
-            opts=child(),
-        )
-        rights: list[pulumi.Resource] = [
-            aws.iam.RolePolicyAttachment(
-                f"{name}-{managed.rpartition('/')[2]}",
-                role=role.name,
-                policy_arn=managed_policy(where, managed),
-                opts=child(),
-            )
+        trust = document(lambda cluster_arn: pod_trust(self._account, cluster_arn), cluster_arn=self._eks.arn)
+        role = self._roles.make(name, trust=trust, description=description)
+        rights = [
+            self._roles.attach(role, managed, name=f"{name}-{managed.rpartition('/')[2]}")
             for managed in account.managed
         ]
         if policy is not None:
-            rights.append(aws.iam.RolePolicy(name, name=name, role=role.id, policy=policy, opts=child()))
+            rights.append(self._roles.allow(role, name, policy))
         return role.arn, rights

@@ -5,12 +5,14 @@ leaves out: LocalQueues, HyperPodPyTorchJob, deleting pods. A team reads and wri
 namespace, and never touches queues, quotas or other namespaces.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hpkit.config.governance import Workload
 from hpkit.plan.model import Plan
 from hpkit.plan.names import GROUP_PREFIX
 
-__all__ = ["VERBS", "PolicyRule", "cluster_rules", "groups_of", "team_rules"]
+__all__ = ["VERBS", "PolicyRule", "cluster_rules", "groups_of", "team_rules", "workload_rules"]
 
 _READ = ["get", "list", "watch"]
 _WRITE = [*_READ, "create", "delete", "deletecollection", "patch", "update"]
@@ -46,8 +48,30 @@ def groups_of(plan: Plan) -> dict[str, tuple[str, ...]]:
     return {member: tuple(sorted(set(names))) for member, names in groups.items()}
 
 
-def team_rules() -> list[PolicyRule]:
-    """Return the rules of a team's Role."""
+def team_rules(workloads: Sequence[Workload] = ("training",)) -> list[PolicyRule]:
+    """Return the rules of the Role of a team that runs these kinds of work."""
+    return [
+        *(rule for each in ("training", "inference") if each in workloads for rule in workload_rules(each)),
+        *_base(),
+    ]
+
+
+def workload_rules(workload: Workload) -> list[PolicyRule]:
+    """Return what one kind of work opens.
+
+    For inference: no ScaledJob, since KEDA itself would make the Jobs, and no TriggerAuthentication, which can hand the
+    tokens of service accounts to whoever is asked for a metric (KEDA documentation, boundServiceAccountToken); one
+    ClusterTriggerAuthentication of an administrator's does for AWS. No StatefulSet: the add-on lets the pods of any go
+    without a queue.
+    """
+    if workload == "inference":
+        return [
+            PolicyRule(["apps"], ["deployments"], _WRITE, "What stays up and answers, such as a model server."),
+            PolicyRule(["apps"], ["deployments/scale"], ["get", "patch", "update"], "More or fewer replicas of it."),
+            PolicyRule(["apps"], ["replicasets"], _READ, "Why a new version of it does not come up."),
+            PolicyRule(["autoscaling"], ["horizontalpodautoscalers"], _WRITE, "Replicas by load."),
+            PolicyRule(["keda.sh"], ["scaledobjects"], _WRITE, "Replicas by a queue or a metric, by KEDA."),
+        ]
     frameworks = ["jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"]
     return [
         PolicyRule(["batch"], ["jobs"], _WRITE, "Training and batch work of one's own."),
@@ -57,6 +81,12 @@ def team_rules() -> list[PolicyRule]:
         ),
         PolicyRule(["ray.io"], ["rayclusters", "rayjobs"], _WRITE, "The same, on Ray."),
         PolicyRule(["jobset.x-k8s.io"], ["jobsets"], _WRITE, "The same, as several Jobs that belong together."),
+    ]
+
+
+def _base() -> list[PolicyRule]:
+    """Return what every team has."""
+    return [
         PolicyRule([""], ["configmaps"], _WRITE, "Settings and scripts of jobs."),
         PolicyRule([""], ["persistentvolumeclaims"], _WRITE, "Data sets and checkpoints."),
         PolicyRule([""], ["secrets"], _WRITE, "Keys of registries and trackers; all of the team read them."),

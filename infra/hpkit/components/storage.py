@@ -1,8 +1,14 @@
-"""The bucket of lifecycle scripts, with the kit's own script in it; optionally an FSx for Lustre file system."""
+"""The bucket of lifecycle scripts, with the kit's own in it; optionally an FSx for Lustre file system.
+
+HyperPod runs what lies at `SourceS3Uri` when a node begins and takes no digest and no object version of it (SageMaker
+API reference, ClusterLifeCycleConfig). So what it starts is the kit's, in a bucket that deployers alone write; a script
+that lies elsewhere is fetched by a loader that holds its digest.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,32 +16,34 @@ import pulumi
 import pulumi_aws as aws
 
 from hpkit.components.base import Component, DeployContext, document
+from hpkit.components.buckets import harden
 from hpkit.components.network import Network
 from hpkit.config.storage import Lustre
 from hpkit.iam.documents import bucket_policy
-from hpkit.plan.existing import makes_bucket, makes_script
+from hpkit.plan.existing import makes_bucket, makes_script, verified_scripts
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name
 from hpkit.plan.principals import is_viewer, writers_of
 from hpkit.plan.protected import kept
 
-__all__ = ["ON_CREATE", "Storage"]
+__all__ = ["ON_CREATE", "Storage", "loader"]
 
 ON_CREATE = "on_create.sh"
-_SCRIPT = Path(__file__).parent / "lifecycle" / ON_CREATE
-_OLD_VERSIONS_DAYS = 90
+_FOLDER = Path(__file__).parent / "lifecycle"
 
 
 class Storage(Component):
     """Lifecycle scripts and file systems.
 
     bucket_arn is None where no group has a script; lifecycle_uri: folder of the kit's own script, named after its
-    content, None where nobody runs it. ready: what must be there before a node is. lustre: the file system, if there is
-    one. kept: ids of what must not be lost, by name in `allowReplace`.
+    content, None where nobody runs it. loader_uris: folder of the loader of each script that nodes verify, by its URI
+    and SHA-256. ready: what must be there before a node is. lustre: the file system, if there is one. kept: ids of what
+    must not be lost, by name in `allowReplace`.
     """
 
     bucket_arn: pulumi.Output[str] | None = None
     lifecycle_uri: pulumi.Output[str] | None = None
+    loader_uris: Mapping[tuple[str, str], pulumi.Output[str]]
     ready: tuple[pulumi.Resource, ...] = ()
     lustre: aws.fsx.LustreFileSystem | None = None
     kept: Mapping[str, pulumi.Output[str]]
@@ -45,7 +53,7 @@ class Storage(Component):
     ) -> None:
         super().__init__(name, opts=opts)
         self._plan = plan
-        self.kept = {}
+        self.kept, self.loader_uris = {}, {}
         wanted = plan.spec.storage
         if wanted is not None and wanted.existing is not None:
             self._use(wanted.existing.bucket, context)
@@ -58,8 +66,9 @@ class Storage(Component):
 
     def _use(self, bucket: str, context: DeployContext) -> None:
         self.bucket_arn = pulumi.Output.from_input(f"arn:{context.account.partition}:s3:::{bucket}")
-        if makes_script(self._plan):
-            self.ready = (self._script(pulumi.Output.from_input(bucket), []),)
+        name = pulumi.Output.from_input(bucket)
+        own = (self._script(name, []),) if makes_script(self._plan) else ()
+        self.ready = (*own, *self._loaders(name, []))
 
     def _make(self, context: DeployContext) -> None:
         bucket = aws.s3.Bucket(
@@ -70,84 +79,56 @@ class Storage(Component):
             opts=self.child(protect=kept(self._plan, "bucket")),
         )
         self.bucket_arn, self.kept = bucket.arn, {"bucket": bucket.id}
-        closed = self._harden_bucket(bucket, context.caller)
-        self.ready = (self._script(bucket.id, closed), *closed)
+        deployers = list(writers_of(self._plan, context.caller))
+        closed = harden(
+            self,
+            "lifecycle",
+            bucket,
+            key_arn=self.key_arn,
+            policy=document(
+                bucket_policy,
+                bucket_arn=bucket.arn,
+                writers=deployers,
+                keepers=deployers,
+                sealed=bool(self._plan.spec.deployers),
+            ),
+            # Who only looks is no writer, and does not know who was.
+            keep_policy=is_viewer(self._plan, context.caller),
+        )
+        self.ready = (self._script(bucket.id, closed), *self._loaders(bucket.id, closed), *closed)
 
     @property
     def key_arn(self) -> str | None:
         """The key of the bucket and the file system; None where S3 and FSx have keys of their own."""
         return self._plan.spec.storage.kms_key_arn if self._plan.spec.storage else None
 
-    def _harden_bucket(self, bucket: aws.s3.Bucket, caller: str) -> list[pulumi.Resource]:
-        """Private, encrypted, versioned, owner-enforced, TLS only, written by deployers alone."""
-        private = aws.s3.BucketPublicAccessBlock(
-            "lifecycle",
-            bucket=bucket.id,
-            block_public_acls=True,
-            block_public_policy=True,
-            ignore_public_acls=True,
-            restrict_public_buckets=True,
-            opts=self.child(),
-        )
-        owned = aws.s3.BucketOwnershipControls(
-            "lifecycle", bucket=bucket.id, rule={"object_ownership": "BucketOwnerEnforced"}, opts=self.child()
-        )
-        encrypted = aws.s3.BucketServerSideEncryptionConfiguration(
-            "lifecycle",
-            bucket=bucket.id,
-            rules=[
-                aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
-                    apply_server_side_encryption_by_default=_by_default(self.key_arn),
-                    bucket_key_enabled=self.key_arn is not None,
-                )
-            ],
-            opts=self.child(),
-        )
-        versioned = aws.s3.BucketVersioning(
-            "lifecycle", bucket=bucket.id, versioning_configuration={"status": "Enabled"}, opts=self.child()
-        )
-        aws.s3.BucketLifecycleConfiguration(
-            "lifecycle",
-            bucket=bucket.id,
-            rules=[
-                {
-                    "id": "old-versions",
-                    "status": "Enabled",
-                    "filter": {"prefix": ""},
-                    "noncurrent_version_expiration": {"noncurrent_days": _OLD_VERSIONS_DAYS},
-                }
-            ],
-            opts=self.child(after=[versioned]),
-        )
-        guarded = aws.s3.BucketPolicy(
-            "lifecycle",
-            bucket=bucket.id,
-            policy=document(
-                bucket_policy,
-                bucket_arn=bucket.arn,
-                writers=list(writers_of(self._plan, caller)),
-                sealed=bool(self._plan.spec.deployers),
-            ),
-            opts=pulumi.ResourceOptions.merge(
-                self.child(after=[private]),
-                # Who only looks is no writer, and does not know who was.
-                pulumi.ResourceOptions(ignore_changes=["policy"] if is_viewer(self._plan, caller) else None),
-            ),
-        )
-        return [private, owned, encrypted, versioned, guarded]
-
     def _script(self, bucket: pulumi.Output[str], closed: list[pulumi.Resource]) -> aws.s3.BucketObjectv2:
-        content = _SCRIPT.read_text(encoding="utf-8")
-        folder = f"lifecycle/{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-        self.lifecycle_uri = pulumi.Output.concat("s3://", bucket, "/", folder)
-        return aws.s3.BucketObjectv2(
-            "on-create",
+        self.lifecycle_uri, made = self._upload("on-create", bucket, (_FOLDER / ON_CREATE).read_text("utf-8"), closed)
+        return made
+
+    def _loaders(self, bucket: pulumi.Output[str], closed: list[pulumi.Resource]) -> list[pulumi.Resource]:
+        uris: dict[tuple[str, str], pulumi.Output[str]] = {}
+        made: list[pulumi.Resource] = []
+        for uri, digest in verified_scripts(self._plan):
+            uris[uri, digest], script = self._upload(_loader_name(uri, digest), bucket, loader(uri, digest), closed)
+            made.append(script)
+        self.loader_uris = uris
+        return made
+
+    def _upload(
+        self, name: str, bucket: pulumi.Output[str], content: str, closed: list[pulumi.Resource]
+    ) -> tuple[pulumi.Output[str], aws.s3.BucketObjectv2]:
+        """Return the folder of a script, named after its content, and the object in it."""
+        folder = f"lifecycle/{_digest(content)}"
+        made = aws.s3.BucketObjectv2(
+            name,
             bucket=bucket,
             key=f"{folder}/{ON_CREATE}",
             content=content,
             content_type="text/x-shellscript",
             opts=self.child(after=closed),
         )
+        return pulumi.Output.concat("s3://", bucket, "/", folder), made
 
     def _lustre(self, wanted: Lustre, network: Network) -> aws.fsx.LustreFileSystem:
         return aws.fsx.LustreFileSystem(
@@ -166,9 +147,15 @@ class Storage(Component):
         )
 
 
-def _by_default(
-    key_arn: str | None,
-) -> aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs:
-    return aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs(
-        sse_algorithm="aws:kms" if key_arn else "AES256", kms_master_key_id=key_arn
-    )
+def loader(uri: str, digest: str) -> str:
+    """Return the script that fetches the one at a URI, and runs it only if its SHA-256 is the digest."""
+    text = (_FOLDER / "load.sh").read_text("utf-8")
+    return text.replace("@URI@", shlex.quote(uri)).replace("@SHA256@", digest)
+
+
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _loader_name(uri: str, digest: str) -> str:
+    return f"on-create-{_digest(f'{uri} {digest}')}"

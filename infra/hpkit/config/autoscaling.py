@@ -17,6 +17,7 @@ _SCHEDULE: Final = (
 _WINDOW: Final = r"^(?:[0-9]+[hm]|[0-9]+h[0-9]+m)(?:0s)?$"
 _DURATION: Final = r"^(?:(?:[0-9]+(?:s|m|h))+|Never)$"
 _MOST_BUDGETS: Final = 50
+_QUEUE: Final = r"^arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(?:\.fifo)?$"
 
 
 class NodeClass(Model):
@@ -107,10 +108,17 @@ class NodePool(Model):
 class Keda(Model):
     """KEDA, which scales pods; its pending pods make Karpenter add nodes."""
 
+    cloudwatch: bool = Field(default=True, description="Whether it may read CloudWatch metrics, all of the account's.")
+    prometheus: bool = Field(
+        default=True, description="Whether it may query this environment's Managed Prometheus, where there is one."
+    )
+    sqs: tuple[Annotated[str, Field(pattern=_QUEUE)], ...] = Field(
+        default=(), description="ARNs of the SQS queues whose length it may read; no others.", max_length=50
+    )
     role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
-        description="IAM role of its operator, if there is one already: for scalers that ask more of AWS, queues say. "
-        "Absent: the kit's, which reads CloudWatch metrics and this environment's Managed Prometheus.",
+        description="IAM role of its operator, if there is one already: for scalers that ask more of AWS than the keys "
+        "above can say. Absent: the kit's, which may what these keys say.",
     )
 
 

@@ -87,7 +87,11 @@ def _version(value: Any) -> Any:
 
 
 # Kubernetes minor version, quoted in YAML.
-Version = Annotated[str, BeforeValidator(_version)]
+Version = Annotated[
+    str,
+    BeforeValidator(_version),
+    WithJsonSchema({"type": "string", "pattern": "^" + _VERSION.pattern.replace(r"\Z", "$")}),
+]
 
 # Kubernetes caps a quantity at 2**63 - 1, of 19 digits, and rounds it up to nine places (apimachinery, api/resource).
 _QUANTITY = re.compile(r"^[0-9]{1,19}(?:\.[0-9]{1,9})?(?:m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")

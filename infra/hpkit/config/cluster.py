@@ -181,6 +181,11 @@ class InstanceGroup(InstanceGroupBase):
         description="S3 URI of another OnCreate script than the kit's, such as `s3://bucket/on_create.sh`. None, as a "
         "word: no lifecycle configuration, for nodes that need nothing but their AMI.",
     )
+    lifecycle_script_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        default=None,
+        description="SHA-256 of that script, as `sha256sum` prints it. Nodes then begin with a script of the kit, "
+        "which fetches the other one and runs it if it is the one of this digest; any other fails the node.",
+    )
     execution_role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
         description="IAM role of its nodes that is there already. Absent: the kit's, made only for such groups.",
@@ -214,8 +219,15 @@ class InstanceGroup(InstanceGroupBase):
 
     @property
     def runs_kits_script(self) -> bool:
-        """Return whether that script is the kit's own."""
+        """Return whether that script is the kit's own, which does nothing."""
         return self.lifecycle_script is None
+
+    @property
+    def verified_script(self) -> tuple[str, str] | None:
+        """Return URI and SHA-256 of the script that a script of the kit fetches and verifies; None without."""
+        if self.lifecycle_script is None or self.lifecycle_script_sha256 is None:
+            return None
+        return self.lifecycle_script, self.lifecycle_script_sha256
 
 
 class FSxLustreConfig(Model):

@@ -18,11 +18,14 @@ __all__ = [
     "Sharing",
     "SharingStrategy",
     "Team",
+    "TeamOverride",
+    "Workload",
 ]
 
 
 SharingStrategy = Literal["Lend", "DontLend", "LendAndBorrow"]
 PreemptTeamTasks = Literal["Never", "LowerPriority"]
+Workload = Literal["training", "inference"]
 
 
 class PriorityClass(Model):
@@ -110,8 +113,31 @@ class Team(Model):
         description="Service accounts of the team's namespace that its pods may run as, beside `default`: whoever is "
         "in the team has their rights, in the cluster and, by Pod Identity, at AWS.",
     )
+    workloads: tuple[Workload, ...] = Field(
+        default=("training",),
+        min_length=1,
+        description="What members run. training: Jobs and the kinds of Kubeflow, Ray, JobSet and HyperPod's training "
+        "operator. inference: Deployments, HorizontalPodAutoscalers and KEDA's ScaledObjects. Pods, ConfigMaps, "
+        "Secrets, Services and claims come with either.",
+    )
+    priority_classes: tuple[str, ...] = Field(
+        default=(),
+        description="Priority classes of the cluster policy that members may give their work. Absent: all of them.",
+    )
     description: Annotated[str, Api("EntityDescription")] | None = Field(
         default=None, description="Description that the API keeps with the team's quota, at most 1024 characters."
+    )
+
+
+class TeamOverride(Model):
+    """How a team shares in one environment, where that differs; what is absent is as `teams` says."""
+
+    fair_share_weight: Annotated[int, Api("FairShareWeight")] | None = Field(
+        default=None, description="In place of the team's fairShareWeight."
+    )
+    sharing: Sharing | None = Field(default=None, description="In place of the team's sharing, whole.")
+    preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] | None = Field(
+        default=None, description="In place of the team's preemptTeamTasks."
     )
 
 
@@ -153,6 +179,9 @@ class Governance(Model):
     cluster_policy: ClusterPolicy | None = Field(default=None, description="Replaces the organization's policy, whole.")
     allocations: dict[str, tuple[ComputeQuotaResource, ...]] = Field(
         default={}, description="Team → what it has reserved. A team without any has no queue in this environment."
+    )
+    overrides: dict[str, TeamOverride] = Field(
+        default={}, description="Team → how it shares here, where that differs from `teams`."
     )
     shared_pool: SharedPool | None = Field(default=None, description="Absent: no pool.")
     topology_aware_scheduling: Literal["Enabled", "Disabled", "Unmanaged"] | None = Field(

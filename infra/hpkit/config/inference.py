@@ -18,8 +18,10 @@ _Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 class Inference(Model):
     """The inference operator, as its EKS add-on, with its roles and the add-ons that it needs."""
 
-    tls_certificate_bucket: _Bucket = Field(
-        description="Bucket that is there already: the operator puts the certificates of its endpoints into it."
+    tls_certificate_bucket: _Bucket | None = Field(
+        default=None,
+        description="Bucket that is there already: the operator puts the certificates of its endpoints into it. "
+        "Absent: the kit makes one.",
     )
     model_buckets: tuple[_Bucket, ...] = Field(
         default=(),

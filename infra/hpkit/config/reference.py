@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from hpkit.config.editor import HINTS, decorated, definitions, optional, title_of, with_markdown
 from hpkit.config.organization import Organization
 from hpkit.config.parse import inner_types
 
@@ -18,11 +19,17 @@ def json_schema() -> dict[str, Any]:
     for model in _models():
         properties = (schema if model is Organization else schema["$defs"][model.__name__])["properties"]
         for name, field in model.model_fields.items():
-            # Beside a $ref pydantic leaves the field's own description out.
-            properties[field.alias or name]["description"] = field.description
+            key = field.alias or name
+            # Beside a $ref pydantic leaves the field's own description out; and its titles are `Fairshareweight`.
+            own = optional({**properties[key], "title": key, "description": field.description})
+            hint = HINTS.get(model.__name__, {}).get(key)
+            properties[key] = with_markdown(own if hint is None else decorated(own, hint))
+        if model is not Organization:
+            schema["$defs"][model.__name__]["title"] = title_of(model.__name__)
     for model in _models():
         if hasattr(model, "shorthand"):
             schema["$defs"][model.__name__] = {"anyOf": [{"type": "string"}, schema["$defs"][model.__name__]]}
+    schema["$defs"] |= definitions()
     # Top-level keys that begin with x- hold anchors, and are not read.
     schema["patternProperties"] = {"^x-": {}}
     dialect = "https://json-schema.org/draft/2020-12/schema"

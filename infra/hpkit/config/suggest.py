@@ -4,11 +4,12 @@ Does not: judge. Every value it offers is only proposed once the contract has ta
 """
 
 import datetime
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+
+from hpkit.spelling import near
 
 __all__ = ["candidates", "explained", "key_candidates", "nearest", "other_tool", "written"]
 
@@ -25,6 +26,8 @@ _OTHER_NAMES: Final = {"gpu": "accelerators", "gpus": "accelerators", "sku": "in
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _HOURS_A_DAY: Final = 24
 _LAST_MONTH: Final = 12
+# The end of a longer key is meant by a word of more letters than that.
+_SHORT: Final = 3
 # Keys at the top of files that other tools read, and what such a file is.
 _TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
     (frozenset({"apiVersion", "kind"}), "a Kubernetes manifest"),
@@ -51,14 +54,11 @@ def other_tool(data: Mapping[str, Any]) -> str | None:
 
 def nearest(key: str, known: Iterable[str]) -> str | None:
     """Return the known key that one is likely to mean: spelt alike, or the one that ends with it (`count`)."""
-    names = {name.lower(): name for name in known}
-    if (other := _OTHER_NAMES.get(key.lower(), "")) in names.values():
+    names = list(known)
+    if (other := _OTHER_NAMES.get(key.lower(), "")) in names:
         return other
-    near = difflib.get_close_matches(key.lower(), list(names), n=1, cutoff=0.6)
-    if near:
-        return names[near[0]]
-    ends = [name for lowered, name in names.items() if len(key) > 3 and lowered.endswith(key.lower())]
-    return min(ends, key=len, default=None)
+    ends = [name for name in names if len(key) > _SHORT and name.lower().endswith(key.lower())]
+    return near(key, names) or min(ends, key=len, default=None)
 
 
 def explained(value: Any) -> tuple[str, str] | None:
@@ -112,12 +112,12 @@ def candidates(value: Any, raw: str | None, bounds: Iterable[int], members: Iter
 
 
 def _members(value: Any, allowed: list[Any]) -> Iterator[Any]:
-    names = {str(member).lower(): member for member in allowed}
-    near = difflib.get_close_matches(str(value).lower(), list(names), n=1, cutoff=0.6)
+    names = {str(member): member for member in allowed}
+    likely = near(str(value), names)
     if isinstance(value, (int, float)) and all(isinstance(member, int) for member in allowed):
         yield min(allowed, key=lambda member: abs(member - value))
-    elif near:
-        yield names[near[0]]
+    elif likely:
+        yield names[likely]
 
 
 def _from_number(value: float, raw: str) -> Iterator[Any]:

@@ -159,9 +159,9 @@ def _text(node: ast.expr, known: dict[str, str]) -> str:
     return ""
 
 
-def depended_rules() -> list[dict[str, str]]:
+def depended_rules() -> list[dict[str, Any]]:
     """Return the rules of AWS that plan, program, plugin and preflight depend on, as they are written down."""
-    found: list[dict[str, str]] = yaml.safe_load((project_root() / RULES_DATA).read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = yaml.safe_load((project_root() / RULES_DATA).read_text(encoding="utf-8"))
     return found
 
 
@@ -182,6 +182,8 @@ def refusals_page() -> str:
         "Nothing here was tried on AWS. *documented*: the source says it. *inferred*: it follows from it, or from",
         "what other operations do. Words of messages are the endpoint's own unless the source has them. The local",
         "endpoint's are proved at night: `tests/local/aws/test_refusals.py` switches each off, and its test must fail.",
+        "So are those of the program, broken one by one by `tests/test_aws_rules.py`, and each place of the validator",
+        "that finds something, by `tests/checks/test_places.py`.",
         "What the endpoint takes though AWS refuses it: [local-cloud-limits.md](../local-cloud-limits.md).",
         "",
         "## Plan, program, plugin, preflight",

@@ -6,7 +6,7 @@ from string import Template
 from typing import Final
 
 from hpkit.components.admission import policies_of
-from hpkit.components.rbac import VERBS, PolicyRule, cluster_rules, team_rules
+from hpkit.components.rbac import VERBS, PolicyRule, cluster_rules, team_rules, workload_rules
 
 __all__ = ["ATTACKS", "FILES", "PREFIX"]
 
@@ -37,6 +37,7 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
         "to_run_without_the_queue_of_the_team",
         "a_waiting_job_to_start_by_taking_it_out_of_the_queue",
     ),
+    ("hpkit-member-work", "kueue.x-k8s.io/priority-class"): ("a_rank_that_is_not_the_teams",),
     ("hpkit-member-work", "spec.suspend"): ("a_waiting_job_to_start_by_saying_so",),
     ("hpkit-member-pods", "spec.schedulingGates"): ("a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy",),
     ("hpkit-member-pods", "metadata"): ("a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy",),
@@ -54,7 +55,11 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
         "to_give_the_team_more_rights",
         "a_right_that_leads_to_others",
     ),
-    (_RBAC, "tokens of service accounts"): ("the_rights_of_a_service_account_by_a_token",),
+    (_RBAC, "tokens of service accounts"): (
+        "the_rights_of_a_service_account_by_a_token",
+        "the_token_of_a_service_account_by_way_of_keda",
+    ),
+    (_RBAC, "kinds of work that the team's `workloads` do not name"): ("to_run_what_the_team_does_not",),
     (_RBAC, "workloads: their priority, their end"): ("another_priority_for_a_workload",),
     (_RBAC, "queues, quotas, flavors, ranks, Kueue's settings, admission policies"): ("to_change_what_governs",),
 }
@@ -63,7 +68,9 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 def _page() -> str:
     """Return docs/reference/team-rights.md."""
     parts = {
-        "TEAM": _rights(team_rules()),
+        "TRAINING": _rights(workload_rules("training")),
+        "INFERENCE": _rights(workload_rules("inference")),
+        "TEAM": _rights(team_rules(())),
         "CLUSTER": _rights(cluster_rules()),
         "VERBS": _table("verb", "is needed", rows=[(f"`{verb}`", why) for verb, why in VERBS.items()]),
         "REFUSED": _table("refused", "by", "because", "test", rows=_refused()),

@@ -19,6 +19,7 @@ from hpkit.plan.existing import (
     cluster_role,
     execution_roles,
     made_roles,
+    makes_certificate_bucket,
     makes_karpenter_role,
     makes_keda_role,
     makes_node_role,
@@ -27,7 +28,14 @@ from hpkit.plan.existing import (
     service_account_roles,
 )
 from hpkit.plan.model import Plan
-from hpkit.plan.names import bucket_name, inference_role_name, log_group, role_name, topic_name
+from hpkit.plan.names import (
+    bucket_name,
+    certificate_bucket_name,
+    inference_role_name,
+    log_group,
+    role_name,
+    topic_name,
+)
 
 __all__ = [
     "NO_ACCOUNT",
@@ -161,10 +169,17 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
     """Return what stands in the rules' resources; one that has no value leaves its resource out."""
     existing, storage = plan.spec.eks.existing, plan.spec.storage
     bucket = storage.existing.bucket if storage and storage.existing else bucket_name(plan, account.id)
+    certificates = (
+        (f"arn:{account.partition}:s3:::{certificate_bucket_name(plan, account.id)}",)
+        if makes_certificate_bucket(plan)
+        else ()
+    )
     plans = sorted({arn for group in plan.all_groups if (arn := group.spec.training_plan_arn)})
     return {
         **account.values(),
         "bucket": bucket,
+        "certificates": certificates,
+        "certificate_objects": tuple(f"{each}/*" for each in certificates),
         "eks": existing.name if existing else plan.stack,
         "log_group": log_group(plan),
         "topic": topic_name(plan, "alerts"),

@@ -1,6 +1,6 @@
 """IAM documents of the platform's roles, key and lifecycle bucket; what they say stands in data/documents.yaml."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpkit.iam.account import AwsAccount
@@ -19,6 +19,7 @@ __all__ = [
     "metrics_policy",
     "models_policy",
     "pod_trust",
+    "scientist_policy",
     "service_trust",
     "topic_policy",
     "volumes_policy",
@@ -112,9 +113,18 @@ def volumes_policy(cluster_arn: str, eks_arn: str) -> Document:
     return _document("volumes", nodes=cluster_arn, cluster=eks_arn)
 
 
-def keda_policy(workspace_arn: str | None) -> Document:
-    """Return what KEDA needs to scale by CloudWatch metrics, and by those of a workspace, None without one."""
-    return _document("keda", workspace=workspace_arn or ())
+def keda_policy(workspace_arn: str | None, *, cloudwatch: bool = True, queues: Sequence[str] = ()) -> Document:
+    """Return what KEDA needs to scale by CloudWatch metrics, those of a workspace (None: of none), and SQS queues."""
+    return _document("keda", workspace=workspace_arn or (), metrics="*" if cloudwatch else (), queues=queues)
+
+
+def scientist_policy(account: AwsAccount, *, eks: str, tags: Mapping[str, str]) -> Document:
+    """Return what a data scientist's role needs at AWS; tags: of the HyperPod cluster, none where it has none."""
+    document = _document("scientist", account, eks=account.arn("eks", f"cluster/{eks}"))
+    if tags:
+        of_stack = {f"aws:ResourceTag/{key}": value for key, value in sorted(tags.items())}
+        document["Statement"][0]["Condition"] = {"StringEquals": of_stack}
+    return document
 
 
 def inference_policy(account: AwsAccount, bucket: str) -> Document:
@@ -148,12 +158,22 @@ def key_policy(account: AwsAccount, log_group: str) -> Document:
     return _document("key", account, log_group=log_group)
 
 
-def bucket_policy(bucket_arn: str, *, writers: Sequence[str], sealed: bool) -> Document:
-    """Refuse every request to the bucket that does not come over TLS, and every change but by its writers.
+def bucket_policy(
+    bucket_arn: str, *, whose: str = "Deployers", writers: Sequence[str], keepers: Sequence[str], sealed: bool
+) -> Document:
+    """Refuse every request to the bucket that does not come over TLS, and every change but by those who may make it.
 
-    writers: patterns of their ARNs; sealed: the policy itself is theirs alone as well.
+    writers: of objects, whose: what these are called; keepers: of the bucket's settings; both patterns of their ARNs.
+    sealed: the policy itself is the keepers' alone as well.
     """
-    return _document("bucket", bucket=bucket_arn, writers=writers, sealed_bucket=bucket_arn if sealed else ())
+    return _document(
+        "bucket",
+        bucket=bucket_arn,
+        whose=whose,
+        writers=writers,
+        keepers=keepers,
+        sealed_bucket=bucket_arn if sealed else (),
+    )
 
 
 def _document(name: str, account: AwsAccount | None = None, **values: str | Sequence[str]) -> Document:

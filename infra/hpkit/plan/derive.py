@@ -11,7 +11,7 @@ from fractions import Fraction
 from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroupBase
-from hpkit.config.governance import ComputeQuotaResource, Governance, SharedPool, Team
+from hpkit.config.governance import ComputeQuotaResource, Governance, SharedPool, Team, TeamOverride
 from hpkit.config.network import Network
 from hpkit.config.organization import Environment, Organization
 from hpkit.plan.addons import addons_of
@@ -209,7 +209,7 @@ def _teams(
     known = {team.name: team for team in organization.teams}
     teams = [
         _team(
-            known[name],
+            _overridden(known[name], governance.overrides.get(name, TeamOverride())),
             tuple(_quota_resources(name, quota_resources, environment, counts)),
             governance.quota_names.get(name),
         )
@@ -219,6 +219,13 @@ def _teams(
     if governance.shared_pool is not None:
         teams.append(_shared_pool(governance, teams, capacity, _as_run(capacity, groups)))
     return tuple(sorted(teams, key=lambda team: team.name))
+
+
+def _overridden(team: Team, override: TeamOverride) -> Team:
+    """Return the team as it shares in one environment."""
+    return team.model_copy(
+        update={name: value for name, value in override if value is not None},
+    )
 
 
 def _share_counts(governance: Governance, capacity: Mapping[str, TypeCapacity]) -> dict[tuple[str, int], int]:
@@ -285,6 +292,8 @@ def _team(team: Team, quota_resources: tuple[QuotaResource, ...], named: str | N
         description=team.description,
         named=named,
         service_accounts=team.service_accounts,
+        workloads=team.workloads,
+        priority_classes=team.priority_classes,
     )
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "is_associated",
     "made_roles",
     "makes_bucket",
+    "makes_certificate_bucket",
     "makes_inference_keda",
     "makes_karpenter_role",
     "makes_keda_role",
@@ -30,6 +31,7 @@ __all__ = [
     "makes_script",
     "pod_roles",
     "service_account_roles",
+    "verified_scripts",
     "watches_alarms",
 ]
 
@@ -125,9 +127,19 @@ def makes_bucket(plan: Plan) -> bool:
     return there is None and any(group.spec.has_lifecycle for group in plan.groups)
 
 
+def makes_certificate_bucket(plan: Plan) -> bool:
+    """Return whether the inference operator's certificates need a bucket that is not there."""
+    return plan.spec.inference is not None and plan.spec.inference.tls_certificate_bucket is None
+
+
 def makes_script(plan: Plan) -> bool:
     """Return whether the kit's own script is uploaded: into a bucket of the kit always, else for groups that run it."""
     return makes_bucket(plan) or any(group.spec.runs_kits_script for group in plan.groups)
+
+
+def verified_scripts(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return URI and SHA-256 of each script of the user's own that nodes verify before they run it."""
+    return tuple(sorted({found for group in plan.groups if (found := group.spec.verified_script) is not None}))
 
 
 def makes_pod_role(plan: Plan, addon: AddonPlan) -> bool:

@@ -12,10 +12,12 @@ from hpkit.catalog import find_instance_type
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup, InstanceGroupBase, RestrictedInstanceGroup
 from hpkit.config.document import Path
-from hpkit.config.governance import ClusterPolicy, PreemptTeamTasks, SharingStrategy
+from hpkit.config.governance import ClusterPolicy, PreemptTeamTasks, SharingStrategy, Workload
 from hpkit.config.organization import Environment
 
 __all__ = [
+    "CLUSTER_QUEUE_SUFFIX",
+    "NAMESPACE_PREFIX",
     "AddonPlan",
     "DependenciesPlan",
     "GroupPlan",
@@ -31,6 +33,9 @@ __all__ = [
 ]
 
 _MULTITHREADED: Final = 2
+# How the service names what it makes of a team.
+NAMESPACE_PREFIX: Final = "hyperpod-ns-"
+CLUSTER_QUEUE_SUFFIX: Final = "-clusterqueue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,8 @@ class QuotaResource:
 class TeamPlan:
     """A team that has quota in this environment, with the names the service gives its objects.
 
-    named: what the file calls its quota, where that is not the team's name.
+    named: what the file calls its quota, where that is not the team's name. priority_classes: those that its members
+    may use, none for all.
     """
 
     name: str
@@ -80,6 +86,8 @@ class TeamPlan:
     description: str | None = None
     named: str | None = None
     service_accounts: tuple[str, ...] = ()
+    workloads: tuple[Workload, ...] = ("training",)
+    priority_classes: tuple[str, ...] = ()
 
     @property
     def quota_name(self) -> str:
@@ -89,17 +97,22 @@ class TeamPlan:
     @property
     def namespace(self) -> str:
         """Return the namespace that the service makes for the team."""
-        return f"hyperpod-ns-{self.name}"
+        return f"{NAMESPACE_PREFIX}{self.name}"
 
     @property
     def cluster_queue(self) -> str:
         """Return the name of the team's ClusterQueue."""
-        return f"{self.namespace}-clusterqueue"
+        return f"{self.namespace}{CLUSTER_QUEUE_SUFFIX}"
 
     @property
     def local_queue(self) -> str:
         """Return the name of the team's LocalQueue."""
         return f"{self.namespace}-localqueue"
+
+    @property
+    def priority_labels(self) -> tuple[str, ...]:
+        """Return the values of the label by which members rank their work, none where all of the policy are."""
+        return tuple(f"{name}-priority" for name in self.priority_classes)
 
     @property
     def lends(self) -> bool:

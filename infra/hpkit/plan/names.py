@@ -8,6 +8,7 @@ __all__ = [
     "GROUP_PREFIX",
     "bounded",
     "bucket_name",
+    "certificate_bucket_name",
     "inference_role_name",
     "log_group",
     "partition_of",
@@ -45,6 +46,12 @@ def bucket_name(plan: Plan, account: str) -> str:
     """
     tail = f"-{account}-{plan.spec.region}"
     return bounded(f"sagemaker-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
+
+
+def certificate_bucket_name(plan: Plan, account: str) -> str:
+    """Return the name of the bucket of the inference operator's certificates (63 characters at most)."""
+    tail = f"-{account}-{plan.spec.region}"
+    return bounded(f"hyperpod-tls-{plan.stack}", _BUCKET_LIMIT - len(tail)) + tail
 
 
 def inference_role_name(plan: Plan) -> str:

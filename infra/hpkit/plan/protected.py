@@ -3,7 +3,7 @@
 Why it would go is nobody's question here: the guards of the program compare what is live.
 """
 
-from hpkit.plan.existing import makes_bucket
+from hpkit.plan.existing import makes_bucket, makes_certificate_bucket
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 
 __all__ = [
@@ -30,7 +30,9 @@ def contents_of(plan: Plan) -> dict[str, str]:
     spec, stack = plan.spec, plan.stack
     groups = ", ".join(_group(group) for group in plan.all_groups)
     teams = ", ".join(team.name for team in plan.teams)
-    found = {"bucket": "the bucket of lifecycle scripts"} if makes_bucket(plan) else {}
+    buckets = ["the bucket of lifecycle scripts"] if makes_bucket(plan) else []
+    buckets += ["the bucket of inference endpoints' certificates"] if makes_certificate_bucket(plan) else []
+    found = {"bucket": " and ".join(buckets)} if buckets else {}
     if spec.network.existing is None:
         found["vpc"] = f"the VPC of {stack} with its subnets"
     if spec.eks.existing is None:

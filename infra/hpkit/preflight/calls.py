@@ -10,21 +10,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import addons
-from hpkit.plan.existing import execution_roles, given_roles
+from hpkit.plan.existing import execution_roles, given_roles, makes_bucket, makes_certificate_bucket
 from hpkit.plan.model import Plan
+from hpkit.plan.names import bucket_name, certificate_bucket_name
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
-from hpkit.preflight.needs import count_registered
+from hpkit.preflight.needs import count_registered, made_role_names, zones_of_gateways
 
 if TYPE_CHECKING:
     from hpkit.recording import Recording
 
 __all__ = [
-    "ADDRESSES", "CALLER", "CLUSTERS", "COUNTED", "ENDPOINT", "GATEWAYS", "IDENTITY_CENTER", "INTERFACES",
-    "KUBERNETES", "KUBERNETES_VERSIONS", "PUBLIC_ADDRESS", "SERVICE_ROLE", "VPCS", "ZONES", "CountedType",
-    "access_entry", "addon_versions", "applied_quotas", "bucket_encryption", "bucket_location", "cluster",
-    "default_quotas", "eks_addon", "eks_cluster", "eks_name", "existing_bucket", "first_calls", "further_calls",
-    "needed_addons", "offerings", "principals", "role", "role_arns", "security_groups", "simulations", "subnets",
-    "tags", "topic",
+    "ADDRESSES", "ADMISSION", "ALL_SUBNETS", "CALLER", "CLUSTERS", "COUNTED", "EKS_CLUSTERS", "ENDPOINT", "GATEWAYS",
+    "IDENTITY_CENTER", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS", "NAT_GATEWAYS", "PUBLIC_ADDRESS",
+    "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "access_entry", "addon_versions", "applied_quotas",
+    "bucket_encryption", "bucket_location", "bucket_tags", "cluster", "default_quotas", "eks_addon", "eks_cluster",
+    "eks_name", "existing_bucket", "first_calls", "further_calls", "made_buckets", "needed_addons", "offerings",
+    "oidc_provider", "oidc_provider_arn", "principals", "role", "role_arns", "security_groups", "simulations",
+    "subnets", "tags", "topic",
 ]  # fmt: skip
 
 
@@ -45,6 +47,13 @@ VPCS: Final = ApiCall("ec2", "DescribeVpcs")
 GATEWAYS: Final = ApiCall("ec2", "DescribeInternetGateways")
 ADDRESSES: Final = ApiCall("ec2", "DescribeAddresses")
 INTERFACES: Final = ApiCall("ec2", "DescribeNetworkInterfaces")
+# Those that count: VPC user guide, "Amazon VPC quotas", gateways.
+NAT_GATEWAYS: Final = ApiCall(
+    "ec2", "DescribeNatGateways", {"Filters": [{"Name": "state", "Values": ["pending", "available", "deleting"]}]}
+)
+# A NAT gateway names its subnet, and that its zone.
+ALL_SUBNETS: Final = ApiCall("ec2", "DescribeSubnets")
+EKS_CLUSTERS: Final = ApiCall("eks", "ListClusters")
 # The resources of which a quota limits the number.
 COUNTED: Final = (
     CountedType("aws:ec2/vpc:Vpc", "vpc", "VPCs per Region", VPCS, "Vpcs"),
@@ -59,6 +68,7 @@ CLUSTERS: Final = ApiCall("sagemaker", "ListClusters")
 IDENTITY_CENTER: Final = ApiCall("sso-admin", "ListInstances", {"RegionScope": "ALL_REGIONS"})
 # Not a call of AWS: whether the Kubernetes API of an existing EKS cluster shows a Kueue.
 KUBERNETES: Final = ApiCall("kubernetes", "Kueue")
+ADMISSION: Final = ApiCall("kubernetes", "Admission")
 # Not calls of AWS's APIs either: by which address the internet sees this machine, and whether EKS's endpoint answers.
 PUBLIC_ADDRESS: Final = ApiCall("checkip", "PublicAddress")
 ENDPOINT: Final = ApiCall("kubernetes", "Endpoint")
@@ -161,6 +171,29 @@ def role(name: str) -> ApiCall:
     return ApiCall("iam", "GetRole", {"RoleName": name})
 
 
+def oidc_provider_arn(plan: Plan, responses: Responses) -> str | None:
+    """Return the ARN of the IAM OIDC provider of an existing EKS cluster's issuer, None where nobody needs one.
+
+    IAM names a provider after its address, so there is one of an issuer in an account.
+    """
+    found = responses.of(eks_cluster(plan))
+    if plan.spec.inference is None or plan.spec.eks.existing is None or isinstance(found, FailedCall):
+        return None
+    issuer: str = found["cluster"].get("identity", {}).get("oidc", {}).get("issuer", "")
+    partition, account = (found["cluster"].get("arn", "").split(":") + [""] * 5)[1:5:3]
+    return f"arn:{partition}:iam::{account}:oidc-provider/{issuer.removeprefix('https://')}" if issuer else None
+
+
+def oidc_provider(arn: str) -> ApiCall:
+    """Return the call for an IAM OIDC provider with its tags."""
+    return ApiCall("iam", "GetOpenIDConnectProvider", {"OpenIDConnectProviderArn": arn})
+
+
+def bucket_tags(bucket: str) -> ApiCall:
+    """Return the call for the tags of a bucket, which also tells whether it is there."""
+    return ApiCall("s3", "GetBucketTagging", {"Bucket": bucket})
+
+
 def existing_bucket(plan: Plan) -> str | None:
     """Return the name of the bucket that the file hands over for lifecycle scripts."""
     there = plan.spec.storage.existing if plan.spec.storage else None
@@ -185,7 +218,7 @@ def simulations(plan: Plan, arn: str) -> tuple[ApiCall, ...]:
     groups = [group.spec for group in plan.groups if group.spec.execution_role == arn and group.spec.has_lifecycle]
     scripts = {group.lifecycle_script for group in groups} - {None}
     bucket = existing_bucket(plan)
-    if bucket is not None and any(group.runs_kits_script for group in groups):
+    if bucket is not None and any(group.runs_kits_script or group.verified_script for group in groups):
         scripts.add(f"s3://{bucket}/lifecycle/-/on_create.sh")
     partition = arn.split(":")[1]
     objects = sorted(f"arn:{partition}:s3:::{uri.partition('://')[2]}" for uri in scripts if uri)
@@ -217,9 +250,15 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
     if plan.network.vpc_id is not None:
         calls += [subnets(plan), security_groups(plan)]
     services = dict.fromkeys(["sagemaker", "vpc", *(each.service for each in counted)])
+    if zones_of_gateways(recording):
+        calls += [NAT_GATEWAYS, ALL_SUBNETS]
+    if count_registered(recording, "aws:eks/cluster:Cluster"):
+        calls.append(EKS_CLUSTERS)
+        services["eks"] = None
     calls += [each(service) for service in services for each in (applied_quotas, default_quotas)]
     calls += [eks_cluster(plan), role(SERVICE_ROLE), *_observability(plan)]
     calls += [role(arn.rpartition("/")[2]) for arn in role_arns(plan)]
+    calls += [role(name) for name in made_role_names(recording)]
     if existing_bucket(plan) is not None:
         calls += [bucket_location(plan), bucket_encryption(plan)]
     return _unique(calls)
@@ -239,7 +278,19 @@ def further_calls(plan: Plan, responses: Responses) -> tuple[ApiCall, ...]:
         calls += [eks_addon(plan, needed) for _, needed in needed_addons(plan)]
         calls += [access_entry(plan, principal) for principal in principals(plan)]
     calls += [call for arn in execution_roles(plan) for call in simulations(plan, arn)]
+    provider = oidc_provider_arn(plan, responses)
+    calls += [] if provider is None else [oidc_provider(provider)]
+    calls += [bucket_tags(name) for name in made_buckets(plan, responses)]
     return _unique(calls)
+
+
+def made_buckets(plan: Plan, responses: Responses) -> tuple[str, ...]:
+    """Return the names of the buckets that the program makes; none while nobody knows the account, which is in them."""
+    caller = responses.of(CALLER)
+    if isinstance(caller, FailedCall):
+        return ()
+    made = ((makes_bucket, bucket_name), (makes_certificate_bucket, certificate_bucket_name))
+    return tuple(name(plan, caller["Account"]) for makes, name in made if makes(plan))
 
 
 def needed_addons(plan: Plan) -> tuple[tuple[str, str], ...]:

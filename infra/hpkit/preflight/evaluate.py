@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from hpkit.config.organization import Organization
 from hpkit.preflight.account import check_account, check_roles
+from hpkit.preflight.admission import check_admission
 from hpkit.preflight.eks import check_eks
 from hpkit.preflight.given import check_given
 from hpkit.preflight.hyperpod import check_hyperpod
-from hpkit.preflight.model import CheckResult, Responses
+from hpkit.preflight.model import CheckResult, Responses, Status
+from hpkit.preflight.names import check_names
 from hpkit.preflight.network import check_network, check_zones
 from hpkit.preflight.observability import check_observability
 from hpkit.preflight.quotas import check_quotas
@@ -36,14 +38,16 @@ def evaluate(organization: Organization, recording: Recording, responses: Respon
         *check_network(organization, plan, responses),
         *check_eks(plan, responses),
         *check_reach(plan, responses),
+        *check_admission(recording, responses),
         *check_hyperpod(plan, responses),
         *check_observability(plan, responses),
         *check_roles(plan, responses),
         *check_given(plan, responses),
+        *check_names(recording, responses),
     )
 
 
 def count_by_status(results: Iterable[CheckResult]) -> dict[str, int]:
-    """Return how many results are ok, missing and unknown."""
+    """Return how many results there are of each status."""
     counts = Counter(each.status for each in results)
-    return {"ok": counts["ok"], "missing": counts["missing"], "unknown": counts["unknown"]}
+    return {status: counts[status] for status in get_args(Status)}

@@ -5,10 +5,10 @@ Does not: write, nor use a kubeconfig. Endpoint and certificate are those of Des
 
 import base64
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from boto3 import Session
 from botocore.exceptions import BotoCoreError
@@ -20,10 +20,12 @@ from urllib3.exceptions import HTTPError
 
 from hpkit.preflight.model import FailedCall
 
-__all__ = ["KUBERNETES_ERRORS", "dynamic_client", "find_kueue"]
+__all__ = ["KUBERNETES_ERRORS", "api_client", "dynamic_client", "find_admission", "find_kueue"]
 
 _KUEUE_GROUP: Final = "kueue.x-k8s.io"
 _KUEUE_NAMESPACE: Final = "kueue-system"
+_ADMISSION: Final = "admissionregistration.k8s.io/v1"
+_Found = TypeVar("_Found")
 _TIMEOUT: Final = (5, 30)
 # EKS takes a presigned GetCallerIdentity of at most 15 minutes as a token (aws-iam-authenticator, API authorization).
 _TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - it marks tokens, and is none
@@ -54,10 +56,34 @@ def find_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[s
 
     Without Kueue's API group the deployments decide: one with the add-on's name would be in its way.
     """
+
+    def look(client: Any) -> dict[str, list[str]]:
+        groups = [group for group in client.resources.api_groups if group == _KUEUE_GROUP]
+        return {"apiGroups": groups, "deployments": [] if groups else _deployments(client)}
+
+    return _asked(session, cluster, look)
+
+
+def find_admission(session: Session, cluster: Mapping[str, Any]) -> dict[str, dict[str, Any]] | FailedCall:
+    """Return specifications of admission policies and bindings, and labels of namespaces, by kind and name."""
+
+    def look(client: Any) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+            items = client.resources.get(api_version=_ADMISSION, kind=kind).get().to_dict()["items"]
+            found[kind] = {each["metadata"]["name"]: each["spec"] for each in items}
+        namespaces = client.resources.get(api_version="v1", kind="Namespace").get().to_dict()["items"]
+        found["Namespace"] = {each["metadata"]["name"]: each["metadata"].get("labels", {}) for each in namespaces}
+        return found
+
+    return _asked(session, cluster, look)
+
+
+def _asked(session: Session, cluster: Mapping[str, Any], look: Callable[[Any], _Found]) -> _Found | FailedCall:
+    """Return what was seen with a client of the cluster, or why nothing was."""
     try:
         with dynamic_client(session, cluster) as client:
-            groups = [group for group in client.resources.api_groups if group == _KUEUE_GROUP]
-            return {"apiGroups": groups, "deployments": [] if groups else _deployments(client)}
+            return look(client)
     except ApiException as error:
         return FailedCall("kubernetes:get", f"{error.status} {error.reason}", "the API server refuses this identity")
     except KUBERNETES_ERRORS as error:
@@ -75,6 +101,15 @@ def dynamic_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[Any
 
     Whatever goes wrong, now or while it is used, is one of KUBERNETES_ERRORS.
     """
+    with api_client(session, cluster) as client, tempfile.TemporaryDirectory() as folder:
+        untyped: Any = DynamicClient
+        # By default the discovered resources stay in a shared file, and may be gone the next time.
+        yield untyped(client, cache_file=str(Path(folder) / "resources.json"))
+
+
+@contextmanager
+def api_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[ApiClient]:
+    """Give a client of the Kubernetes API of an EKS cluster; what goes wrong is one of KUBERNETES_ERRORS."""
     with tempfile.TemporaryDirectory() as folder:
         certificate = Path(folder) / "ca.pem"
         certificate.write_bytes(base64.b64decode(cluster["certificateAuthority"]["data"]))
@@ -83,9 +118,7 @@ def dynamic_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[Any
         configuration.retries = 0
         configuration.api_key = {"authorization": f"Bearer {_token(session, cluster['name'])}"}
         with _ApiClient(configuration) as client:
-            untyped: Any = DynamicClient
-            # By default the discovered resources stay in a shared file, and may be gone the next time.
-            yield untyped(client, cache_file=str(Path(folder) / "resources.json"))
+            yield client
 
 
 def _token(session: Session, name: str) -> str:

@@ -4,9 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["ApiCall", "CheckResult", "FailedCall", "Responses", "Status", "call_failed", "missing", "ok", "unknown"]
+__all__ = [
+    "ApiCall",
+    "CheckResult",
+    "FailedCall",
+    "Responses",
+    "Status",
+    "call_failed",
+    "changed",
+    "missing",
+    "ok",
+    "unknown",
+]
 
-Status = Literal["ok", "missing", "unknown"]
+Status = Literal["ok", "missing", "changed", "unknown"]
 # The prefix of a service's actions in IAM, where it is not the SDK's name of the service.
 _IAM_PREFIXES = {"service-quotas": "servicequotas", "sso-admin": "sso"}
 # Actions that have another name than their operation (Service Authorization Reference).
@@ -106,6 +117,11 @@ def ok(area: str, what: str, *, found: str = "", needed: str = "") -> CheckResul
 def missing(area: str, what: str, *, found: str, needed: str, fix: str, command: str = "") -> CheckResult:
     """Return the result for something that is not there, or not as it must be."""
     return CheckResult(area, what, "missing", found, needed, "", fix, command)
+
+
+def changed(area: str, what: str, *, found: str, needed: str, fix: str) -> CheckResult:
+    """Return the result for something that is there and not as the program makes it: nothing that `up` would miss."""
+    return CheckResult(area, what, "changed", found, needed, "", fix)
 
 
 def unknown(area: str, what: str, *, why: str, fix: str, found: str = "", needed: str = "") -> CheckResult:

@@ -26,9 +26,11 @@ __all__ = [
     "instance_needs",
     "interface_need",
     "interfaces_per_node",
+    "made_role_names",
     "registered_groups",
     "total_need",
     "volume_need",
+    "zones_of_gateways",
 ]
 
 # EKS puts two to four interfaces of its control plane into the VPC (EKS user guide, network requirements).
@@ -85,6 +87,21 @@ class InterfaceNeed:
 def count_registered(recording: Recording, type_token: str) -> int:
     """Return the number of resources of a type, such as `aws:ec2/eip:Eip`."""
     return sum(1 for _ in _of_type(recording, type_token))
+
+
+def zones_of_gateways(recording: Recording) -> dict[str, int]:
+    """Return the number of NAT gateways by the zone of their subnets."""
+    counts: dict[str, int] = {}
+    for gateway in _of_type(recording, "aws:ec2/natGateway:NatGateway"):
+        (subnet,) = gateway.uses["subnetId"]
+        zone = recording.resources[subnet].inputs["availabilityZone"]
+        counts[zone] = counts.get(zone, 0) + 1
+    return counts
+
+
+def made_role_names(recording: Recording) -> tuple[str, ...]:
+    """Return the names of the IAM roles that the program makes."""
+    return tuple(sorted(each.inputs["name"] for each in _of_type(recording, "aws:iam/role:Role")))
 
 
 def registered_groups(recording: Recording) -> tuple[RegisteredGroup, ...]:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.plan.model import Plan
-from hpkit.preflight.calls import COUNTED, INTERFACES, applied_quotas, default_quotas, eks_cluster
+from hpkit.preflight.calls import (
+    ALL_SUBNETS,
+    COUNTED,
+    EKS_CLUSTERS,
+    INTERFACES,
+    NAT_GATEWAYS,
+    applied_quotas,
+    default_quotas,
+    eks_cluster,
+)
 from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
 from hpkit.preflight.needs import (
     FlexibleNeed,
@@ -19,6 +28,7 @@ from hpkit.preflight.needs import (
     registered_groups,
     total_need,
     volume_need,
+    zones_of_gateways,
 )
 from hpkit.preflight.usage import count_instances, count_own, ownership, running_groups
 
@@ -141,6 +151,7 @@ def _demands(recording: Recording, responses: Responses, running: _Running) -> I
     volume = volume_need(recording)
     if volume is not None:
         yield _Demand("sagemaker", _VOLUME, volume)
+    yield from _cluster_demand(recording, responses)
     yield from _network_demands(recording, responses, running)
 
 
@@ -166,6 +177,7 @@ def _network_demands(recording: Recording, responses: Responses, running: _Runni
         existing = count_own(recording.plan, responses, found[each.member], registered=registered)
         network_exists = network_exists or existing > 0
         yield _Demand(each.service, each.quota, registered, len(found[each.member]), existing)
+    yield from _gateway_demands(recording, responses)
     need = interface_need(recording)
     nodes = count_instances(group for group in running.groups if group.own)
     existing = min(sum(count * interfaces_per_node(name) for (name, _), count in nodes.items()), need.nodes)
@@ -175,6 +187,30 @@ def _network_demands(recording: Recording, responses: Responses, running: _Runni
     used = found if isinstance(found, FailedCall) else len(found["NetworkInterfaces"])
     name = "Network interfaces per Region"
     yield _Demand("vpc", name, need.total, used, existing, at_least=not need.complete)
+
+
+def _gateway_demands(recording: Recording, responses: Responses) -> Iterator[_Demand]:
+    """Yield the NAT gateways of each zone: the quota is one per zone, not per region."""
+    name = "NAT gateways per Availability Zone"
+    for zone, registered in sorted(zones_of_gateways(recording).items()):
+        gateways, subnets = responses.of(NAT_GATEWAYS), responses.of(ALL_SUBNETS)
+        failed = next((each for each in (gateways, subnets) if isinstance(each, FailedCall)), None)
+        if failed is not None:
+            yield _Demand("vpc", name, registered, failed, note=zone)
+            continue
+        inside = {each["SubnetId"] for each in subnets["Subnets"] if each["AvailabilityZone"] == zone}
+        there = [each for each in gateways["NatGateways"] if each.get("SubnetId") in inside]
+        existing = count_own(recording.plan, responses, there, registered=registered)
+        yield _Demand("vpc", name, registered, len(there), existing, note=zone)
+
+
+def _cluster_demand(recording: Recording, responses: Responses) -> Iterator[_Demand]:
+    registered = count_registered(recording, "aws:eks/cluster:Cluster")
+    if registered:
+        found = responses.of(EKS_CLUSTERS)
+        used = found if isinstance(found, FailedCall) else len(found["clusters"])
+        existing = registered if _eks_exists(recording.plan, responses) else 0
+        yield _Demand("eks", "Clusters", registered, used, existing, note="EKS")
 
 
 def _eks_exists(plan: Plan, responses: Responses) -> bool:

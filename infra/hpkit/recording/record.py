@@ -7,14 +7,16 @@ same on every run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import networkx
 import pulumi
-from pulumi.runtime import mocks
+from pulumi.runtime import mocks, resource
+from pulumi.runtime.proto import source_pb2
 
 from hpkit.components import build
 from hpkit.plan.model import Plan
@@ -148,10 +150,22 @@ def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Re
         outputs = build(plan)
         return pulumi.Output.all(**outputs).apply(recording.outputs.update)
 
-    run()
+    with _without_places():
+        run()
     for urn, request in monitor.requests.items():
         recording.resources[urn] = _resource(urn, request, engine)
     return recording
+
+
+@contextmanager
+def _without_places() -> Iterator[None]:
+    """Leave out where in the program each resource was registered: nobody asks, and it is an eighth of a recording."""
+    traced = resource._get_stack_trace  # noqa: SLF001 - the SDK has no setting for it
+    resource._get_stack_trace = source_pb2.StackTrace  # noqa: SLF001
+    try:
+        yield
+    finally:
+        resource._get_stack_trace = traced  # noqa: SLF001
 
 
 def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:

@@ -5,8 +5,8 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from hpkit.review import formatting, tables
-from hpkit.review.charts import BAR_SPACE, capacity_chart, team_charts
-from hpkit.review.model import Review, gravest_first
+from hpkit.review.charts import capacity_chart, team_charts
+from hpkit.review.model import Review
 
 __all__ = ["as_html"]
 
@@ -20,13 +20,14 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"tables": tables, "formatting": formatting, "bar_space": BAR_SPACE}
+    environment.globals |= {"tables": tables, "formatting": formatting}
     environment.globals |= {"capacity_chart": capacity_chart, "team_charts": team_charts}
     environment.filters["loss_line"] = tables.loss_line
+    environment.filters["risk_line"] = tables.risk_line
     environment.filters["step_row"] = tables.step_row
     return environment.get_template("review.html.j2")
 
 
 def as_html(review: Review) -> str:
     """Return the page; it reads alike on screen, in print, by keyboard and by a screen reader."""
-    return _template().render(review=review, stacks=gravest_first(review.stacks))
+    return _template().render(review=review, stacks=review.stacks)

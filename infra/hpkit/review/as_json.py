@@ -11,6 +11,7 @@ from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import CapacityChange, Change, ShareChange, TeamChange
 from hpkit.review.formatting import cost_change
 from hpkit.review.model import Cost, FindingChanges, Loss, Preview, Review, StackReview
+from hpkit.review.tables import concerned_teams, nodes_lost
 
 __all__ = ["VERSION", "as_dict", "as_json"]
 
@@ -31,8 +32,21 @@ def as_dict(review: Review) -> dict[str, Any]:
         "verdict": review.verdict,
         "reasons": list(review.reasons),
         "notes": list(review.notes),
+        "summary": [_summary(each) for each in review.stacks],
         "files": [{"file": each.file, "findings": _findings(each.findings)} for each in review.files],
         "stacks": [_stack(each) for each in review.stacks],
+    }
+
+
+def _summary(stack: StackReview) -> dict[str, Any]:
+    return {
+        "stack": stack.stack,
+        "verdict": stack.verdict,
+        "nodesLost": nodes_lost(stack),
+        "resourcesLost": len(stack.change.lost) if stack.change else 0,
+        "teamsConcerned": concerned_teams(stack),
+        "guaranteedCost": cost_change(stack.guaranteed_cost),
+        "maximumCost": cost_change(stack.maximum_cost),
     }
 
 
@@ -48,7 +62,14 @@ def _stack(stack: StackReview) -> dict[str, Any]:
         "note": stack.note,
         "findings": _findings(stack.findings),
         "watch": [
-            {"code": each.code, "verdict": each.verdict, "subject": each.subject, "message": each.message}
+            {
+                "code": each.code,
+                "verdict": each.verdict,
+                "subject": each.subject,
+                "message": each.message,
+                "teams": list(each.teams),
+                "monthlyCost": None if each.money is None else {"of": each.money.of, "change": str(each.money.change)},
+            }
             for each in stack.risks
         ],
         "losses": [_loss(each) for each in stack.losses],
@@ -76,7 +97,8 @@ def _step(step: Step) -> dict[str, Any]:
         "urn": step.urn,
         "retained": step.retained,
         "causes": [
-            {"path": each.path, "replaces": each.replaces, "because": list(each.because)} for each in step.causes
+            {"path": each.path, "place": each.place, "replaces": each.replaces, "because": list(each.because)}
+            for each in step.causes
         ],
     }
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hpkit.review import tables
-from hpkit.review.formatting import arrow, cost, plural
-from hpkit.review.model import FindingChanges, Review, StackReview, Verdict, gravest_first
+from hpkit.review.formatting import plural
+from hpkit.review.model import FindingChanges, Review, StackReview, Verdict
 
 __all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]
 
@@ -69,9 +69,9 @@ def _head(review: Review) -> Iterator[str]:
     reasons = [f"- {escape(_short(reason))}" for reason in review.reasons]
     yield from _list(reasons, 12)
     if review.stacks:
-        shown = sorted(review.stacks, key=lambda stack: (stack.verdict == "ok", stack.stack))[:_MOST]
-        rows = [_overview(stack) for stack in shown]
-        yield _table(("stack", "verdict", "findings", "guaranteed a month", "at most a month"), rows)
+        shown = review.stacks[:_MOST]
+        rows = [_overview(stack, row) for stack, row in zip(shown, tables.summary_rows(review), strict=False)]
+        yield _table((*tables.SUMMARY_HEAD, "findings"), rows)
         if len(review.stacks) > len(shown):
             yield f"and {plural(len(review.stacks) - len(shown), 'further stack')}."
 
@@ -80,16 +80,15 @@ def _short(text: str, most: int = 400) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _overview(stack: StackReview) -> tables.Row:
+def _overview(stack: StackReview, row: tables.Row) -> tables.Row:
     found = stack.findings
     findings = ", ".join(
         f"{len(group)} {name}"
         for name, group in (("new", found.new), ("fixed", found.fixed), ("still there", found.remaining))
         if group
     )
-    money = [arrow(cost(change.before), cost(change.after)) for change in (stack.guaranteed_cost, stack.maximum_cost)]
-    verdict = f"{_MARKS[stack.verdict]} {stack.verdict}"
-    return (stack.stack, f"{verdict} ({stack.status})", findings or "none", *money)
+    name, verdict, *rest = row
+    return (name, f"{_MARKS[stack.verdict]} {verdict}", *rest, findings or "none")
 
 
 def _sections(review: Review) -> Iterator[str]:
@@ -97,7 +96,7 @@ def _sections(review: Review) -> Iterator[str]:
     for file in review.files:
         if tables.finding_groups(file.findings):
             yield _findings(f"Findings in {file.file}", file.findings)
-    for stack in gravest_first(review.stacks):
+    for stack in review.stacks:
         yield from _stack(stack)
 
 
@@ -130,7 +129,7 @@ def _stack(stack: StackReview) -> Iterator[str]:
 def _lists(stack: StackReview) -> Iterator[str]:
     teams = tables.changed_teams(stack)
     lists = {
-        "watch": [risk.message for risk in stack.risks],
+        "watch": [tables.risk_line(risk) for risk in stack.risks],
         "who loses what": [tables.loss_line(loss) for loss in stack.losses],
         "resources": tables.resource_lines(stack),
         "preview": list(tables.preview_lines(stack.preview)) if stack.preview else [],

@@ -20,6 +20,8 @@ def as_text(review: Review, *, width: int = 100) -> str:
     for file in review.files:
         if tables.finding_groups(file.findings):
             lines += ["", file.file, *_findings(file.findings, width)]
+    if review.stacks:
+        lines += ["", *_table("summary", tables.SUMMARY_HEAD, tables.summary_rows(review))]
     for stack in review.stacks:
         lines += ["", *_stack(stack, width)]
     return "\n".join(lines)
@@ -29,7 +31,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     yield f"{stack.stack}: {stack.verdict} ({stack.status}; {stack.why})"
     if stack.note:
         yield from _folded(stack.note, width)
-    yield from _section("watch", [risk.message for risk in stack.risks], width)
+    yield from _section("watch", [tables.risk_line(risk) for risk in stack.risks], width)
     yield from _findings(stack.findings, width)
     yield from _section("loses", [tables.loss_line(loss) for loss in stack.losses], width)
     yield from _section("preview", list(tables.preview_lines(stack.preview)) if stack.preview else [], width)

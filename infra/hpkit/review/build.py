@@ -1,9 +1,9 @@
 """From the base and the head of a change to the review: pure, given the files, the findings and the previews."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hpkit.change import Recorded, StackChange, change
+from hpkit.change import Recorded, StackChange, change, change_of_plans
 from hpkit.checks import Finding
 from hpkit.plan.diff import Change, PlanDiff, diff
 from hpkit.plan.model import Plan
@@ -22,6 +22,7 @@ from hpkit.review.model import (
     StackReview,
     Status,
     Verdict,
+    gravest_first,
     worst,
 )
 from hpkit.review.risks import risks_of, with_rename_risks
@@ -30,6 +31,8 @@ __all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "review"]
 
 # Returns what a plan registers in a stack of that name.
 Record = Callable[[Plan, str], Recorded]
+_UNREAD_BASE = "the base could not be read, so what is lost is not known"
+_QUICK = "the files are compared, not what is made of them: what is replaced is not known; leave --quick out to know it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def review(
     files: Sequence[FileInput],
     stacks: Sequence[StackInput],
     *,
-    record: Record,
+    record: Record | None,
     base: str,
     commit: str,
     notes: Sequence[str] = (),
@@ -83,14 +86,12 @@ def review(
 ) -> Review:
     """Return the review of a change.
 
-    record returns what a plan registers in a stack; base and commit name what the change is compared with; previews
-    holds what the engine said, by stack.
+    record returns what a plan registers in a stack; without it, only what the files say is compared. base and commit
+    name what the change is compared with; previews holds what the engine said, by stack.
     """
-    reviewed_files = tuple(
-        FileReview(each.file, compare_findings(_shared(each.before), _shared(each.after))) for each in files
-    )
-    reviewed = tuple(_stack(each, record, (previews or {}).get(each.stack)) for each in stacks)
-    reviewed = with_rename_risks(reviewed)
+    reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
+    reviewed = with_rename_risks([_stack(each, record, (previews or {}).get(each.stack)) for each in stacks])
+    reviewed = tuple(gravest_first(reviewed))
     of_files: list[tuple[Verdict, str]] = [
         (verdict, f"{each.file}: {reason}")
         for each in reviewed_files
@@ -101,13 +102,23 @@ def review(
         commit=commit,
         verdict=worst([*(verdict for verdict, _ in of_files), *(each.verdict for each in reviewed)]),
         reasons=(
-            *(reason for _, reason in of_files),
+            *(reason for _, reason in _gravest_reasons_first(of_files)),
             *(f"{each.stack}: {reason}" for each in reviewed for reason in each.reasons),
         ),
         notes=tuple(notes),
         files=reviewed_files,
         stacks=reviewed,
     )
+
+
+def _findings_of_file(file: FileInput) -> FindingChanges:
+    found = compare_findings(_shared(file.before), _shared(file.after))
+    return _unless_unread(found, file.after)
+
+
+def _unless_unread(found: FindingChanges, after: FileVersion | None) -> FindingChanges:
+    """Return the changes of findings; of a file that cannot be read nobody knows what is fixed."""
+    return replace(found, fixed=()) if after is not None and not after.plans else found
 
 
 def _shared(file: FileVersion | None) -> list[Finding]:
@@ -127,7 +138,7 @@ def _plan(version: StackVersion | None) -> Plan | None:
     return version.file.plans.get(version.environment) if version is not None else None
 
 
-def _stack(given: StackInput, record: Record, preview: Preview | None) -> StackReview:
+def _stack(given: StackInput, record: Record | None, preview: Preview | None) -> StackReview:
     before, after = _plan(given.before), _plan(given.after)
     unread = [
         name
@@ -136,17 +147,21 @@ def _stack(given: StackInput, record: Record, preview: Preview | None) -> StackR
     ]
     difference = None if unread else diff(before, after, stack=given.stack)
     findings = compare_findings(_own(given.before), _own(given.after))
+    findings = _unless_unread(findings, given.after.file if given.after is not None else None)
     changed, unrecorded = _compared(given, before, after, record)
-    risks = risks_of(difference, changed) if difference else ()
     losses = losses_of(difference) if difference else ()
+    risks = risks_of(difference, changed, losses) if difference else ()
     verdicts = [
         *_verdicts_of_waivers(before, after),
         *_verdicts_of_findings(findings),
         *_verdicts_of_plan(risks, losses),
         *_verdicts_of_preview(preview),
     ]
-    if "head" in unread:
-        verdicts.insert(0, ("blocked", "the head cannot be read"))
+    if unread:
+        verdicts.append(("blocked", "the head cannot be read") if "head" in unread else ("attention", _UNREAD_BASE))
+    elif unrecorded and record is not None:
+        verdicts.append(("attention", unrecorded))
+    verdicts = _gravest_reasons_first(verdicts)
     return StackReview(
         stack=given.stack,
         file=given.file,
@@ -167,14 +182,16 @@ def _stack(given: StackInput, record: Record, preview: Preview | None) -> StackR
 
 
 def _compared(
-    given: StackInput, before: Plan | None, after: Plan | None, record: Record
+    given: StackInput, before: Plan | None, after: Plan | None, record: Record | None
 ) -> tuple[StackChange | None, str]:
-    """Return what changes and a note; None where nothing does, or where faults of a side keep it from being recorded.
+    """Return what changes and a note on what is not known of it; None where nothing does.
 
     Nobody runs a stack that is no longer described: nothing changes there.
     """
     if after is None or before == after:
         return None, ""
+    if record is None:
+        return change_of_plans(before, after), _QUICK
     try:
         return change(record(before, given.stack) if before else None, record(after, given.stack)), ""
     except Exception:
@@ -182,7 +199,13 @@ def _compared(
         versions = [version for version in (given.before, given.after) if version is not None]
         if not any(each.severity == "error" for version in versions for each in version.file.findings):
             raise
-        return None, "errors keep one side from being planned, so what is replaced or deleted is not known"
+        note = "errors keep one side from being recorded, so what is replaced is not known"
+        return change_of_plans(before, after), note
+
+
+def _gravest_reasons_first(reasons: Sequence[tuple[Verdict, str]]) -> list[tuple[Verdict, str]]:
+    """Return the reasons that block before those that ask for attention."""
+    return sorted(reasons, key=lambda reason: reason[0] != "blocked")
 
 
 def _costs(before: Plan | None, after: Plan | None, cost: Callable[[Plan], Cost]) -> Change[Cost]:

@@ -1,4 +1,4 @@
-"""Bars of the page's charts: before and after of the same thing, as lengths for an SVG."""
+"""Bars of the page's charts: before and after of the same thing, as parts of the widest bar in percent."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,14 @@ from hpkit.plan.diff import TeamChange
 from hpkit.review.formatting import as_fraction, quantity
 from hpkit.review.model import StackReview
 
-__all__ = ["BAR_SPACE", "Bar", "Chart", "capacity_chart", "team_charts"]
+__all__ = ["Bar", "Chart", "capacity_chart", "team_charts"]
 
-# The widest bar, in units of the drawing; beside it stand its label and its figure.
-BAR_SPACE: Final = 400
 _MOST: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Two lengths of one thing; text says the figures."""
+    """Two lengths of one thing, in percent of the widest; text says the figures."""
 
     label: str
     before: float
@@ -64,8 +62,8 @@ def _chart(title: str, rows: Sequence[tuple[str, Amount | None, Amount | None]])
     bars = tuple(
         Bar(
             label,
-            round(float(as_fraction(before) / widest * BAR_SPACE), 1),
-            round(float(as_fraction(after) / widest * BAR_SPACE), 1),
+            round(float(as_fraction(before) / widest * 100), 1),
+            round(float(as_fraction(after) / widest * 100), 1),
             f"{quantity(before)} → {quantity(after)}" if before != after else quantity(after),
         )
         for label, before, after in shown

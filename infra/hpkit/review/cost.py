@@ -12,7 +12,7 @@ from hpkit.plan.capacity import pool_instances
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
 from hpkit.review.model import Cost
 
-__all__ = ["Price", "guaranteed_cost", "maximum_cost", "total"]
+__all__ = ["Price", "group_cost", "guaranteed_cost", "maximum_cost", "pool_cost", "total"]
 
 Price = Callable[[str, str], Decimal | None]
 
@@ -21,22 +21,24 @@ def guaranteed_cost(plan: Plan, price: Price = monthly_price) -> Cost:
     """Return the cost of the groups whose instances stand always."""
     region = plan.spec.region
     parts = [
-        _group(group, region, price) for group in plan.all_groups if not group.autoscaled and group.spec.instance_count
+        group_cost(group, region, price)
+        for group in plan.all_groups
+        if not group.autoscaled and group.spec.instance_count
     ]
     return total(parts)
 
 
 def maximum_cost(plan: Plan, price: Price = monthly_price) -> Cost:
     """Return the guaranteed cost plus every NodePool filled to its limits with its dearest type."""
-    spot = {group.node_class for group in plan.groups if group.spec.is_spot}
-    pools = [
-        Cost(Decimal(0), (f"Spot instances of NodePool {pool.spec.name}",))
-        if pool.spec.node_class in spot
-        else _pool(pool, plan.spec.region, price)
-        for pool in plan.node_pools
-        if pool.instance_types
-    ]
+    pools = [pool_cost(pool, plan, price) for pool in plan.node_pools if pool.instance_types]
     return total([guaranteed_cost(plan, price), *pools])
+
+
+def pool_cost(pool: NodePoolPlan, plan: Plan, price: Price = monthly_price) -> Cost:
+    """Return what a NodePool costs when it is filled to its limits with its dearest type."""
+    if any(group.spec.is_spot for group in plan.groups if group.node_class == pool.spec.node_class):
+        return Cost(Decimal(0), (f"Spot instances of NodePool {pool.spec.name}",))
+    return _pool(pool, plan.spec.region, price)
 
 
 def total(parts: Iterable[Cost | None]) -> Cost:
@@ -49,8 +51,11 @@ def total(parts: Iterable[Cost | None]) -> Cost:
     )
 
 
-def _group(group: GroupPlan | RestrictedGroupPlan, region: str, price: Price) -> Cost:
-    """Price a group; of a flexible one the cheapest type, with the rest unknown, since the service chooses."""
+def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, price: Price = monthly_price) -> Cost:
+    """Return what a group's instances cost.
+
+    Of a flexible one the cheapest type, with the rest unknown, since the service chooses.
+    """
     spec = group.spec
     if spec.is_spot or spec.training_plan_arn is not None:
         why = "Spot" if spec.is_spot else "training plan"

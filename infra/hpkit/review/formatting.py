@@ -8,7 +8,18 @@ from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import CapacityChange, Change
 from hpkit.review.model import Cost
 
-__all__ = ["arrow", "as_fraction", "cost", "cost_change", "decreased", "maximum", "money", "plural", "quantity"]
+__all__ = [
+    "arrow",
+    "as_fraction",
+    "cost",
+    "cost_change",
+    "decreased",
+    "maximum",
+    "money",
+    "plural",
+    "quantity",
+    "signed_money",
+]
 
 _CENT = Decimal("0.01")
 
@@ -72,4 +83,9 @@ def cost_change(change: Change[Cost]) -> str:
     difference = after.known - before.known
     if not difference:
         return "no change"
-    return f"{'+' if difference > 0 else '−'}{money(abs(difference))}"
+    return signed_money(difference)
+
+
+def signed_money(value: Decimal) -> str:
+    """Return dollars more or less: `+$120`, `−$120`."""
+    return f"{'+' if value > 0 else '−'}{money(abs(value))}"

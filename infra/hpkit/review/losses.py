@@ -16,7 +16,7 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
     others is in what they may borrow.
     """
     found = [loss for team in diff.teams if not team.is_shared_pool for loss in _team(team)]
-    order = ("queue", "guarantee", "elastic quota", "borrowable", "weight", "access")
+    order = ("queue", "guarantee", "elastic quota", "borrowable", "borrow limit", "weight", "access")
     return tuple(
         sorted(
             found,
@@ -44,7 +44,12 @@ def _team(team: TeamChange) -> Iterator[Loss]:
 
 
 def _share(team: str, share: ShareChange) -> Iterator[Loss]:
-    parts = (("guarantee", share.guarantee), ("elastic quota", share.elastic), ("borrowable", share.borrowable))
+    parts = (
+        ("guarantee", share.guarantee),
+        ("elastic quota", share.elastic),
+        ("borrowable", share.borrowable),
+        ("borrow limit", share.borrow_limit),
+    )
     for what, change in parts:
         if decreased(change):
             yield Loss(team, what, share.instance_type, change.before or 0, change.after or 0)

@@ -15,6 +15,7 @@ __all__ = [
     "FileReview",
     "FindingChanges",
     "Loss",
+    "MoneyChange",
     "Preview",
     "PreviewStep",
     "Review",
@@ -51,13 +52,26 @@ class FindingChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class MoneyChange:
+    """What one thing changes of a month's cost, in dollars; of says of which: what stands always, or the most."""
+
+    change: Decimal
+    of: Literal["guaranteed", "maximum"]
+
+
+@dataclass(frozen=True, slots=True)
 class Risk:
-    """Something to watch: a code that tools can match, what it is about, and one sentence."""
+    """Something to watch: a code that tools can match, what it is about, and one sentence.
+
+    teams: whose work or rights it is about; money: what it changes of the cost, None where nothing or not known.
+    """
 
     code: str
     verdict: Verdict
     subject: str
     message: str
+    teams: tuple[str, ...] = ()
+    money: MoneyChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +139,8 @@ class FileReview:
 class StackReview:
     """One stack that the change touches.
 
-    diff is None where a side could not be read, change where nothing differs or a side could not be recorded; note says
-    which. before and after of cost are None where the stack is not there or could not be read.
+    diff is None where a side could not be read, change where nothing differs; note says what is not known. before and
+    after of cost are None where the stack is not there or could not be read.
     """
 
     stack: str

@@ -13,8 +13,13 @@ from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import PlanDiff
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
-from hpkit.review.formatting import arrow, as_fraction, maximum, plural
-from hpkit.review.model import Risk, StackReview, worst
+from hpkit.review.cost import guaranteed_cost
+from hpkit.review.effects import gravest_risks_first, with_effects
+from hpkit.review.formatting import as_fraction, cost, maximum, plural
+from hpkit.review.group_risks import group_risks
+from hpkit.review.model import Loss, Risk, StackReview, worst
+from hpkit.review.node_pool_risks import node_pool_risks
+from hpkit.review.setting_risks import setting_risks
 from hpkit.review.sharing_risks import sharing_risks
 
 __all__ = ["risks_of", "with_rename_risks"]
@@ -24,28 +29,41 @@ _STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
 _READS_OLD_COHORTS = (*_STORES_OLD_COHORTS, "v1.4.")
 
 
-def risks_of(diff: PlanDiff, change: StackChange | None) -> tuple[Risk, ...]:
-    """Return what to watch, what blocks first; change is None where the sides could not be recorded."""
+def risks_of(diff: PlanDiff, change: StackChange | None, losses: Sequence[Loss] = ()) -> tuple[Risk, ...]:
+    """Return what to watch, gravest first; change is None where the sides could not be recorded.
+
+    What losses say of a team is not said again.
+    """
     found = list(_stack(diff))
     found += _guards(change) if change is not None else ()
     if diff.before is not None and diff.after is not None:
         before, after = diff.before, diff.after
-        replaced = change is not None and any(each.key == "eks" for each in change.decisions)
+        lost = {each.key for each in change.decisions} if change is not None else set()
         # An EKS cluster that is made anew is not updated, so EKS has nothing to refuse.
-        found += [] if replaced else [*_versions(before, after), *_addons(before, after)]
-        found += [*_access(before, after), *_karpenter_gives_up(before, after), *_restricted_groups(before, after)]
+        found += [] if "eks" in lost else [*_versions(before, after), *_addons(before, after)]
+        found += [*_access(before, after), *node_pool_risks(before, after)]
+        found += [] if "cluster" in lost else group_risks(before, after)
         found += [*_capacity(diff), *sharing_risks(diff)]
-    return tuple(sorted(found, key=lambda risk: risk.verdict != "blocked"))
+        found += setting_risks(change.reductions if change is not None else (), found, losses)
+    return gravest_risks_first(with_effects(found, diff))
 
 
 def _stack(diff: PlanDiff) -> Iterator[Risk]:
     if diff.before is not None and diff.after is None:
+        nodes = listing(
+            [
+                f"{group.spec.instance_count} × {'/'.join(group.spec.types)}"
+                for group in diff.before.all_groups
+                if group.spec.instance_count
+            ]
+        )
         yield Risk(
             "stack-leaves",
             "attention",
             diff.stack,
-            f"{diff.stack} is no longer described, and nothing deletes what it created: run "
-            f"`pulumi destroy --stack {diff.stack}` from the old commit first, if it is deployed",
+            f"{diff.stack} is no longer described, and nothing deletes what it created: {nodes or 'what it has'} "
+            f"({cost(guaranteed_cost(diff.before))} a month) cost on; run `pulumi destroy --stack {diff.stack}` from "
+            "the old commit first, if it is deployed",
         )
 
 
@@ -104,6 +122,15 @@ def _access(before: Plan, after: Plan) -> Iterator[Risk]:
         yield Risk(
             "unprotected", "attention", "protect", "deletion protection of cluster, EKS, VPC and buckets is turned off"
         )
+    for word, was, now in (
+        ("administrator", old.eks.administrators, new.eks.administrators),
+        ("viewer", old.eks.viewers, new.eks.viewers),
+        ("deployer", old.deployers, new.deployers),
+    ):
+        gone = [role for role in was if role not in now]
+        if gone:
+            ends = f"{plural(len(gone), word)} no longer: {listing(gone, 20)}"
+            yield Risk("access-leaves", "attention", f"{word}s", ends)
     gained = [role for role in new.eks.administrators if role not in old.eks.administrators]
     if gained:
         yield Risk(
@@ -117,41 +144,17 @@ def _access(before: Plan, after: Plan) -> Iterator[Risk]:
     if new.eks.endpoint.public and (opened or not old.eks.endpoint.public):
         ranges = listing(opened or list(new.eks.endpoint.public_cidrs)) or "any address"
         yield Risk("endpoint", "attention", "eks", f"the Kubernetes API opens to {ranges}")
+    was = (*(old.eks.endpoint.public_cidrs if old.eks.endpoint.public else ()), *old.eks.endpoint.private_from)
+    now = (*(new.eks.endpoint.public_cidrs if new.eks.endpoint.public else ()), *new.eks.endpoint.private_from)
+    closed = [cidr for cidr in was if cidr not in now]
+    if closed:
+        who = "who comes from there can no longer use kubectl"
+        yield Risk("endpoint", "attention", "eks", f"the Kubernetes API closes to {listing(closed, 20)}: {who}")
     connected = [cidr for cidr in new.eks.endpoint.private_from if cidr not in old.eks.endpoint.private_from]
     if connected:
         yield Risk(
             "endpoint", "attention", "eks", f"the Kubernetes API opens to connected networks {listing(connected)}"
         )
-
-
-def _karpenter_gives_up(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield groups that stay and are Karpenter's no more: the file's count holds again."""
-    was = {group.spec.name for group in before.groups if group.autoscaled}
-    for group in after.groups:
-        name = group.spec.name
-        if name in was and not group.autoscaled:
-            yield Risk(
-                "karpenter-lets-go",
-                "attention",
-                name,
-                f"no NodeClass names {name} any more: it goes to instanceCount {group.spec.instance_count}, and the "
-                "nodes that Karpenter started there are ended with what runs on them",
-            )
-
-
-def _restricted_groups(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield restricted groups that lose nodes; they are no capacity, which the others are counted in."""
-    was = {group.spec.name: group.spec.instance_count for group in before.restricted_groups}
-    for group in after.restricted_groups:
-        name, count = group.spec.name, group.spec.instance_count
-        if count < was.get(name, 0):
-            yield Risk(
-                "fewer-nodes",
-                "attention",
-                name,
-                f"restricted {name} {arrow(str(was[name]), str(count))}: the service chooses which nodes go, and what "
-                "runs on them is evicted",
-            )
 
 
 def _capacity(diff: PlanDiff) -> Iterator[Risk]:
@@ -167,14 +170,6 @@ def _capacity(diff: PlanDiff) -> Iterator[Risk]:
                 name,
                 f"{name} leaves: {change.guaranteed.before} guaranteed and {maximum(change, after=False)} at most "
                 f"go, with what runs on them{quota}",
-            )
-        elif as_fraction(change.guaranteed.after) < as_fraction(change.guaranteed.before):
-            yield Risk(
-                "fewer-nodes",
-                "attention",
-                name,
-                f"guaranteed {name} {arrow(str(change.guaranteed.before), str(change.guaranteed.after))}: "
-                "the service chooses which nodes go, and what runs on them is evicted",
             )
         yield from _limit(diff, name)
 
@@ -224,6 +219,6 @@ def _with_rename_risk(stack: StackReview, gone: Sequence[StackReview]) -> StackR
             stack,
             verdict=worst([stack.verdict, risk.verdict]),
             reasons=(*stack.reasons, message),
-            risks=(*stack.risks, risk),
+            risks=gravest_risks_first((*stack.risks, risk)),
         )
     return stack

@@ -62,8 +62,23 @@ def _queues(diff: PlanDiff) -> Iterator[Risk]:
                 team.name,
                 f"{team.name} loses its queue here: its jobs can no longer be admitted; stop them before this lands",
             )
-        elif team.present.before and team.preempt.changed:
-            yield _preemption(team)
+        elif team.present.before:
+            if team.preempt.changed:
+                yield _preemption(team)
+            if team.strategy.changed:
+                yield _strategy(team)
+
+
+def _strategy(team: TeamChange) -> Risk:
+    effects = {
+        "LendAndBorrow": "it borrows what others leave idle, and lends its own",
+        "Lend": "it lends what it leaves idle, and borrows nothing",
+        "DontLend": "it lends nothing and borrows nothing",
+    }
+    change = arrow(str(team.strategy.before), str(team.strategy.after))
+    return Risk(
+        "sharing", "attention", team.name, f"sharing of {team.name} {change}: {effects[str(team.strategy.after)]}"
+    )
 
 
 def _preemption(team: TeamChange) -> Risk:
@@ -92,7 +107,7 @@ def _ranks(diff: PlanDiff) -> Iterator[Risk]:
             )
     gone = [name for name, change in diff.priority_classes.items() if change.after is None]
     if gone:
-        labels = listing([f"{name}-priority" for name in sorted(gone)])
+        labels = listing([f"{name}-priority" for name in sorted(gone)], 20)
         yield Risk(
             "priority-class-leaves", "attention", "priorityClasses", f"jobs that carry {labels} are no longer accepted"
         )

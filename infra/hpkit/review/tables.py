@@ -3,35 +3,41 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hpkit.change import GUARDED_TYPES, Step, describe
+from hpkit.change import CLUSTER, GUARDED_TYPES, Step, describe
 from hpkit.checks import Finding
+from hpkit.checks.rule import listing
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, TeamChange
 from hpkit.plan.names import short_type
-from hpkit.review.formatting import arrow, cost, cost_change, maximum, plural, quantity
-from hpkit.review.model import FindingChanges, Loss, Preview, PreviewStep, Review, StackReview, Verdict
+from hpkit.review.formatting import arrow, cost, cost_change, maximum, plural, quantity, signed_money
+from hpkit.review.model import Cost, FindingChanges, Loss, Preview, PreviewStep, Review, Risk, StackReview, Verdict
 
 __all__ = [
     "CAPACITY_HEAD",
     "COST_HEAD",
     "RESOURCE_HEAD",
+    "SUMMARY_HEAD",
     "TEAM_HEAD",
     "VERDICTS",
     "Row",
     "capacity_rows",
     "changed_teams",
+    "concerned_teams",
     "cost_rows",
     "finding_groups",
     "headline",
     "location",
     "loss_line",
+    "nodes_lost",
     "policy_lines",
     "preview_lines",
     "resource_lines",
     "resource_rows",
+    "risk_line",
     "rule_and_path",
     "setting_list",
     "step_row",
+    "summary_rows",
     "team_table",
     "unknown_lines",
 ]
@@ -46,6 +52,7 @@ VERDICTS: dict[Verdict, str] = {
 CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
 COST_HEAD = ("capacity", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
+SUMMARY_HEAD = ("stack", "verdict", "what goes", "teams concerned", "guaranteed a month", "at most a month")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "weight", "preemption")
 
 
@@ -62,6 +69,55 @@ def headline(review: Review) -> str:
     if not review.stacks and not review.files:
         return "OK: no stack is touched"
     return VERDICTS[review.verdict]
+
+
+def summary_rows(review: Review) -> list[Row]:
+    """Return one row per stack, gravest first: verdict, how much goes, who loses, what it costs."""
+    return [_summary_row(stack) for stack in review.stacks]
+
+
+def _summary_row(stack: StackReview) -> Row:
+    counts = ((nodes_lost(stack), "node"), (len(stack.change.lost) if stack.change else 0, "resource"))
+    goes = ", ".join(plural(number, word) for number, word in counts if number) or "nothing"
+    if stack.status == "unreadable":
+        goes = "not known"
+    elif stack.status == "removed":
+        goes = "its description"
+    money = [_cost_both(change) for change in (stack.guaranteed_cost, stack.maximum_cost)]
+    return (stack.stack, f"{stack.verdict} ({stack.status})", goes, listing(concerned_teams(stack)) or "none", *money)
+
+
+def nodes_lost(stack: StackReview) -> int:
+    """Return how many nodes go for certain: of groups that leave or shrink, and of a cluster that is made anew."""
+    if stack.diff is None or stack.diff.before is None or stack.diff.after is None:
+        return 0
+    anew = stack.change is not None and any(step.lost and step.type == CLUSTER for step in stack.change.steps)
+    staying = {} if anew else {group.spec.name: group.spec.instance_count for group in stack.diff.after.all_groups}
+    groups = [group for group in stack.diff.before.all_groups if not group.autoscaled]
+    return sum(max(0, each.spec.instance_count - staying.get(each.spec.name, 0)) for each in groups)
+
+
+def concerned_teams(stack: StackReview) -> list[str]:
+    """Return the teams that have less of something, those that lose most first, and those that it is about."""
+    about = (team for risk in stack.risks for team in risk.teams)
+    return list(dict.fromkeys([*(loss.team for loss in stack.losses), *about]))
+
+
+def _cost_both(change: Change[Cost]) -> str:
+    both = arrow(cost(change.before), cost(change.after))
+    difference = cost_change(change)
+    return both if difference in ("no change", "unknown") or "–" in both else f"{both} ({difference})"
+
+
+def risk_line(risk: Risk) -> str:
+    """Return what to watch in one line, with whom it is about and what it changes of a month's cost."""
+    notes = []
+    if risk.teams:
+        notes.append(f"teams: {listing(list(risk.teams))}")
+    if risk.money is not None:
+        most = "at most " if risk.money.of == "maximum" else ""
+        notes.append(f"{most}{signed_money(risk.money.change)} a month")
+    return f"{risk.message} [{'; '.join(notes)}]" if notes else risk.message
 
 
 def _both(change: Change[Amount] | Change[int]) -> str:
@@ -217,7 +273,7 @@ def resource_rows(stack: StackReview) -> list[Row]:
 def _resource_row(step: Step) -> Row:
     deciding = [cause for cause in step.causes if cause.replaces or step.action != "replace"]
     why = [
-        describe(cause) if not cause.because else f"{cause.path or 'its provider'} ({_names(cause.because)})"
+        describe(cause) if not cause.because else f"{cause.place or 'its provider'} ({_names(cause.because)})"
         for cause in deciding
     ]
     action = "forget" if step.retained and step.action == "delete" else step.action

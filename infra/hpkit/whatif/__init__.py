@@ -24,12 +24,16 @@ from hpkit.whatif.model import (
     Topology,
     TopologyRequest,
     Workload,
+    per_unit,
 )
-from hpkit.whatif.organization import model_of
+from hpkit.whatif.organization import COHORT, EFA, IDLE_QUEUE, amounts_of, fair_sharing_of, model_of
 from hpkit.whatif.simulator import Admitted, Event, Outcome, Pending, Preempted, Simulator
 from hpkit.whatif.topology import Grid, NoPlaceError
 
 __all__ = [
+    "COHORT",
+    "EFA",
+    "IDLE_QUEUE",
     "Admission",
     "Admitted",
     "BorrowWithinCohort",
@@ -54,5 +58,8 @@ __all__ = [
     "Topology",
     "TopologyRequest",
     "Workload",
+    "amounts_of",
+    "fair_sharing_of",
     "model_of",
+    "per_unit",
 ]

@@ -210,10 +210,11 @@ class Cycle:
             left = node.nominal[pair] - node.usage[pair]
             limit = node.borrowing[pair]
             if entry.assignment.borrowing == 0:
-                held = max(0, min(amount, left))
+                held = min(amount, left)
             else:
                 held = amount if limit is None else min(amount, left + limit)
-            found.append((pair, held))
+            # Where more is used than the limit allows, Kueue takes the rest off the queue alone, which nobody sees.
+            found.append((pair, max(0, held)))
         return found
 
 

@@ -28,11 +28,17 @@ __all__ = [
     "Topology",
     "TopologyRequest",
     "Workload",
+    "per_unit",
 ]
 
 Policy = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority", "Any"]
 Strategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 Fungibility = Literal["MayStopSearch", "TryNextFlavor"]
+
+
+def per_unit(resource: str) -> int:
+    """Return how many of the model's units are one of Kubernetes': CPUs are counted in millicores."""
+    return 1000 if resource == "cpu" else 1
 
 
 @dataclass(frozen=True, slots=True)

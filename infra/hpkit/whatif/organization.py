@@ -15,9 +15,9 @@ from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.errors import CatalogError
 from hpkit.plan.capacity import usage
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
-from hpkit.whatif.model import ClusterQueue, FlavorQuotas, Model, Preemption, ResourceGroup, ResourceQuota
+from hpkit.whatif.model import ClusterQueue, FlavorQuotas, Model, Preemption, ResourceGroup, ResourceQuota, Strategy
 
-__all__ = ["COHORT", "IDLE_QUEUE", "model_of"]
+__all__ = ["COHORT", "EFA", "IDLE_QUEUE", "amounts_of", "fair_sharing_of", "model_of"]
 
 COHORT = "hyperpod-cohort"
 IDLE_QUEUE = "hyperpod-ns-idle-resource-sharing-cq-1"
@@ -35,20 +35,26 @@ def model_of(plan: Plan) -> Model:
     CatalogError for an instance type whose vCPUs, memory or accelerators the catalogue does not know.
     """
     policy = plan.policy
-    fair = policy is None or policy.fair_share == "Enabled"
+    strategies = fair_sharing_of(plan)
     reserved: dict[str, Counter[str]] = {}
     queues = []
     for team in plan.teams:
         mine = _amounts(team.quota_resources)
         for kind, found in mine.items():
             reserved.setdefault(kind, Counter()).update(found)
-        queues.append(_team(team, mine, fair=fair))
+        queues.append(_team(team, mine, fair=strategies is not None))
     if policy is not None and policy.idle_resource_sharing == "Enabled":
         queues += _idle(plan, reserved)
     return Model(
         queues=tuple(queues),
-        fair_sharing=("LessThanOrEqualToFinalShare", "LessThanInitialShare") if fair else None,
+        fair_sharing=strategies,
     )
+
+
+def fair_sharing_of(plan: Plan) -> tuple[Strategy, ...] | None:
+    """Return by which strategies the service has Kueue preempt for a fair share; None where it does not."""
+    fair = plan.policy is None or plan.policy.fair_share == "Enabled"
+    return ("LessThanOrEqualToFinalShare", "LessThanInitialShare") if fair else None
 
 
 def _team(team: TeamPlan, mine: dict[str, Amounts], *, fair: bool) -> ClusterQueue:
@@ -87,11 +93,15 @@ def _default(team: TeamPlan) -> int:
 def _amounts(resources: tuple[QuotaResource, ...]) -> dict[str, Amounts]:
     found: dict[str, Counter[str]] = {}
     for resource in resources:
-        found.setdefault(resource.instance_type, Counter()).update(_of_resource(resource))
+        found.setdefault(resource.instance_type, Counter()).update(amounts_of(resource))
     return {kind: dict(total) for kind, total in found.items()}
 
 
-def _of_resource(resource: QuotaResource) -> Amounts:
+def amounts_of(resource: QuotaResource) -> Amounts:
+    """Return what a part of an instance type holds of each resource, in the simulator's base units.
+
+    CatalogError for an instance type whose vCPUs, memory or accelerators the catalogue does not know.
+    """
     if resource.count is not None:
         return _whole(resource.instance_type, resource.count)
     kind = _known(resource.instance_type)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from hpkit.whatif.assign import Resolver
 from hpkit.whatif.cycle import Cycle
@@ -55,12 +56,18 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to a workload, and when. kind: Submitted, Admitted, Preempted or Finished."""
+    """What happened to a workload, and when.
+
+    kind: Submitted, Admitted, Preempted or Finished. detail: why it was preempted; by: for whom. pod_sets: what an
+    admitted one got.
+    """
 
     time: float
-    kind: str
+    kind: Literal["Submitted", "Admitted", "Preempted", "Finished"]
     workload: str
     detail: str = ""
+    by: str = ""
+    pod_sets: tuple[PodSetAssignment, ...] = ()
 
 
 class Simulator:
@@ -130,6 +137,11 @@ class Simulator:
         """Return a cohort's weighted share under its parent."""
         return self._cohorts[cohort].weighted_share()
 
+    def potential(self, queue: str) -> dict[tuple[str, str], int]:
+        """Return the most that a queue could ever use, by flavor and resource."""
+        node = self._queues[queue].node
+        return {name: node.potential[pair] for pair, name in enumerate(self._pairs.names)}
+
     def usage(self, queue: str) -> dict[tuple[str, str], int]:
         """Return what a queue uses, by flavor and resource."""
         node = self._queues[queue].node
@@ -157,10 +169,7 @@ class Simulator:
 
     def run_cycle(self) -> Outcome:
         """Run exactly one cycle; who is evicted still holds its quota until `complete_evictions`."""
-        outcome = Outcome()
-        for entry in self._cycle.run(self._heads()):
-            self._settle(entry, outcome)
-        return outcome
+        return self._run(self._heads())
 
     def complete_evictions(self) -> bool:
         """Let the evicted give their quota back and wait again; return whether there were any."""
@@ -178,25 +187,33 @@ class Simulator:
             self._wake(root)
         return bool(roots)
 
-    def run_until_quiet(self, *, tick: float = 0.0) -> Outcome:
+    def run_until_quiet(
+        self, *, tick: float = 0.0, on_cycle: Callable[[Outcome], None] = lambda _outcome: None
+    ) -> Outcome:
         """Run cycles, completing every eviction at once, until nothing changes any more or it repeats itself.
 
-        tick: how much the clock goes on with each cycle, in seconds.
+        tick: how much the clock goes on with each cycle, in seconds. on_cycle: called after each with what came of it.
         """
         total = Outcome()
         watch = _Watch()
+        progress = True
         while True:
-            if not any(queue.head() for queue in self._awake.values()):
+            heads = self._heads()
+            if not progress and watch.was_here(heads):
+                return total
+            if not heads:
                 if self._evicting and self.complete_evictions():
+                    progress = True
                     continue
                 return total
             self.now += tick
-            outcome = self.run_cycle()
+            outcome = self._run(heads)
+            on_cycle(outcome)
             evicted = self.complete_evictions()
             total.admitted += outcome.admitted
             total.preempted += outcome.preempted
             progress = bool(outcome.admitted) or evicted
-            if watch.repeats(self._signature, self.running, outcome, progress=progress):
+            if progress and watch.repeats(self._heads, self._running, outcome):
                 total.flapping = watch.flapping
                 return total
 
@@ -209,12 +226,21 @@ class Simulator:
     ) -> frozenset[str]:
         """Run the clock: submit each workload when it is created, end each when it has run long enough.
 
-        An evicted one begins anew. until: when to stop; else when nothing more would happen. Return who flaps.
+        An evicted one begins anew. workloads: in the order of creation, and taken one by one as their time comes.
+        until: when to stop; else when nothing more would happen. Return who flaps. ValueError for a workload that was
+        created before the one before it.
         """
         say = on_event or (lambda _event: None)
-        coming = sorted(workloads, key=lambda each: (each.created, each.name))
-        coming.reverse()
+        coming = _Coming(workloads)
         flapping: frozenset[str] = frozenset()
+
+        def on_cycle(outcome: Outcome) -> None:
+            for admitted in outcome.admitted:
+                self._plan_end(self._tasks[admitted.name])
+                say(Event(self.now, "Admitted", admitted.name, pod_sets=admitted.pod_sets))
+            for preempted in outcome.preempted:
+                say(Event(self.now, "Preempted", preempted.name, preempted.reason, preempted.by))
+
         for task in [task for queue in self._queues.values() for task in queue.running.values()]:
             self._plan_end(task)
         while True:
@@ -223,17 +249,10 @@ class Simulator:
                 return flapping
             self.now = max(self.now, following)
             self._end_due(say)
-            while coming and coming[-1].created <= self.now:
-                workload = coming.pop()
+            for workload in coming.until(self.now):
                 self.submit(workload)
                 say(Event(self.now, "Submitted", workload.name))
-            outcome = self.run_until_quiet()
-            flapping |= outcome.flapping
-            for preempted in outcome.preempted:
-                say(Event(self.now, "Preempted", preempted.name, preempted.reason))
-            for admitted in outcome.admitted:
-                self._plan_end(self._tasks[admitted.name])
-                say(Event(self.now, "Admitted", admitted.name))
+            flapping |= self.run_until_quiet(on_cycle=on_cycle).flapping
 
     # How it goes on
 
@@ -271,16 +290,25 @@ class Simulator:
             self._evicting.append(task)
 
     def _heads(self) -> list[Task]:
+        """Return the head of each queue that has one, in the order of the queues; they stay where they are."""
         heads = []
         for name, queue in list(self._awake.items()):
             head = queue.head()
             if head is None:
                 del self._awake[name]
-                continue
-            queue.take(head, "head")
-            heads.append(head)
-        heads.sort(key=lambda task: task.queue.node.order)
+            else:
+                heads.append(head)
+        if len(heads) > 1:
+            heads.sort(key=_order)
         return heads
+
+    def _run(self, heads: list[Task]) -> Outcome:
+        outcome = Outcome()
+        for head in heads:
+            head.queue.take(head, "head")
+        for entry in self._cycle.run(heads):
+            self._settle(entry, outcome)
+        return outcome
 
     def _settle(self, entry: Entry, outcome: Outcome) -> None:
         task, queue = entry.task, entry.task.queue
@@ -328,26 +356,25 @@ class Simulator:
                 queue.wake()
                 self._awake[queue.node.name] = queue
 
-    def _signature(self) -> tuple[object, ...]:
-        """Return the heads and how far the walk of each over its flavors is; nothing if there are none."""
-        found = []
-        for queue in self._awake.values():
-            head = queue.head()
-            if head is not None:
-                found.append((head.name, tuple(tuple(sorted(tried.items())) for tried in head.tried)))
-        return tuple(sorted(found))
+    def _running(self) -> object:
+        """Return what runs and on what, in the order in which it began: for comparison alone."""
+        return tuple(
+            (task.name, tuple((got.count, *got.flavors.items(), *got.domains) for got in task.assignment))
+            for queue in self._queues.values()
+            for task in queue.running.values()
+        )
 
     def _plan_end(self, task: Task) -> None:
         if task.spec.run is not None and task.state == "running":
             task.finishes = task.admitted + task.spec.run
             heapq.heappush(self._finishing, (task.finishes, next(self._sequence), task.attempt, task))
 
-    def _next_time(self, coming: list[Workload]) -> float | None:
+    def _next_time(self, coming: _Coming) -> float | None:
         while self._finishing and not self._still_ends(self._finishing[0]):
             heapq.heappop(self._finishing)
         times = [self._finishing[0][0]] if self._finishing else []
-        if coming:
-            times.append(coming[-1].created)
+        if coming.following is not None:
+            times.append(coming.following.created)
         return min(times, default=None)
 
     @staticmethod
@@ -371,6 +398,27 @@ class Simulator:
             self._wake(root)
 
 
+class _Coming:
+    """Workloads that are still to come, read one ahead."""
+
+    def __init__(self, workloads: Iterable[Workload]) -> None:
+        self._rest = iter(workloads)
+        self.following = next(self._rest, None)
+
+    def until(self, now: float) -> Iterator[Workload]:
+        """Take those that have come by now."""
+        while self.following is not None and self.following.created <= now:
+            workload = self.following
+            self.following = next(self._rest, None)
+            if self.following is not None and self.following.created < workload.created:
+                raise ValueError(f"workload {self.following.name} was created before {workload.name}, and comes later")
+            yield workload
+
+
+def _order(task: Task) -> int:
+    return task.queue.node.order
+
+
 class _Watch:
     """Notices when cycles lead nowhere: they change nothing, or lead back to where they began."""
 
@@ -381,29 +429,30 @@ class _Watch:
         self._seen: dict[object, int] = {}
         self._evicted: list[str] = []
 
-    def repeats(
-        self,
-        heads: Callable[[], tuple[object, ...]],
-        running: Callable[[], object],
-        outcome: Outcome,
-        *,
-        progress: bool,
-    ) -> bool:
-        if not progress:
-            now = heads()
-            if now in self._idle:
-                return True
-            self._idle.add(now)
-            return False
+    def was_here(self, heads: list[Task]) -> bool:
+        """Return whether these heads were there before since something last changed."""
+        now = _signature(heads)
+        if now in self._idle:
+            return True
+        self._idle.add(now)
+        return False
+
+    def repeats(self, heads: Callable[[], list[Task]], running: Callable[[], object], outcome: Outcome) -> bool:
+        """Return whether a cycle that changed something led back to a state that was there before."""
         self._idle.clear()
         for each in outcome.preempted:
             self._evictions[each.name] = self._evictions.get(each.name, 0) + 1
             self._evicted.append(each.name)
         if not any(self._evictions[each.name] > 1 for each in outcome.preempted):
             return False
-        state = (heads(), repr(running()))
+        state = (_signature(heads()), running())
         if state in self._seen:
             self.flapping = frozenset(self._evicted[self._seen[state] :])
             return True
         self._seen[state] = len(self._evicted)
         return False
+
+
+def _signature(heads: list[Task]) -> tuple[object, ...]:
+    """Return the heads and how far the walk of each over its flavors is."""
+    return tuple((head.name, tuple(tuple(sorted(tried.items())) for tried in head.tried)) for head in heads)

@@ -56,7 +56,9 @@ def fair_order(entries: Sequence[Entry], *, version: Callable[[], int]) -> Itera
         node = entry.task.queue.node
         roots.setdefault(node.root, {})[node] = entry
     for root, waiting in roots.items():
-        if all(node.depth <= 1 for node in waiting):
+        if len(waiting) == 1:
+            yield from waiting.values()
+        elif all(node.depth <= 1 for node in waiting):
             # Nobody's share depends on another queue's usage: it is enough to sort once.
             yield from sorted(waiting.values(), key=lambda entry: _key(entry, _shares(entry)[0]))
         else:

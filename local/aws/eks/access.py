@@ -64,6 +64,8 @@ def create_access_entry(ctx: Context, params: Record) -> Record:
     principal = params["principalArn"]
     if not principal.startswith("arn:aws:iam::") or principal.count(":") < 5 or "/" not in principal:
         raise ServiceError(INVALID, f"The specified principalArn is invalid: invalid principal: {principal}")
+    if ":role/aws-service-role/" in principal:
+        raise ServiceError(INVALID, f"The specified principalArn is invalid: {principal} is a service-linked role")
     if kind != "STANDARD" and ("kubernetesGroups" in params or "username" in params):
         raise ServiceError(INVALID, f"kubernetesGroups and username can only be set for STANDARD, not for {kind}")
     _check_groups(params)

@@ -25,10 +25,15 @@ _RESERVED = [
     *(ipaddress.IPv4Network(each) for each in ("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4")),
 ]
 
+# Amazon EKS endpoints and quotas, "Public endpoint access CIDR ranges per cluster", which no account can raise.
+_MOST_RANGES = 40
+
 
 def check_ranges(wanted: Record, *, code: str) -> None:
     """Refuse publicAccessCidrs that are not of the internet, as EKS does (aws/aws-cdk issue 33176 has its words)."""
     given = wanted.get("publicAccessCidrs") or []
+    if len(given) > _MOST_RANGES:
+        raise ServiceError(code, f"publicAccessCidrs has {len(given)} entries; a cluster takes at most {_MOST_RANGES}")
     if wrong := [cidr for cidr in given if not _is_public(cidr)]:
         raise ServiceError(code, f"The following CIDRs are invalid in publicAccessCidrs: [{', '.join(wrong)}]")
 

@@ -5,15 +5,14 @@ what is raised there is not raised while that test runs. A test that still passe
 """
 
 import ast
-import importlib.abc
-import importlib.machinery
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.rewritten import rewrite
 
 ROOT = Path(__file__).parents[3]
 _FOLDER = ROOT / "local" / "aws"
@@ -36,28 +35,7 @@ class _Conditional(ast.NodeTransformer):
         return ast.copy_location(ast.If(ast.parse(asked, mode="eval").body, [node], []), node)
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
-    def source_to_code(self, data: bytes, path: str, **_: object) -> object:
-        tree = _Conditional(str(Path(path).relative_to(_FOLDER))).visit(ast.parse(data))
-        return compile(ast.fix_missing_locations(tree), path, "exec")
-
-    def get_code(self, fullname: str) -> object:
-        # From the source, never from what another run has compiled.
-        path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
-        if not name.startswith("local.aws."):
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.origin and spec.submodule_search_locations is None:
-            spec.loader = _Loader(name, spec.origin)
-        return spec
-
-
-sys.meta_path.insert(0, _Finder())
+rewrite("local.aws", lambda tree, path: _Conditional(str(path.relative_to(_FOLDER))).visit(tree))
 
 
 @pytest.hookimpl(wrapper=True)

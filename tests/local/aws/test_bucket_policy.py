@@ -28,8 +28,9 @@ def s3():
 
 
 def test_a_tls_only_bucket_takes_objects_here(s3):
+    anybody = ["arn:aws:iam::123456789012:*"]
     s3.put_bucket_policy(
-        Bucket=BUCKET, Policy=json.dumps(bucket_policy(ARN, writers=["arn:aws:iam::123456789012:*"], sealed=False))
+        Bucket=BUCKET, Policy=json.dumps(bucket_policy(ARN, writers=anybody, keepers=anybody, sealed=False))
     )
     s3.put_object(Bucket=BUCKET, Key="a", Body=b"b")
     assert s3.get_object(Bucket=BUCKET, Key="a")["Body"].read() == b"b"

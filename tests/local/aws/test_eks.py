@@ -412,6 +412,10 @@ def test_access_entries_and_their_policies(cloud: Any, refused: Callable[..., st
         ({"principalArn": "arn:aws:s3:::bucket"}, "The specified principalArn is invalid"),
         ({"type": "ROBOT"}, "The type ROBOT is not valid; valid types: STANDARD,"),
         ({"type": "HYPERPOD_LINUX", "kubernetesGroups": ["x"]}, "can only be set for STANDARD, not for HYPERPOD_LINUX"),
+        (
+            {"principalArn": "arn:aws:iam::123456789012:role/aws-service-role/eks.amazonaws.com/Linked"},
+            "is a service-linked role",
+        ),
         ({"kubernetesGroups": ["system:masters"]}, "The kubernetes group name system:masters is invalid"),
     ],
 )

@@ -32,8 +32,12 @@ def _ingress(**change: Any) -> Request:
     return lambda cloud: {"GroupId": cloud.sg, "IpPermissions": [permission]}
 
 
-def _further(block: str) -> Request:
-    return lambda cloud: {"VpcId": cloud.vpc, "CidrBlock": block}
+def _further(block: str, first: str = "") -> Request:
+    """Ask for one more range of the VPC that is there, or of another that has this first one."""
+    return lambda cloud: {
+        "VpcId": cloud.ec2.create_vpc(CidrBlock=first)["Vpc"]["VpcId"] if first else cloud.vpc,
+        "CidrBlock": block,
+    }
 
 
 def _subnet(**change: Any) -> Request:
@@ -68,6 +72,24 @@ RULES: dict[str, tuple[str, str, Request, str, str]] = {
     ),
     "range of another private network": (
         "ec2", "associate_vpc_cidr_block", _further("192.168.0.0/16"), "InvalidVpc.Range", "is restricted",
+    ),
+    "range that aws keeps": (
+        "ec2", "associate_vpc_cidr_block", _further("198.19.0.0/20"), "InvalidVpc.Range", "is restricted",
+    ),
+    "lowest range beside a low one": (
+        "ec2", "associate_vpc_cidr_block", _further("10.0.0.0/24", "10.1.0.0/16"), "InvalidVpc.Range", "is restricted",
+    ),
+    "range of default vpcs": (
+        "ec2", "associate_vpc_cidr_block", _further("172.31.0.0/24", "172.16.0.0/16"), "InvalidVpc.Range",
+        "is restricted",
+    ),
+    "private range beside a shared one": (
+        "ec2", "associate_vpc_cidr_block", _further("10.5.0.0/16", "100.64.0.0/16"), "InvalidVpc.Range",
+        "is restricted",
+    ),
+    "loopback of a vpc": ("ec2", "create_vpc", lambda _: {"CidrBlock": "127.0.0.0/16"}, "InvalidVpc.Range", "invalid"),
+    "multicast of a vpc": (
+        "ec2", "associate_vpc_cidr_block", _further("224.0.0.0/16"), "InvalidVpc.Range", "'224.0.0.0/16' is invalid",
     ),
     "range that is none": (
         "ec2", "associate_vpc_cidr_block", _further("ten"), "InvalidParameterValue", "not a valid CIDR block",

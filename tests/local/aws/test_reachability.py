@@ -77,6 +77,16 @@ def test_an_endpoint_that_is_not_private_is_not_reached_from_the_vpc_by_its_priv
     assert "has no private endpoint" in why(cloud, INSIDE, endpointPublicAccess=True, endpointPrivateAccess=False)
 
 
+def test_more_than_forty_ranges_are_refused(cloud: Any, refused: Callable[..., str]) -> None:
+    def asked(number: int) -> dict[str, Any]:
+        ranges = [f"203.0.{index}.0/24" for index in range(number)]
+        return {"name": "kube", "resourcesVpcConfig": {"endpointPublicAccess": True, "publicAccessCidrs": ranges}}
+
+    text = refused("InvalidParameterException", cloud.eks.update_cluster_config, **asked(41))
+    assert text == "publicAccessCidrs has 41 entries; a cluster takes at most 40"
+    cloud.eks.update_cluster_config(**asked(40))
+
+
 @pytest.mark.parametrize("cidr", ["10.0.0.0/16", "192.168.1.0/24", "127.0.0.1/32", "nonsense"])
 def test_ranges_that_are_not_of_the_internet_are_refused(cloud: Any, refused: Callable[..., str], cidr: str) -> None:
     network = {"subnetIds": cloud.subnets, "publicAccessCidrs": ["203.0.113.0/24", cidr]}

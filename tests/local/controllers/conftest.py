@@ -61,11 +61,11 @@ class Environment(Cloud):
     def addon(self):
         return self.eks.describe_addon(clusterName="kube", addonName=GOVERNANCE)["addon"]
 
-    def quota_settled(self, quota, seconds=30):
+    def quota_settled(self, quota):
         def status():
             return self.sm.describe_compute_quota(ComputeQuotaId=quota)["Status"]
 
-        eventually(lambda: not status().endswith("ing"), f"quota {quota} has settled", seconds)
+        eventually(lambda: not status().endswith("ing"), f"quota {quota} has settled")
         return self.sm.describe_compute_quota(ComputeQuotaId=quota)
 
     def policy_settled(self, policy):

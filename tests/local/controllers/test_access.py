@@ -15,9 +15,9 @@ from local.aws.testing import running_endpoint
 from local.aws.view import BackendView
 from local.controllers.tokens import review
 from tests.local.controllers.conftest import REGION
-from tests.running import eventually
+from tests.running import HANGS, eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 POLICIES = "arn:aws:eks::aws:cluster-access-policy/"
 URL = f"https://sts.{REGION}.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15"
@@ -139,7 +139,7 @@ def test_a_role_comes_in_by_its_entrys_groups_and_works_in_one_namespace_only(
 
 def reviewed(aws, bearer):
     """Ask what the API server asks."""
-    connection = http.client.HTTPConnection(aws.url.removeprefix("http://"), timeout=5)
+    connection = http.client.HTTPConnection(aws.url.removeprefix("http://"), timeout=HANGS)
     try:
         connection.request("POST", "/_hpkit/token-review", json.dumps({"spec": {"token": bearer}}))
         return json.load(connection.getresponse())["status"]

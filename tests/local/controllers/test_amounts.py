@@ -2,9 +2,8 @@
 
 import pytest
 
-from hpkit.catalog import instance_types
+from hpkit.catalog import instance_types, kubelet_reserved
 from local.controllers.amounts import UnknownTypeError, amounts, quantity, whole
-from local.controllers.nodes import reserved
 
 KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.memory_gib, each.accelerators)]
 
@@ -51,8 +50,8 @@ def test_amounts_are_written_as_the_api_server_writes_them(resource, amount, tex
 
 def test_the_kubelet_keeps_less_than_an_instance_has():
     for kind in (each for each in instance_types() if each.name in KNOWN):
-        cpu, memory = reserved(kind.vcpu, kind.memory_gib)
+        cpu, memory = kubelet_reserved(kind.vcpu, kind.memory_gib)
         assert 0 < cpu < kind.vcpu
         assert 0 < memory < kind.memory_gib
     # 0.1 + 0.30 + 0.15 + 2 × 0.10 + 4 × 0.06; 0.5 + 4 × 0.30 + 4 × 0.25 + 8 × 0.20
-    assert reserved(8, 16) == (pytest.approx(0.99), pytest.approx(4.3))
+    assert kubelet_reserved(8, 16) == (pytest.approx(0.99), pytest.approx(4.3))

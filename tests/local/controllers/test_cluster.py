@@ -4,9 +4,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.kubernetes.api import RefusedError
+from tests.checks.node_pool_specs import SPECS
 from tests.running import bring_dependencies, eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
@@ -168,7 +169,10 @@ def test_pods_that_wait_get_nodes_within_the_limit_and_empty_nodes_go(scaled, en
     disruption = {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "100%"}]}
     node_pool(api, "serving", limits={"nvidia.com/gpu": 3}, disruption=disruption)
     eventually(lambda: has(api, f"{POOLS}/serving", "Ready", "True"), "the pool is Ready")
-    serve(api, 5)
+    serve(api, 0)
+    assert of_pool(api) == []
+    # As a HorizontalPodAutoscaler does, KEDA's as well: by the subresource.
+    api.merge("/apis/apps/v1/namespaces/default/deployments/serve/scale", {"spec": {"replicas": 5}})
     eventually(lambda: ready_pods(api) == 3, "three of five pods run: an instance has one GPU, and the limit is three")
     assert {node["metadata"]["labels"]["pool"] for node in of_pool(api)} == {"burst"}
     eventually(lambda: claimed(api) == {node["metadata"]["name"] for node in of_pool(api)}, "each node has its claim")
@@ -186,6 +190,18 @@ def test_a_node_class_of_more_than_ten_groups_is_refused(scaled, api):
     node_class(api, "ten", [f"group-{number}" for number in range(10)])
     with pytest.raises(RefusedError, match="at most 10 items"):
         node_class(api, "eleven", [f"group-{number}" for number in range(11)])
+
+
+def test_the_api_server_takes_the_node_pools_that_the_validator_takes(scaled, api):
+    for name, (spec, refusal) in SPECS.items():
+        pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "tried"}, "spec": spec}
+        said = ""
+        try:
+            api.create(f"{POOLS}?dryRun=All&fieldValidation=Strict", pool)
+        except RefusedError as error:
+            said = str(error)
+        assert bool(said) == bool(refusal), f"{name}: {said}"
+        assert refusal.lower() in said.lower(), f"{name}: {said}"
 
 
 def test_the_kinds_of_karpenter_go_with_autoscaling(environment, cluster, api):

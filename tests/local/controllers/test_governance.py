@@ -11,7 +11,7 @@ from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.running import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 ROW = {"InstanceType": "ml.c5.2xlarge"}
@@ -237,7 +237,7 @@ def test_a_quota_asked_for_while_a_part_is_killed_is_there_when_it_is_back(insta
         eventually(lambda: instance.state().ready, "the endpoint is back")
     else:
         assert environment.sm.describe_compute_quota(ComputeQuotaId=quota)["Status"] == "Creating"
-    found = environment.quota_settled(quota, seconds=60)
+    found = environment.quota_settled(quota)
     assert found["Status"] == "Created", found.get("FailureReason")
     assert resources(api, "late")["cpu"]["nominalQuota"] == "16"
     eventually(lambda: instance.state().ready, "all parts are back")

@@ -8,7 +8,7 @@ from local.kubernetes.kueue_run import running
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.running import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 # Longer than Kueue takes to end what it is asked to.

@@ -15,7 +15,7 @@ from local.toolchain import get_all
 from local.toolchain.table import tool_named
 from tests.running import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -203,6 +203,11 @@ def test_a_job_that_prefers_one_switch_spreads_only_when_it_must(platform, api):
     eventually(runs(api, "c", "six", 6), "six run, though no network node has so many")
     assert len(network_nodes(api, pods_of(api, "c", "six"), 3)) == 2
     assert len(network_nodes(api, pods_of(api, "c", "six"), 2)) == 1
+
+
+def test_a_job_that_needs_no_switch_runs_wherever_there_is_room(platform, api):
+    job(api, "c", "wide", 6, gpus=8, topology={"kueue.x-k8s.io/podset-unconstrained-topology": "true"})
+    eventually(runs(api, "c", "wide", 6), lambda: reasons(api, "c", "wide"))
 
 
 def deployment(name, *, replicas=1, annotations=None, resources=None, tolerations=()):

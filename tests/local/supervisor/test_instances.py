@@ -24,7 +24,7 @@ TRUST = (
     ' "Principal": {"Service": "eks.amazonaws.com"}}]}'
 )
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 def taken(port):
@@ -169,7 +169,8 @@ def test_a_start_that_is_ended_from_elsewhere_is_not_begun_anew_though_a_port_is
     try:
         with pytest.raises(ToolError, match="the supervisor ended"):
             control.start(instance, say=say)
-        assert len(supervisors) == 1
+        # It may say more than one line before it notices.
+        assert len({supervisor.pid for supervisor in supervisors}) == 1
         assert control.running(instance) is None
     finally:
         for _, other in others:

@@ -32,7 +32,7 @@ for _ in range(40):
         counter.write_text(str(before + 1))
 """
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture

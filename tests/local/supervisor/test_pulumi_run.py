@@ -20,7 +20,7 @@ with open(sys.argv[1], "w") as file:
 time.sleep(600)
 """
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(900)
 
 
 def reason_once(file):

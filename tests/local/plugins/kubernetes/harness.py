@@ -11,6 +11,7 @@ from local.kubernetes.api import RefusedError
 from local.plugins.kubernetes.server import KubernetesServicer
 from provider.engine.plugin_server import OPTIONS, serve
 from provider.engine.values import from_struct, to_struct
+from tests.running import HANGS
 
 __all__ = ["CRD", "FailedError", "Plugin", "in_background", "in_process", "when_possible"]
 
@@ -82,7 +83,7 @@ class Plugin:
         answer = self.call("Diff", request)
         return set(answer.detailedDiff), list(answer.replaces), answer.deleteBeforeReplace
 
-    def create(self, token, name, inputs, *, preview=False, timeout=20.0):
+    def create(self, token, name, inputs, *, preview=False, timeout=HANGS):
         """Check, then create; return id, checked inputs and outputs."""
         checked = self.check(token, name, inputs)
         request = provider_pb2.CreateRequest(
@@ -98,7 +99,7 @@ class Plugin:
             old_inputs=to_struct(old),
             news=to_struct(inputs),
             preview=preview,
-            timeout=20.0,
+            timeout=HANGS,
         )
         return from_struct(self.call("Update", request).properties)
 
@@ -109,7 +110,7 @@ class Plugin:
         answer = self.call("Read", request)
         return answer.id, from_struct(answer.inputs), from_struct(answer.properties)
 
-    def delete(self, token, name, resource_id, outputs, *, timeout=20.0):
+    def delete(self, token, name, resource_id, outputs, *, timeout=HANGS):
         request = provider_pb2.DeleteRequest(
             urn=urn(token, name), id=resource_id, properties=to_struct(outputs), timeout=timeout
         )
@@ -150,13 +151,14 @@ def in_background(action):
     thread = threading.Thread(target=run)
     thread.start()
     yield
-    thread.join(timeout=30)
+    thread.join(HANGS)
+    assert not thread.is_alive(), "it goes on"
     assert not raised, raised
 
 
-def when_possible(action, *, seconds=20):
+def when_possible(action):
     """Do it as soon as the API server lets it be done."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + HANGS
     while True:
         with suppress(RefusedError, AssertionError):
             return action()

@@ -14,7 +14,7 @@ from local.kubernetes.api import RefusedError
 from local.supervisor import control
 from tests.local.plugins.kubernetes.harness import CRD, in_background, when_possible
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 PROGRAM = """
 import json
@@ -169,7 +169,7 @@ class Project:
             assert "deletionTimestamp" in self.api.read(JOB)["metadata"], "a deletion has begun"
             self.api.merge(JOB, {"metadata": {"finalizers": None}})
 
-        when_possible(unhold, seconds=60)
+        when_possible(unhold)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def project(tmp_path_factory, instance, api, kubeconfig):
 
 def test_up_then_no_change(project):
     assert project.preview()["widget"] == "create", "a kind that is not served yet does not stop a preview"
-    with in_background(lambda: when_possible(project.make_ready, seconds=60)):
+    with in_background(lambda: when_possible(project.make_ready)):
         output = project.up()
     assert "recorded, not installed" in output
     assert project.preview() == {}

@@ -16,7 +16,7 @@ from local.toolchain import tool_path
 from tests.local.plugins.kubernetes.harness import FailedError, in_background
 from tests.running import chart_mirror, eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 RELEASE = "helm.sh/v3:Release"
 NAMESPACE = "/api/v1/namespaces/charts"

@@ -11,7 +11,7 @@ from local.kubernetes.api import RefusedError
 from local.kubernetes.pki import authority
 from tests.local.plugins.kubernetes.harness import CRD, FailedError, in_background, in_process, when_possible
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 CONFIG_MAP, WIDGET = "core/v1:ConfigMap", "acme.example/v1:Widget"
 DEFINITION, PATCH = "apiextensions.k8s.io/v1:CustomResourceDefinition", "core/v1:ConfigMapPatch"

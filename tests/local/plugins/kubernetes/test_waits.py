@@ -8,7 +8,7 @@ from local.kubernetes.control_plane import NODE_ANNOTATION, READY_ANNOTATION
 from tests.local.plugins.kubernetes.harness import FailedError, in_background
 from tests.running import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 DEPLOYMENT, PATCH, JOB, POD = "apps/v1:Deployment", "apps/v1:DeploymentPatch", "batch/v1:Job", "core/v1:Pod"
 SERVICE, CLAIM = "core/v1:Service", "core/v1:PersistentVolumeClaim"

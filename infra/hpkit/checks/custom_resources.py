@@ -1,0 +1,199 @@
+"""What an API server would refuse of a custom resource, by the schema and the CEL rules of its CRD.
+
+Structural schemas are no JSON Schema: defaults come first, lists may be sets or maps, unknown fields are dropped
+instead of refused, and rules in CEL stand beside them. Source: Kubernetes documentation, "Extend the Kubernetes API
+with CustomResourceDefinitions"; a test compares this with an API server. Transition rules, which look at what is there
+already, are left out: a file does not know it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+__all__ = ["Violation", "violations"]
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "array": (list,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "object": (dict,),
+    "string": (str,),
+}
+_NAMES: Final = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "a map",
+    "string": "text",
+}
+_INTEGERS: Final = {"int32": 2**31, "int64": 2**63}
+Path = tuple[str | int, ...]
+# What is wrong, and what to do.
+_Broken = tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One demand that an object breaks: where, what is wrong in words and what to do; for a rule in CEL, the rule."""
+
+    path: Path
+    message: str
+    fix: str
+    rule: str = ""
+
+
+def violations(schema: Mapping[str, Any], value: Any) -> list[Violation]:
+    """Return what an API server would say of a value that is created; unknown fields, which it drops, among it."""
+    found = list(_structure(schema, _with_defaults(schema, value), ()))
+    # An API server asks the rules only once the structure is right.
+    return found or list(_rules(schema, _with_defaults(schema, value), ()))
+
+
+def _with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        more = schema.get("additionalProperties")
+        given = {key: each["default"] for key, each in known.items() if "default" in each} | value
+        inner = {key: known.get(key, more if isinstance(more, dict) else {}) for key in given}
+        return {key: _with_defaults(inner[key], each) for key, each in given.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_defaults(schema.get("items", {}), each) for each in value]
+    return value
+
+
+def _structure(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Violation]:
+    wanted = "string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
+    if wanted is None:
+        return
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if schema.get("x-kubernetes-int-or-string") and whole:
+        return
+    if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "boolean"):
+        yield Violation(path, f"is not {_NAMES[wanted]}", f"Write {_NAMES[wanted]}.")
+        return
+    for broken in filter(None, (check(schema, value) for check in _LIMITS)):
+        yield Violation(path, *broken)
+    if isinstance(value, dict):
+        yield from _fields(schema, value, path)
+    elif isinstance(value, list):
+        yield from _items(schema, value, path)
+
+
+def _fields(schema: Mapping[str, Any], value: dict[str, Any], path: Path) -> Iterator[Violation]:
+    known, more = schema.get("properties", {}), schema.get("additionalProperties")
+    for key in schema.get("required", ()):
+        if key not in value:
+            yield Violation(path, f"lacks `{key}`", f"Add `{key}`.")
+    for key, each in value.items():
+        if key in known:
+            yield from _structure(known[key], each, (*path, key))
+        elif isinstance(more, dict):
+            yield from _structure(more, each, (*path, key))
+        elif not more and not schema.get("x-kubernetes-preserve-unknown-fields"):
+            yield Violation((*path, key), "is a field that the API does not know, and drops", "Remove it.")
+
+
+def _items(schema: Mapping[str, Any], value: list[Any], path: Path) -> Iterator[Violation]:
+    for index, each in enumerate(value):
+        yield from _structure(schema.get("items", {}), each, (*path, index))
+    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys", ())
+    told = [[each.get(key) for key in keys] if kind == "map" else each for each in value]
+    for index, each in enumerate(told):
+        if kind in ("set", "map") and each in told[:index]:
+            yield Violation((*path, index), f"names {_shown(each)} twice", "Name it once.")
+
+
+def _in_enum(schema: Mapping[str, Any], value: Any) -> _Broken:
+    allowed = schema.get("enum")
+    if not allowed or value in allowed:
+        return None
+    return f"is {_shown(value)}, which the API does not know", f"Write one of {', '.join(map(str, allowed))}."
+
+
+def _in_range(schema: Mapping[str, Any], value: Any) -> _Broken:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    edge = _INTEGERS.get(schema.get("format", ""))
+    least, most = schema.get("minimum", -edge if edge else None), schema.get("maximum", edge - 1 if edge else None)
+    if least is not None and value < least:
+        return f"is {value}, and is at least {least}", f"Write `{least}`, or more."
+    if most is not None and value > most:
+        return f"is {value}, and is at most {most}", f"Write `{most}`, or less."
+    return None
+
+
+def _in_length(schema: Mapping[str, Any], value: Any) -> _Broken:
+    # maxLength of a list, which Karpenter's CRD has, means nothing.
+    for kind, low, high, unit in (
+        (str, "minLength", "maxLength", "characters"),
+        (list, "minItems", "maxItems", "entries"),
+        (dict, "minProperties", "maxProperties", "entries"),
+    ):
+        if isinstance(value, kind):
+            least, most = schema.get(low, 0), schema.get(high, len(value))
+            if not least <= len(value) <= most:
+                bound = f"at least {least}" if len(value) < least else f"at most {most}"
+                return f"has {len(value)} {unit}, and takes {bound}", f"Write {bound}."
+    return None
+
+
+def _in_form(schema: Mapping[str, Any], value: Any) -> _Broken:
+    pattern = schema.get("pattern")
+    if pattern is None or not isinstance(value, str) or re.search(pattern, value):
+        return None
+    if value == "":
+        return "is empty", "Give it a value, or leave the key out."
+    return f"is {_shown(value)}, which is not how the API writes it", "Write it as Karpenter's documentation has it."
+
+
+_LIMITS: Final[Sequence[Callable[[Mapping[str, Any], Any], _Broken]]] = (_in_enum, _in_range, _in_length, _in_form)
+
+
+def _rules(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Violation]:
+    for each in schema.get("x-kubernetes-validations", ()):
+        if "oldSelf" not in each["rule"] and not _holds(each["rule"], value):
+            message = each.get("message", "what it says is against a rule of the API")
+            yield Violation(path, f"is refused: {message}", "Change it so that this holds.", each["rule"])
+    if isinstance(value, dict):
+        known, more = schema.get("properties", {}), schema.get("additionalProperties")
+        for key, each in value.items():
+            yield from _rules(known.get(key, more if isinstance(more, dict) else {}), each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _rules(schema.get("items", {}), each, (*path, index))
+
+
+def _holds(rule: str, value: Any) -> bool:
+    """Say whether a rule is true; one that ends in an error is not, as an API server has it."""
+    return _program(rule).eval(data={"self": value}).plain_value() is True
+
+
+@cache
+def _program(rule: str) -> Any:
+    return _environment().compile(rule)
+
+
+@cache
+def _environment() -> Any:
+    """Return CEL with what Karpenter's rules use of Kubernetes' own functions: find, of its library of patterns."""
+    # 14 MB of machine code, which a file without node pools does not need.
+    from cel_expr_python import cel
+
+    text, anything = cel.Type.STRING, cel.Type.DYN
+    find = cel.Overload("string_find_string", text, [text, text], is_member=True, impl=_find)
+    return cel.NewEnv(variables={"self": anything}, functions=[cel.FunctionDecl("find", [find])])
+
+
+def _find(text: str, pattern: str) -> str:
+    found = re.search(pattern, text)
+    return found[0] if found else ""
+
+
+def _shown(value: Any) -> str:
+    return f"`{value}`" if isinstance(value, str) else str(value)

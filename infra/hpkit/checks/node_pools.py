@@ -1,0 +1,183 @@
+"""KAR: NodePools as the program sends them, held to what Karpenter itself demands."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from hpkit.catalog import node_pool_schema
+from hpkit.checks.custom_resources import Violation, violations
+from hpkit.checks.rule import Context, Issue, Rule
+from hpkit.config.autoscaling import NodePool
+from hpkit.config.document import Path
+from hpkit.plan.capacity import quantity
+from hpkit.plan.karpenter import node_pool_spec
+
+__all__ = ["RULES", "SAID_ELSEWHERE"]
+
+_CRD = "Karpenter's CRD of NodePool, karpenter.sh/v1"
+# Where in a NodePool's spec the keys of the file are that have another place there.
+_PLACES: Final[dict[Path, Path]] = {
+    ("template", "metadata"): (),
+    ("template", "spec"): (),
+    ("template", "spec", "nodeClassRef", "name"): ("nodeClass",),
+}
+# Rules in CEL that another rule says in words of the file, by the message that the CRD gives them; "" for those about
+# what the program writes itself, or never sends.
+SAID_ELSEWHERE: Final = {
+    "'schedule' must be set with 'duration'": "KAR015",
+    'label domain "karpenter.sh" is restricted': "KAR016, KAR004",
+    'label "karpenter.sh/nodepool" is restricted': "KAR016, KAR004",
+    'label "kubernetes.io/hostname" is restricted': "KAR016, KAR004",
+    "requirements with operator 'In' must have a value defined": "KAR004",
+    "requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value": "KAR004",
+    "requirements with 'minValues' must have at least that many values specified in the 'values' field": "",
+    "group may not be empty": "",
+    "kind may not be empty": "",
+    "name may not be empty": "KAR005",
+    "only 'limits.nodes' is supported on static NodePools": "",
+    "'weight' is not supported on static NodePools": "",
+}
+_REQUIREMENTS: Final = ("template", "spec", "requirements")
+_ENDS: Final = 2
+_VALIDATION: Final = "Karpenter's source, NodePool.RuntimeValidate"
+_CRON: Final = "Karpenter documentation, disruption budgets; robfig/cron, ParseStandard"
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+# Each field of a schedule: what it counts, its least and its most value, names that stand for values from the least on.
+_FIELDS: Final[tuple[tuple[str, int, int, tuple[str, ...]], ...]] = (
+    ("minutes", 0, 59, ()),
+    ("hours", 0, 23, ()),
+    ("days of the month", 1, 31, ()),
+    ("months", 1, 12, _MONTHS),
+    ("days of the week", 0, 6, _DAYS),
+)
+
+
+def _pools(context: Context) -> Iterator[tuple[NodePool, Path]]:
+    pools = context.spec.autoscaling.node_pools if context.spec.autoscaling else ()
+    for index, pool in enumerate(pools):
+        yield pool, (*context.path, "autoscaling", "nodePools", index)
+
+
+def _crd(context: Context) -> Iterator[Issue]:
+    for pool, path in _pools(context):
+        for each in violations(node_pool_schema(), node_pool_spec(pool)):
+            place = _place(each.path)
+            if not _said_elsewhere(each):
+                what = next(step for step in reversed(("the NodePool", *place)) if isinstance(step, str))
+                message = f"{pool.name}: {what} {each.message}; Karpenter's API refuses it"
+                yield Issue((*path, *place), message, each.fix)
+
+
+def _said_elsewhere(violation: Violation) -> bool:
+    # Keys and operators that HyperPod's Karpenter knows are fewer than those of the CRD: KAR004.
+    part_of_requirement = violation.path[:3] == _REQUIREMENTS and len(violation.path) > len(_REQUIREMENTS)
+    return part_of_requirement or any(
+        violation.rule and violation.message.endswith(message) for message in SAID_ELSEWHERE
+    )
+
+
+def _place(path: Path) -> Path:
+    """Return where in the file's NodePool that is which stands at a path of the spec."""
+    for length in range(len(path), 0, -1):
+        if path[:length] in _PLACES:
+            return (*_PLACES[path[:length]], *path[length:])
+    return path
+
+
+def _taints_differ(context: Context) -> Iterator[Issue]:
+    for pool, path in _pools(context):
+        taints = [(taint.key, taint.effect) for taint in pool.taints]
+        for index, (key, effect) in enumerate(taints):
+            if (key, effect) in taints[:index]:
+                yield Issue(
+                    (*path, "taints", index),
+                    f"{pool.name} has the taint {key} with {effect} twice, and Karpenter uses no such NodePool: it is "
+                    "never Ready",
+                    "Remove one, or give it another effect.",
+                )
+
+
+def _schedules(context: Context) -> Iterator[Issue]:
+    for pool, path in _pools(context):
+        for index, budget in enumerate(pool.disruption.budgets):
+            place: Path = (*path, "disruption", "budgets", index)
+            wrong = _wrong_field(budget.schedule or "")
+            if wrong is not None:
+                text, (what, least, most, names) = wrong
+                named = f", or {names[0]}–{names[-1]}" if names else ""
+                yield Issue(
+                    (*place, "schedule"),
+                    f"a budget of {pool.name} has `{text}` for its {what}, which are {least}–{most}{named}; with such "
+                    "a schedule Karpenter disrupts no node at all",
+                    "Write minute, hour, day of the month, month, day of the week, such as `0 9 * * mon-fri`.",
+                )
+            if budget.duration is not None and not any(digit in budget.duration for digit in "123456789"):
+                yield Issue(
+                    (*place, "duration"),
+                    f"a budget of {pool.name} has a window of {budget.duration}, and so never holds",
+                    "Write `8h`, or how long the window is.",
+                )
+
+
+def _wrong_field(schedule: str) -> tuple[str, tuple[str, int, int, tuple[str, ...]]] | None:
+    fields = schedule.split()
+    if len(fields) != len(_FIELDS):
+        return None
+    return next(
+        (
+            (text, field)
+            for text, field in zip(fields, _FIELDS, strict=True)
+            if not all(_is_part(part, *field[1:]) for part in text.lower().split(","))
+        ),
+        None,
+    )
+
+
+def _is_part(text: str, least: int, most: int, names: tuple[str, ...]) -> bool:
+    """Say whether a text is a value, a range or all, each with a step or without."""
+    values, slash, step = text.partition("/")
+    if slash and not (step.isdecimal() and int(step) > 0):
+        return False
+    if values in ("*", "?"):
+        return True
+    numbers = [names.index(each) + least if each in names else each for each in values.split("-")]
+    if len(numbers) > _ENDS or not all(isinstance(each, int) or each.isdecimal() for each in numbers):
+        return False
+    ends = [int(each) for each in numbers]
+    return ends == sorted(ends) and least <= ends[0] and ends[-1] <= most
+
+
+def _whole_requests(context: Context) -> Iterator[Issue]:
+    for pool, path in _pools(context):
+        for resource, amount in pool.warm_pool.requests.items() if pool.warm_pool else ():
+            # Of resources that devices bring, there are whole ones alone.
+            if "/" in resource and quantity(amount) % 1:
+                yield Issue(
+                    (*path, "warmPool", "requests", resource),
+                    f"a placeholder pod of {pool.name} asks for {amount} of {resource}, and Kubernetes gives whole "
+                    "ones alone",
+                    "Write `1`, or more.",
+                )
+
+
+def _lifetimes(context: Context) -> Iterator[Issue]:
+    for pool, path in _pools(context):
+        if not any(digit in pool.expire_after for digit in "123456789") and pool.expire_after != "Never":
+            yield Issue(
+                (*path, "expireAfter"),
+                f"nodes of {pool.name} expire after {pool.expire_after}: Karpenter would replace each as soon as it is "
+                "there",
+                "Write `Never`, or a time such as 720h.",
+            )
+
+
+RULES = (
+    Rule("KAR021", "error", "Placeholders ask for whole accelerators.",
+         "Kubernetes documentation, extended resources", _whole_requests),
+    Rule("KAR022", "error", "Nodes of a NodePool live for some time.", "Karpenter documentation, expireAfter",
+         _lifetimes),
+    Rule("KAR018", "error", "A NodePool is as Karpenter's API demands.", _CRD, _crd),
+    Rule("KAR019", "error", "Taints of a NodePool differ in key or effect.", _VALIDATION, _taints_differ),
+    Rule("KAR020", "error", "A budget's schedule names times that there are, and its window has a length.", _CRON,
+         _schedules),
+)  # fmt: skip

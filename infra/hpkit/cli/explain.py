@@ -1,0 +1,178 @@
+"""`hpkit explain`: in words, what a team or an instance group of a stack has, and why."""
+
+import json
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import click
+
+from hpkit.catalog.prices import near_price
+from hpkit.cli.completion import complete_groups, complete_stacks, complete_teams
+from hpkit.cli.formats import colored, folded
+from hpkit.cli.inputs import plans_of
+from hpkit.errors import SelectionError
+from hpkit.explain import (
+    GroupExplanation,
+    TeamExplanation,
+    TypeExplanation,
+    explain_group,
+    explain_team,
+    group_text,
+    team_text,
+)
+from hpkit.explain.team import Peer
+from hpkit.explain.words import Section
+from hpkit.plan.capacity import Amount
+from hpkit.plan.model import Plan
+from hpkit.project import Loaded, select
+
+__all__ = ["command"]
+
+
+@click.group("explain", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Say in words what a team or an instance group of a stack has, and why."""
+
+
+_STACK = click.option(
+    "--stack", metavar="S", shell_complete=complete_stacks, help="The stack; may be left out where one alone has it."
+)
+_FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+@command.command("team")
+@click.argument("team", shell_complete=complete_teams)
+@_STACK
+@_FORMAT
+def _team(team: str, stack: str | None, form: str) -> None:
+    """Say what a TEAM has, may borrow, from whom, and why.
+
+    By instance type: what is guaranteed and on which groups it stands, who borrows it while it is idle, what the team
+    may borrow, and what keeps it from more. Then its weight beside the others', and how its jobs are ranked.
+    """
+    plan, loaded = _plan_of(stack, lambda plan: team in {each.name for each in plan.teams})
+    organization = loaded.parsed.organization
+    known = () if organization is None else tuple(each.name for each in organization.teams)
+    explained = explain_team(plan, team, known)
+    _show(form, _team_as_dict(explained), team_text(explained))
+
+
+@command.command("group")
+@click.argument("group", shell_complete=complete_groups)
+@_STACK
+@_FORMAT
+def _group(group: str, stack: str | None, form: str) -> None:
+    """Say what an instance GROUP is, who keeps its count, and which teams' quota stands on it."""
+    plan, _ = _plan_of(stack, lambda plan: group in {each.spec.name for each in plan.all_groups})
+    explained = explain_group(plan, group)
+    _show(form, _group_as_dict(explained), group_text(explained))
+
+
+def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Loaded]:
+    """Return the plan of a stack; without one, of the only stack that there is, or that has what is asked for."""
+    loaded = select((), () if stack is None else (stack,))
+    if stack is not None:
+        plans_of(loaded)
+    plans = [(plan, each) for each in loaded for plan in each.plans.values()]
+    found = plans if len(plans) == 1 else [(plan, each) for plan, each in plans if has(plan)]
+    if len(found) != 1:
+        names = ", ".join(plan.stack for plan, _ in found or plans)
+        raise SelectionError(f"name the stack with --stack: {names or 'stacks/ has no file that can be read'}")
+    return found[0]
+
+
+def _show(form: str, data: dict[str, Any], sections: Iterable[Section]) -> None:
+    if form == "json":
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        return
+    for number, (title, paragraphs) in enumerate(sections):
+        click.echo(("\n" if number else "") + colored(title, bold=True))
+        for paragraph in paragraphs:
+            click.echo(folded(paragraph, "    ", "  - "))
+
+
+def _team_as_dict(explained: TeamExplanation) -> dict[str, Any]:
+    team = explained.team
+    return {
+        "stack": explained.plan.stack,
+        "team": team.name,
+        "namespace": team.namespace,
+        "queue": team.local_queue,
+        "sharedPool": team.is_shared_pool,
+        "members": list(team.members),
+        "strategy": team.strategy,
+        "preemptTeamTasks": team.preempt_team_tasks,
+        "fairShare": "Enabled" if explained.fair_share else "Disabled",
+        "fairShareWeight": team.fair_share_weight,
+        "rivals": [{"team": each.team, "fairShareWeight": each.fair_share_weight} for each in explained.rivals],
+        "priorityClasses": [{"name": each.name, "weight": each.weight} for each in explained.priority_classes],
+        "types": [_type_as_dict(part) for part in explained.types],
+    }
+
+
+def _type_as_dict(part: TypeExplanation) -> dict[str, Any]:
+    return {
+        "instanceType": part.quota.instance_type,
+        "groups": list(part.quota.capacity.groups),
+        "nodePools": list(part.quota.capacity.pools),
+        "reserved": _number(part.reserved),
+        "elastic": _number(part.elastic),
+        # null: not known of the type.
+        "accelerators": None if part.accelerators is None else _number(part.accelerators),
+        "lendable": _number(part.lendable),
+        "borrowers": [_peer(each) for each in part.borrowers],
+        # null: a limit in instances stands in its place.
+        "borrowLimitPercent": part.percent,
+        "borrowLimit": _number(part.borrow_limit),
+        "borrowable": _number(part.borrowable),
+        "boundBy": part.bound,
+        "lenders": [_peer(each) for each in part.lenders],
+        "idle": _number(part.idle),
+    }
+
+
+def _peer(peer: Peer) -> dict[str, Any]:
+    return {"team": peer.team, "instances": _number(peer.instances)}
+
+
+def _group_as_dict(explained: GroupExplanation) -> dict[str, Any]:
+    spec = explained.group.spec
+    return {
+        "stack": explained.plan.stack,
+        "group": spec.name,
+        "instanceTypes": list(spec.types),
+        "instanceCount": spec.instance_count,
+        "availabilityZones": list(explained.group.zones),
+        "nodeClass": explained.node_class,
+        "nodePools": list(explained.node_pools),
+        "prices": [_price(each.name, explained.plan.spec.region) for each in explained.instances],
+        "quotas": [
+            {
+                "instanceType": quota.instance_type,
+                "guaranteed": quota.capacity.guaranteed,
+                # null: no NodePool limit bounds it.
+                "maximum": quota.capacity.maximum,
+                "unreserved": _number(quota.unreserved),
+                "teams": [
+                    {"team": share.team, "reserved": _number(share.reserved), "elastic": _number(share.elastic)}
+                    for share in quota.teams
+                ],
+            }
+            for quota in explained.quotas
+        ],
+    }
+
+
+def _price(name: str, region: str) -> dict[str, Any]:
+    found = near_price(name, region)
+    if found is None:
+        return {"instanceType": name, "hourly": None}
+    # Of another region than the stack's, it is about what is to be paid.
+    of = {"region": found.region, "source": found.source.url, "date": found.source.date}
+    return {"instanceType": name, "hourly": str(found.hourly), **of}
+
+
+def _number(value: Amount) -> int | float:
+    exact = Fraction(value)
+    return exact.numerator if exact.denominator == 1 else float(exact)

@@ -1,0 +1,144 @@
+"""`hpkit simulate`: what becomes of a scenario's tasks on a stack."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpkit.cli.tables import grid, paper, plan_of, text_of
+from hpkit.errors import InputError
+
+if TYPE_CHECKING:
+    from hpkit.simulate import Report
+
+__all__ = ["command"]
+
+_MOST_ROWS = 40
+
+
+@click.command("simulate")
+@click.argument("scenario", metavar="SCENARIO")
+@click.option("--stack", metavar="S", help="The stack whose teams share, such as handson-dev.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
+@click.option("--seed", type=int, help="Another draw of the scenario's generators.")
+@click.option(
+    "--compare", nargs=2, metavar="A B", help="Two of: an organization file, a stack, a git reference (of --stack)."
+)
+@click.option(
+    "--vary",
+    "variations",
+    multiple=True,
+    metavar="PATH=V,V",
+    help="Simulate with each of these values, such as teams[smith].fairShareWeight=0,50; repeated: every combination.",
+)
+@click.option(
+    "--seeds", default=1, show_default=True, type=click.IntRange(1, 100), help="Draws, of which --vary takes the mean."
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes of --vary; default: one a core.")
+def command(
+    scenario: str,
+    stack: str | None,
+    form: str,
+    out: Path | None,
+    seed: int | None,
+    compare: tuple[str, str] | None,
+    variations: tuple[str, ...],
+    seeds: int,
+    workers: int | None,
+) -> None:
+    """Say what becomes of a scenario's tasks on a stack.
+
+    SCENARIO is a YAML file of tasks and generators, or a CSV of tasks in the order of their submission. Every task is
+    admitted, preempted and finished as Kueue would; nothing is deployed and nothing is asked.
+    """
+    from hpkit.scenario import open_scenario
+    from hpkit.simulate import simulate
+
+    if (compare or variations) and form == "html":
+        raise click.UsageError("--compare and --vary are written as table or json")
+    if compare and variations:
+        raise click.UsageError("--compare or --vary, not both")
+    if compare:
+        from hpkit.cli.simulate_compare import compared
+
+        _write(compared(open_scenario(scenario), compare, stack, form, seed=seed), out)
+        return
+    if stack is None:
+        raise click.UsageError("Missing option '--stack': whose teams share")
+    if variations:
+        from hpkit.cli.simulate_vary import varied
+
+        draws = range(seed or 0, (seed or 0) + seeds) if seeds > 1 else [seed]
+        _write(varied(open_scenario(scenario), stack, variations, form, seeds=list(draws), workers=workers), out)
+        return
+    report = simulate(plan_of(stack), open_scenario(scenario), seed=seed)
+    if form == "json":
+        _write(json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n", out)
+    elif form == "html":
+        from hpkit.simulate.as_html import as_html
+
+        _write(as_html(report), out)
+    else:
+        _write(_table(report), out)
+
+
+def _write(text: str, out: Path | None) -> None:
+    """Print a text, or write it to a file."""
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: {(error.strerror or str(error)).lower()}") from None
+    click.echo(f"wrote {out}")
+
+
+def _table(report: "Report") -> str:
+    from hpkit.simulate.formatting import amount, percent, span
+
+    console = paper()
+    cluster = report.cluster
+    cost = "price not known" if cluster.wait_cost is None else f"${cluster.wait_cost:,.0f} at list price"
+    console.print(f"{report.stack}, {report.scenario}: {span(report.end)}")
+    console.print(
+        f"{percent(cluster.utilization)} of {amount(cluster.capacity)} instances in use, "
+        f"{percent(cluster.idle_guarantee)} of the guarantees idle, {cluster.preemptions} preemptions, fairness "
+        f"{cluster.fairness:.2f}\n{amount(cluster.waited)} instance-hours waited for ({cost})\n",
+    )
+    if cluster.flapping:
+        console.print(f"preempted again and again: {', '.join(cluster.flapping)}")
+    teams = grid(
+        "Teams, in instances and instance-hours", "team", "quota", "used", "borrowed", "lent", "got", "tasks",
+        "waits p50", "p95", "preempted", "preempts", "lost",
+    )  # fmt: skip
+    for team in report.teams:
+        teams.add_row(
+            team.name, amount(team.guarantee), amount(team.used), amount(team.borrowed), amount(team.lent),
+            percent(team.service), str(team.submitted), span(team.wait_median), span(team.wait_p95),
+            str(team.evicted), str(team.evicts), amount(team.lost),
+        )  # fmt: skip
+    console.print(teams)
+    kinds = {task.instance_type for task in report.tasks}
+    title = f"Tasks, in {kinds.pop()}" if len(kinds) == 1 else "Tasks"
+    tasks = grid(title, "task", "team", "asks", "submitted", "admitted", "finished", "waited", "borrowed", "preempted")
+    for task in report.tasks[:_MOST_ROWS]:
+        tasks.add_row(
+            task.name,
+            task.team,
+            amount(task.instances) + (f" {task.instance_type.removeprefix('ml.')}" if kinds else ""),
+            span(task.submit),
+            "never" if task.never else span(task.admitted),
+            span(task.finished),
+            span(task.wait),
+            ", ".join(f"{amount(much)} of {team or 'no team'}" for team, much in task.borrowed.items()),
+            "; ".join(f"{span(e.time)} by {e.by} ({e.reason})" for e in task.evictions[:3])
+            + (f"; {len(task.evictions) - 3} more" if len(task.evictions) > 3 else ""),
+        )
+    console.print(tasks)
+    rest = len(report.tasks) + report.omitted - _MOST_ROWS
+    if rest > 0:
+        console.print(f"{rest:,} more tasks: --format json has them")
+    return text_of(console)

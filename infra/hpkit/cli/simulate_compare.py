@@ -1,0 +1,103 @@
+"""`hpkit simulate --compare A B`: one scenario on two files, stacks or states of the repository, beside each other."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import click
+
+from hpkit.cli.tables import grid, paper, plan_of, text_of
+from hpkit.config import parse, read_text
+from hpkit.errors import InputError, SelectionError, ToolError
+from hpkit.plan.model import Plan
+from hpkit.project import Loaded, load, load_stack, project_root
+from hpkit.scenario import Source
+from hpkit.simulate import Report, simulate
+from hpkit.simulate.formatting import amount, percent, span
+
+__all__ = ["compared"]
+
+_SECONDS = 60
+
+
+def compared(source: Source, sides: tuple[str, str], stack: str | None, form: str, *, seed: int | None) -> str:
+    """Return both reports beside each other, as a table or JSON."""
+    plans = [_plan(side, stack) for side in sides]
+    before, after = (simulate(plan, source, seed=seed, lenient=True) for plan in plans)
+    if form == "json":
+        both = {"a": {"is": sides[0], **before.as_dict()}, "b": {"is": sides[1], **after.as_dict()}}
+        return json.dumps(both, indent=2, ensure_ascii=False) + "\n"
+    return _table(sides, before, after)
+
+
+def _plan(side: str, stack: str | None) -> Plan:
+    """Return the plan that is meant: of a file, of a stack, or of --stack at a git reference."""
+    if side.endswith((".yaml", ".yml")) or (os.sep in side and Path(side).is_file()):
+        environment = load_stack(stack).environment if stack is not None else None
+        return _only(load(side, environment), side)
+    try:
+        return plan_of(side)
+    except SelectionError as error:
+        if stack is None:
+            raise click.UsageError(f"{side}: {error}; for a git reference name --stack") from None
+    loaded = load_stack(stack)
+    return _only(_at(side, loaded), f"{side}:{loaded.file}")
+
+
+def _only(loaded: Loaded, name: str) -> Plan:
+    plans = list(loaded.plans.values())
+    if len(plans) == 1:
+        return plans[0]
+    if plans:
+        raise click.UsageError(f"{name} has the environments {', '.join(loaded.plans)}; name one by --stack")
+    said = [f"{each.file}:{each.line}: {each.message}" for each in loaded.findings if each.severity == "error"]
+    raise InputError(f"nothing can be simulated of {name}: {said[0] if said else 'it lacks that environment'}")
+
+
+def _at(reference: str, loaded: Loaded) -> Loaded:
+    root = project_root()
+    name = Path(loaded.file).resolve().relative_to(root.resolve()).as_posix()
+    command = ("git", "-C", str(root), "show", "--end-of-options", f"{reference}:./{name}")
+    try:
+        shown = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603 - no shell
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(f"git cannot say what {name} was at {reference}: {error}") from None
+    if shown.returncode:
+        words = shown.stderr.decode(errors="replace").strip().splitlines()
+        raise InputError(
+            f"{reference} is no file, no stack and no git reference with {name}: {words[-1] if words else ''}"
+        )
+    document = read_text(shown.stdout)
+    return Loaded(loaded.file, document, parse(document), loaded.environment)
+
+
+def _table(sides: tuple[str, str], before: Report, after: Report) -> str:
+    console = paper()
+    console.print(f"A: {sides[0]}\nB: {sides[1]}\n{before.scenario}")
+    table = grid("", "cluster", "A", "B")
+    rows = [
+        ("instances in use", percent(before.cluster.utilization), percent(after.cluster.utilization)),
+        ("guarantees idle", percent(before.cluster.idle_guarantee), percent(after.cluster.idle_guarantee)),
+        ("preemptions", str(before.cluster.preemptions), str(after.cluster.preemptions)),
+        ("fairness", f"{before.cluster.fairness:.2f}", f"{after.cluster.fairness:.2f}"),
+        ("instance-hours waited for", amount(before.cluster.waited), amount(after.cluster.waited)),
+    ]
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    names = list(dict.fromkeys(team.name for report in (before, after) for team in report.teams))
+    heads = [f"{head} {side}" for head in ("got", "p50", "p95", "evicted", "never") for side in "AB"]
+    table = grid("", "team", *heads)
+    for name in names:
+        cells: list[tuple[str, str, str, str, str]] = []
+        for report in (before, after):
+            found = {team.name: team for team in report.teams}.get(name)
+            if found is None:
+                cells.append(("–",) * 5)
+                continue
+            got, waits = percent(found.service), (span(found.wait_median), span(found.wait_p95))
+            cells.append((got, *waits, str(found.evicted), str(found.never)))
+        table.add_row(name, *(cell for pair in zip(*cells, strict=True) for cell in pair))
+    console.print(table)
+    return text_of(console)

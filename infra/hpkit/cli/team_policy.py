@@ -1,0 +1,47 @@
+"""`hpkit team-policy`: the IAM policy of a team's data scientists."""
+
+import json
+import re
+
+import click
+
+from hpkit.cli.inputs import plans_of, resolve
+from hpkit.errors import SelectionError
+from hpkit.iam.account import AwsAccount
+from hpkit.iam.deployer import NO_ACCOUNT
+from hpkit.iam.documents import scientist_policy
+from hpkit.plan.names import partition_of
+
+__all__ = ["command"]
+
+
+@click.command("team-policy")
+@click.option("--stack", required=True, metavar="S", help="The stack that the team works on.")
+@click.option("--team", required=True, metavar="T", help="A team that has quota there.")
+@click.option("--account", metavar="ID", help=f"The account's 12 digits; without it that of the file, or {NO_ACCOUNT}.")
+def command(stack: str, team: str, account: str | None) -> None:
+    """Print the IAM policy that the roles of a team's members need, and no more.
+
+    It finds the cluster and gets a kubeconfig; what they may do inside, the access entry and the team's Role say. No
+    SSM session: a shell on a node is past every limit of the team.
+    """
+    if account is not None and not re.fullmatch(r"\d{12}", account):
+        raise click.BadParameter(f"`{account}` is not an account; write its 12 digits", param_hint="--account")
+    (plan,) = plans_of(resolve((), (stack,)))
+    stated = plan.spec.account
+    if account is not None and stated not in (None, account):
+        raise click.BadParameter(f"{stack} belongs to account {stated}, as its file says", param_hint="--account")
+    known = {each.name: each for each in plan.teams if not each.is_shared_pool}
+    if team not in known:
+        raise SelectionError(f"{stack} has no team {team} with quota; it has {', '.join(sorted(known)) or 'none'}")
+    existing, region = plan.spec.eks.existing, plan.spec.region
+    where = AwsAccount(partition_of(region), region, account or stated or NO_ACCOUNT)
+    own = ("hpkit:organization", "hpkit:environment")
+    tags = {key: plan.tags[key] for key in own} if plan.spec.manage_tags else {}
+    document = scientist_policy(where, eks=existing.name if existing else plan.stack, tags=tags)
+    click.echo(json.dumps(document, indent=2))
+    members = known[team].members
+    whose = ", ".join(members) if members else f"no role yet: name them in teams[{team}].members"
+    click.echo(f"attach it to {whose}", err=True)
+    if where.id == NO_ACCOUNT:
+        click.echo(f"it allows nothing yet: put your account in place of {NO_ACCOUNT}, or give --account", err=True)

@@ -1,0 +1,295 @@
+"""What an editor says of each key beside its type: an example, the unit, and the values that the catalog knows.
+
+Values are offered, not demanded: where the validator takes others, so does the schema.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hpkit.catalog import ACCELERATOR_RESOURCES, addons, instance_types, kubernetes_versions, regions, vpc_endpoints
+
+__all__ = ["HINTS", "VALUES", "Hint", "decorated", "definitions", "optional", "title_of", "with_markdown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What is said of one key.
+
+    example: a value that holds; of a list, one of its entries. unit: of the number. values: which of VALUES complete
+    it; only: no other is taken. keys: which of VALUES complete the keys of a map.
+    """
+
+    example: Any
+    unit: str = ""
+    values: str = ""
+    only: bool = False
+    keys: str = ""
+
+
+# Names to complete; each stands once in the schema.
+VALUES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
+    "addonNames": lambda: (each.name for each in addons()),
+    "addonsAndKeda": lambda: (*(each.name for each in addons()), "keda"),
+    "instanceTypeNames": lambda: (each.name for each in instance_types()),
+    "kubernetesVersions": kubernetes_versions,
+    "limitResources": lambda: (*ACCELERATOR_RESOURCES.values(), "cpu", "memory", "nodes"),
+    "migProfiles": lambda: sorted({profile.name for each in instance_types() for profile in each.mig_profiles or ()}),
+    "operators": lambda: ("In", "Exists"),
+    "podResources": lambda: (*ACCELERATOR_RESOURCES.values(), "cpu", "memory", "vpc.amazonaws.com/efa"),
+    "regionNames": lambda: (each.name for each in regions()),
+    "requirementKeys": lambda: (
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/zone",
+        "kubernetes.io/arch",
+    ),
+    "vpcEndpointServices": vpc_endpoints,
+}
+_ROLE: Final = "arn:aws:iam::123456789012:role/john-scientists"
+_TYPE: Final = Hint("ml.g5.12xlarge", values="instanceTypeNames")
+# The validator takes no other type for nodes (CLU003), while a quota may be for one that comes later.
+_NODE_TYPE: Final = Hint("ml.g5.12xlarge", values="instanceTypeNames", only=True)
+_ZONE: Final = Hint("us-west-2a")
+_THROUGHPUT: Final = Hint(250, "MB/s for each TiB")
+_SECONDS: Final = Hint(30, "seconds")
+
+# Model → key → what is said of it. A test asks for each key that takes text or a number.
+HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
+    "Organization": {"organization": Hint("acme"), "tags": Hint({"cost-center": "ml"})},
+    "ClusterPolicy": {"description": Hint("Training before experiments")},
+    "PriorityClass": {"name": Hint("training"), "weight": Hint(80, "none, a rank")},
+    "Team": {
+        "name": Hint("john"),
+        "fairShareWeight": Hint(50, "none, a ratio to other teams' weights"),
+        "members": Hint(_ROLE),
+        "serviceAccounts": Hint("trainer"),
+        "description": Hint("Vision models"),
+        "priorityClasses": Hint("training"),
+    },
+    "TeamOverride": {"fairShareWeight": Hint(50, "none, a ratio to other teams' weights")},
+    "Sharing": {"borrowLimit": Hint(50, "percent of the team's own quota")},
+    "AbsoluteBorrowLimit": {"instanceType": _TYPE, "count": Hint(2, "instances")},
+    "Environment": {
+        "region": Hint("us-west-2", values="regionNames"),
+        "account": Hint("123456789012"),
+        "deployers": Hint("arn:aws:iam::123456789012:role/deployer"),
+        "permissionsBoundary": Hint("arn:aws:iam::123456789012:policy/boundary"),
+        "addons": Hint({"coredns": "v1.13.1-eksbuild.1"}, keys="addonNames"),
+    },
+    "Network": {"vpcCidr": Hint("10.192.0.0/16"), "endpoints": Hint("s3", values="vpcEndpointServices")},
+    "Zone": {"availabilityZone": _ZONE, "nodeCidr": Hint("10.192.64.0/18")},
+    "ExistingNetwork": {
+        "vpcId": Hint("vpc-0a1b2c3d4e5f60718"),
+        "subnets": Hint({"us-west-2a": "subnet-0a1b2c3d4e5f60718"}),
+        "controlPlaneSubnets": Hint("subnet-0a1b2c3d4e5f60718"),
+        "securityGroupIds": Hint("sg-0a1b2c3d4e5f60718"),
+    },
+    "Eks": {
+        "version": Hint("1.35", values="kubernetesVersions"),
+        "administrators": Hint("arn:aws:iam::123456789012:role/Admin"),
+        "viewers": Hint("arn:aws:iam::123456789012:role/preview"),
+        "logRetentionDays": Hint(90, "days"),
+    },
+    "Endpoint": {"publicCidrs": Hint("198.51.100.7/32"), "privateFrom": Hint("10.20.0.0/16")},
+    "ExistingEks": {"name": Hint("platform")},
+    "Cluster": {"name": Hint("train")},
+    "InstanceGroup": {
+        "name": Hint("gpu"),
+        "instanceType": _NODE_TYPE,
+        "instanceTypes": _NODE_TYPE,
+        "instanceCount": Hint(4, "instances"),
+        "minInstanceCount": Hint(2, "instances"),
+        "availabilityZone": _ZONE,
+        "ebsVolumeGiB": Hint(500, "GiB"),
+        "threadsPerCore": Hint(2, "threads"),
+        "trainingPlanArn": Hint("arn:aws:sagemaker:us-west-2:123456789012:training-plan/p5-december"),
+        "labels": Hint({"team": "vision"}),
+        "lifecycleScript": Hint("s3://sagemaker-acme/on_create.sh"),
+        "lifecycleScriptSha256": Hint("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
+        "executionRole": Hint("arn:aws:iam::123456789012:role/nodes"),
+        "imageId": Hint("ami-0a1b2c3d4e5f60718"),
+    },
+    "RestrictedInstanceGroup": {
+        "name": Hint("nova"),
+        "instanceType": _NODE_TYPE,
+        "instanceCount": Hint(4, "instances"),
+        "availabilityZone": _ZONE,
+        "ebsVolumeGiB": Hint(500, "GiB"),
+        "threadsPerCore": Hint(2, "threads"),
+        "trainingPlanArn": Hint("arn:aws:sagemaker:us-west-2:123456789012:training-plan/p5-december"),
+        "executionRole": Hint("arn:aws:iam::123456789012:role/nova"),
+    },
+    "OverrideVpcConfig": {
+        "subnets": Hint("subnet-0a1b2c3d4e5f60718"),
+        "securityGroupIds": Hint("sg-0a1b2c3d4e5f60718"),
+    },
+    "Taint": {"key": Hint("dedicated"), "value": Hint("training")},
+    "TieredStorage": {"instanceMemoryAllocationPercentage": Hint(20, "percent of the node's memory")},
+    "Dependencies": {
+        "chart": Hint("charts/hyperpod"),
+        "version": Hint("0.1.0"),
+        "sha256": Hint("0" * 64),
+        "imageRegistry": Hint("123456789012.dkr.ecr.us-west-2.amazonaws.com/hyperpod"),
+        "values": Hint({"mlflow": {"enabled": False}}),
+    },
+    "FSxLustreConfig": {"sizeInGiB": Hint(1200, "GiB"), "perUnitStorageThroughput": _THROUGHPUT},
+    "ScheduledUpdate": {"scheduleExpression": Hint("cron(0 2 ? * SUN *)", "UTC")},
+    "AutoPatch": {"idleWaitWindowInSeconds": Hint(86400, "seconds")},
+    "DrainPolicy": {"drainTimeoutInSeconds": Hint(3600, "seconds")},
+    "DeploymentConfig": {"waitIntervalInSeconds": _SECONDS, "autoRollbackAlarms": Hint("gpu-errors")},
+    "BatchSize": {"value": Hint(1, "instances, or percent of the group: as `type` says")},
+    "Storage": {
+        "kmsKeyArn": Hint("arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"),
+    },
+    "ExistingStorage": {"bucket": Hint("sagemaker-acme-lifecycle")},
+    "Lustre": {
+        "availabilityZone": _ZONE,
+        "storageCapacityGiB": Hint(1200, "GiB"),
+        "perUnitStorageThroughput": _THROUGHPUT,
+    },
+    "Autoscaling": {"clusterRole": Hint("arn:aws:iam::123456789012:role/karpenter")},
+    "NodeClass": {"name": Hint("burst"), "instanceGroups": Hint("burst-a")},
+    "NodePool": {
+        "name": Hint("inference"),
+        "nodeClass": Hint("burst"),
+        "limits": Hint({"nvidia.com/gpu": 16}, "of the whole pool", keys="limitResources"),
+        "expireAfter": Hint("720h"),
+        "weight": Hint(10, "none, a rank"),
+        "labels": Hint({"pool": "inference"}),
+    },
+    "Requirement": {
+        "key": Hint("node.kubernetes.io/instance-type", values="requirementKeys"),
+        "operator": Hint("In", values="operators"),
+        "values": Hint("ml.g5.8xlarge", values="instanceTypeNames"),
+    },
+    "Disruption": {"consolidateAfter": Hint("5m")},
+    "Budget": {"nodes": Hint("10%"), "schedule": Hint("0 9 * * mon-fri", "UTC"), "duration": Hint("8h30m")},
+    "WarmPool": {
+        "replicas": Hint(2, "pods"),
+        "requests": Hint({"nvidia.com/gpu": 1}, "of each pod", keys="podResources"),
+        "image": Hint("public.ecr.aws/eks-distro/kubernetes/pause:3.10"),
+    },
+    "Keda": {
+        "role": Hint("arn:aws:iam::123456789012:role/keda"),
+        "sqs": Hint("arn:aws:sqs:us-west-2:123456789012:requests"),
+    },
+    "Governance": {"policyName": Hint("acme-dev"), "quotaNames": Hint({"john": "john-quota"})},
+    "ComputeQuotaResource": {
+        "instanceType": _TYPE,
+        "count": Hint(3, "instances"),
+        "accelerators": Hint(4, "GPUs or Trainium chips"),
+        "vCpu": Hint(24.0, "vCPUs"),
+        "memoryInGiB": Hint(96.0, "GiB"),
+        "share": Hint("40%"),
+    },
+    "AcceleratorPartition": {"type": Hint("mig-1g.5gb", values="migProfiles"), "count": Hint(7, "partitions")},
+    "SharedPool": {"name": Hint("shared"), "fairShareWeight": Hint(0, "none, a ratio to other teams' weights")},
+    "Metrics": {"scrapeInterval": _SECONDS},
+    "BasicMetrics": {"scrapeInterval": _SECONDS},
+    "AdvancedMetrics": {"scrapeInterval": _SECONDS},
+    "Alerts": {
+        "emails": Hint("ml-platform@example.com"),
+        "snsTopicArn": Hint("arn:aws:sns:us-west-2:123456789012:ml-platform"),
+    },
+    "GrafanaUsers": {
+        "userIds": Hint("94482488-3041-7026-18ce-1a1e3c0a2f43"),
+        "groupIds": Hint("94482488-3041-7026-18ce-1a1e3c0a2f43"),
+    },
+    "Inference": {
+        "tlsCertificateBucket": Hint("acme-certificates"),
+        "modelBuckets": Hint("acme-models"),
+        "oidcProviderArn": Hint(
+            "arn:aws:iam::123456789012:oidc-provider/oidc.eks.us-west-2.amazonaws.com/id/0A1B2C3D4E5F"
+        ),
+    },
+    "Addon": {
+        "version": Hint("v1.13.1-eksbuild.1"),
+        "configurationValues": Hint({"replicaCount": 2}),
+        "role": Hint("arn:aws:iam::123456789012:role/addon"),
+        "serviceAccountRoleArn": Hint("arn:aws:iam::123456789012:role/addon"),
+    },
+    "AllowDelete": {
+        "instanceGroups": Hint("gpu"),
+        "teams": Hint("john"),
+        "nodePools": Hint("inference"),
+        "addons": Hint("keda", values="addonsAndKeda"),
+        "natGateways": Hint("nat"),
+    },
+    "Waiver": {
+        "rule": Hint("CAP005"),
+        "path": Hint("environments.dev.governance"),
+        "reason": Hint("The second half of the nodes is for a team that comes in January"),
+        "until": Hint("2027-01-31"),
+    },
+}
+# What a JSON Schema demands of a text.
+_FORM: Final = ("type", "pattern", "minLength", "maxLength")
+# Names that are one word where they are written.
+_ONE_WORD: Final = {"NodePool": "NodePool", "NodeClass": "NodeClass", "Eks": "EKS", "Keda": "KEDA"}
+
+
+def title_of(model: str) -> str:
+    """Return a section's name as people write it: `Instance group` of `InstanceGroup`."""
+    if model in _ONE_WORD:
+        return _ONE_WORD[model]
+    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in model).strip()
+    return words[:1].upper() + words[1:]
+
+
+def decorated(schema: Mapping[str, Any], hint: Hint) -> dict[str, Any]:
+    """Return the JSON Schema of a key with its example, its unit, and the values and keys that may be completed."""
+    said = dict(schema)
+    is_list = said.get("type") == "array"
+    if hint.keys:
+        # Another key than these is as right as before: properties beside additionalProperties only name some.
+        said["properties"] = dict.fromkeys(VALUES[hint.keys](), said["additionalProperties"])
+    if hint.values:
+        said = {**said, "items": _offering(said["items"], hint)} if is_list else _offering(said, hint)
+    if hint.values or _reads_as_number(hint.example):
+        # Beside names to complete an example comes last, below all of them; and a text of digits would be completed
+        # without its quotes.
+        shown = f"`{hint.example}`"
+        said["description"] += "" if str(hint.example) in said["description"] else f" Example: {shown}."
+    else:
+        said["examples"] = [[hint.example] if is_list else hint.example]
+    if hint.unit:
+        said["description"] += f" Unit: {hint.unit}."
+    return said
+
+
+def with_markdown(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a key whose code spans an editor shows as such, and not as the marks around them."""
+    text = schema.get("description") or ""
+    return {**schema, "markdownDescription": text} if "`" in text else dict(schema)
+
+
+def optional(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a key that may be empty, without an offer to write `null`, and without a second branch."""
+    said = {key: value for key, value in schema.items() if key != "default" or value is not None}
+    branches = said.get("anyOf", [])
+    if len(branches) != 2 or branches[1] != {"type": "null"} or not isinstance(branches[0].get("type"), str):
+        return said
+    del said["anyOf"]
+    form = {**branches[0], "type": [branches[0]["type"], "null"]}
+    if "enum" in form:
+        form["enum"] = [*form["enum"], None]
+    return {**said, **form}
+
+
+def _reads_as_number(example: Any) -> bool:
+    return isinstance(example, str) and example.replace(".", "", 1).isdigit()
+
+
+def _offering(schema: Mapping[str, Any], hint: Hint) -> dict[str, Any]:
+    """Return the schema of a text with names to complete, beside whatever else it takes."""
+    form = {key: schema[key] for key in _FORM if key in schema}
+    if hint.only:
+        form = {"type": "null"} if isinstance(form["type"], list) else {}
+    branches = [form] if form else []
+    kept = {key: value for key, value in schema.items() if key not in _FORM}
+    return {**kept, "anyOf": [{"$ref": f"#/$defs/{hint.values}"}, *branches]}
+
+
+def definitions() -> dict[str, Any]:
+    """Return the lists of names that the schema refers to."""
+    return {name: {"type": "string", "enum": list(values())} for name, values in sorted(VALUES.items())}

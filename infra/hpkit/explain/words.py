@@ -1,0 +1,276 @@
+"""Explanations as sentences: each a paragraph, with a heading where one is due."""
+
+from collections.abc import Callable, Sequence
+
+from hpkit.catalog import InstanceType
+from hpkit.catalog.prices import near_price
+from hpkit.checks.rule import amount, listing
+from hpkit.explain.group import GroupExplanation
+from hpkit.explain.team import Peer, TeamExplanation, TypeExplanation
+from hpkit.plan.capacity import TypeQuota
+from hpkit.plan.model import TeamPlan
+
+__all__ = ["Section", "group_text", "team_text"]
+
+# A heading, and the paragraphs below it.
+Section = tuple[str, tuple[str, ...]]
+_MOST_PEERS = 5
+_BY_AGE = (
+    "Fair share is Disabled: idle instances go to the job of the highest priority class, the older one among equals, "
+    "whatever the team; a job that wants to borrow takes nothing from another borrower."
+)
+_BY_WEIGHT = (
+    "It counts only where several teams want the same idle instances: what a team has borrowed is divided by its "
+    "weight, and the smaller result goes first."
+)
+
+
+def team_text(explained: TeamExplanation) -> tuple[Section, ...]:
+    """Return what a team has, may borrow, from whom, and why."""
+    team = explained.team
+    title = f"{team.name} in {explained.plan.stack} ({explained.plan.spec.region})"
+    if not explained.types:
+        types: list[Section] = [("Quota", ("It has none: its allocation is an empty list. Its jobs wait for ever.",))]
+    else:
+        types = [(part.quota.instance_type, _type(team, part)) for part in explained.types]
+    if team.is_shared_pool:
+        # Nobody submits to it, so it borrows nothing and ranks nothing.
+        return ((title, _queue(team)), *types)
+    return (
+        (title, _queue(team)),
+        *types,
+        ("Beside other teams", _weight(explained)),
+        ("Among jobs", _ranks(explained)),
+    )
+
+
+def _queue(team: TeamPlan) -> tuple[str, ...]:
+    if team.is_shared_pool:
+        return (
+            "The shared pool: a team without people that holds what no other team reserved, and lends all of it.",
+            f"Queue {team.local_queue} in namespace {team.namespace}.",
+        )
+    members = listing([each.rpartition("/")[2] for each in team.members], _MOST_PEERS)
+    return (
+        f"Jobs go to queue {team.local_queue} in namespace {team.namespace}.",
+        f"Who may submit them: {members}."
+        if members
+        else "Who may submit them: nobody but administrators (no members).",
+    )
+
+
+def _type(team: TeamPlan, part: TypeExplanation) -> tuple[str, ...]:
+    if team.is_shared_pool:
+        return (_has(part, ""), _lends(team, part))
+    return (_has(part, ": its jobs get them whatever other teams do"), _lends(team, part), _borrows(team, part))
+
+
+def _has(part: TypeExplanation, so: str) -> str:
+    capacity = part.quota.capacity
+    sentences = []
+    if part.reserved:
+        sentences.append(
+            f"Has {_instances(part.reserved)}{_accelerators(part)} of {capacity.guaranteed} that always stand"
+            f"{_in_groups(capacity.groups)}{so}."
+        )
+    if part.elastic:
+        most = "without a bound" if capacity.maximum is None else f"up to {capacity.maximum} in all"
+        also = "also " if part.reserved else ""
+        sentences.append(
+            f"Has {also}{_instances(part.elastic)} that count on Karpenter (elastic): "
+            f"NodePool {' and '.join(capacity.pools) or '(none)'} adds nodes when jobs wait, {most}; "
+            "they take minutes to come, and AWS may have none."
+        )
+    return " ".join(sentences) or "Has none of its own."
+
+
+def _lends(team: TeamPlan, part: TypeExplanation) -> str:
+    if not (part.reserved or part.elastic):
+        return "Lends none: it has none."
+    if not team.lends:
+        return "Lends none (strategy DontLend): what it does not use stands idle."
+    if not part.borrowers:
+        return f"Lends what it does not use of {amount(part.lendable)}, but no other team may borrow of this type."
+    takers = _peers(part.borrowers, lambda each: f"{each.team} up to {amount(each.instances)}")
+    return (
+        f"Lends what it does not use of {amount(part.lendable)}: to {takers}. It takes them back as soon as its own "
+        "jobs need them, whatever the borrower's priority and weight; the borrower's job is stopped and waits again."
+    )
+
+
+def _borrows(team: TeamPlan, part: TypeExplanation) -> str:
+    if part.bound == "strategy":
+        return f"Borrows none (strategy {team.strategy})."
+    if part.bound == "noQuota":
+        return "Borrows none: its limit is a percentage, and it has nothing here that it could be of."
+    own = amount(part.reserved + part.elastic)
+    limit = (
+        f"its limit, {amount(part.borrow_limit)} (absoluteBorrowLimits)"
+        if part.percent is None
+        else f"its limit, {part.percent} % of {own} = {amount(part.borrow_limit)}"
+        + (" (the service's default)" if team.borrow_limit is None else "")
+    )
+    if not part.borrowable:
+        return f"Borrows none: {limit}, would let it, but no other team lends of this type."
+    lent = amount(sum((each.instances for each in part.lenders), part.idle))
+    why = f"that is {limit}" if part.bound == "limit" else f"others lend no more, though {limit}, would let it"
+    return (
+        f"Borrows up to {_instances(part.borrowable)} of {lent} that others lend when idle ({_sources(part)}): {why}. "
+        "Whoever lent it takes it back in the same way."
+    )
+
+
+def _sources(part: TypeExplanation) -> str:
+    idle = [f"{amount(part.idle)} that no team reserved"] if part.idle else []
+    named = [_peers(part.lenders, lambda each: f"{each.team} {amount(each.instances)}")] if part.lenders else []
+    return ", ".join([*named, *idle])
+
+
+def _weight(explained: TeamExplanation) -> tuple[str, ...]:
+    team, rivals = explained.team, explained.rivals
+    if not any(part.borrowable for part in explained.types):
+        return ("It borrows nothing, so its fairShareWeight decides nothing.",)
+    if not rivals:
+        return ("No other team may borrow where it does, so its fairShareWeight decides nothing.",)
+    if not explained.fair_share:
+        return (_BY_AGE,)
+    weight = team.fair_share_weight
+    ahead = [each for each in rivals if each.fair_share_weight > weight]
+    level = [each for each in rivals if each.fair_share_weight == weight]
+    behind = [each for each in rivals if each.fair_share_weight < weight]
+    said = [f"fairShareWeight {weight}, against {_peers(rivals, _weighed)}. {_BY_WEIGHT}"]
+    if weight == 0:
+        if ahead:
+            said.append(
+                f"With weight 0 it comes after {_names(ahead)}, who may also take from it what it borrowed; "
+                "what it has of its own stays."
+            )
+        if level:
+            said.append(f"It is level with {_names(level)}, of weight 0 too.")
+        return tuple(said)
+    if ahead:
+        first = ahead[0]
+        said.append(
+            f"{_names(ahead)} may borrow more than it: {first.team} {_times(first.fair_share_weight, weight)} as much, "
+            "while both want all they can get."
+        )
+    if level:
+        said.append(f"{_names(level)} may borrow as much as it.")
+    if behind:
+        nearest = behind[0]
+        many = (
+            f"{nearest.team} gets only what it leaves"
+            if nearest.fair_share_weight == 0
+            else f"it gets {_times(weight, nearest.fair_share_weight)} as much as {nearest.team}"
+        )
+        said.append(f"{_names(behind)} may borrow less: {many}, while both want all they can get.")
+    return tuple(said)
+
+
+def _ranks(explained: TeamExplanation) -> tuple[str, ...]:
+    team = explained.team
+    if not explained.ranks:
+        return ("Oldest first: the cluster has no priority classes (taskPrioritization FirstComeFirstServed).",)
+    if not explained.priority_classes:
+        return ("No priority classes are there: every job has weight 0, and the oldest goes first.",)
+    classes = explained.priority_classes
+    order = ", then ".join(f"{each.name} ({each.weight})" for each in classes)
+    label = f"kueue.x-k8s.io/priority-class: {classes[0].name}-priority"
+    within = (
+        "Within the team a job of a higher class stops one of a lower class when there is no room "
+        "(preemptTeamTasks LowerPriority)."
+        if team.preempt_team_tasks == "LowerPriority"
+        else "Within the team no job stops another (preemptTeamTasks Never): a higher class only waits further ahead."
+    )
+    return (f"Any of its jobs may ask for {order}, by a label such as `{label}`; one without has weight 0.", within)
+
+
+def group_text(explained: GroupExplanation) -> tuple[Section, ...]:
+    """Return what an instance group is, who keeps its count, and which teams' quota stands on it."""
+    plan, group = explained.plan, explained.group
+    kinds = " or ".join(group.spec.types)
+    title = f"{group.spec.name} in {plan.stack} ({plan.spec.region}): {kinds} in {', '.join(group.zones) or 'no zone'}"
+    nodes = [_count(explained)]
+    nodes += [_instance(each, plan.spec.region) for each in explained.instances]
+    quotas = [(each.instance_type, (_of_teams(each),)) for each in explained.quotas]
+    if not explained.quotas:
+        quotas = [("Quota", ("No team's quota counts it: a restricted group is for customizing Nova models alone.",))]
+    return ((title, tuple(nodes)), *quotas)
+
+
+def _count(explained: GroupExplanation) -> str:
+    spec = explained.group.spec
+    if explained.node_class is None:
+        return f"{spec.instance_count} instances stand always, as the file says (instanceCount)."
+    pools = " and ".join(explained.node_pools)
+    by = f"NodePool {pools} of NodeClass {explained.node_class} adds" if pools else "no NodePool that fits adds"
+    return f"Karpenter owns its count: it begins with none, and {by} nodes when pods wait for them."
+
+
+def _instance(instance: InstanceType, region: str) -> str:
+    accelerators = "accelerator" if instance.accelerators == 1 else "accelerators"
+    figures = [
+        (instance.accelerators, accelerators),
+        (instance.vcpu, "vCPU"),
+        (instance.memory_gib, "GiB"),
+        (instance.max_pods, "pods at most"),
+    ]
+    known = [f"{number} {what}" for number, what in figures if number is not None]
+    has = f"has {', '.join(known)}" if known else "has figures that the catalog does not know"
+    return f"Each {instance.name} {has}. {_price(instance.name, region)}"
+
+
+def _price(name: str, region: str) -> str:
+    found = near_price(name, region)
+    if found is None:
+        return "What it costs is not known: https://aws.amazon.com/sagemaker/ai/pricing/"
+    if found.region == region:
+        return f"It costs ${found.hourly} an hour on demand ({found.source.date}: {found.source.url})."
+    return (
+        f"It costs about ${found.hourly} an hour on demand, which is the price in {found.region} ({found.source.date}: "
+        f"{found.source.url}); that in {region} is not known."
+    )
+
+
+def _of_teams(quota: TypeQuota) -> str:
+    capacity = quota.capacity
+    most = "without a bound" if capacity.maximum is None else f"{capacity.maximum} at most"
+    held = [f"{share.team} {amount(share.reserved + share.elastic)}" for share in quota.teams]
+    teams = listing([each for each in held if not each.endswith(" 0")], _MOST_PEERS) or "no team"
+    return (
+        f"{capacity.guaranteed} guaranteed, {most}{_in_groups(capacity.groups)}. Quota of them: {teams}; "
+        f"{amount(quota.unreserved)} not reserved."
+    )
+
+
+def _in_groups(groups: Sequence[str]) -> str:
+    if not groups:
+        return ""
+    return f", in group{'s' if len(groups) > 1 else ''} {listing(list(groups), _MOST_PEERS)}"
+
+
+def _instances(value: object) -> str:
+    return f"{amount(value)} instance" + ("" if value == 1 else "s")
+
+
+def _accelerators(part: TypeExplanation) -> str:
+    # With an elastic part beside it, the sum would be said of the smaller half.
+    if not part.accelerators or part.elastic:
+        return ""
+    return f" ({amount(part.accelerators)} accelerators)"
+
+
+def _peers(peers: Sequence[Peer], say: Callable[[Peer], str]) -> str:
+    return listing([say(each) for each in peers], _MOST_PEERS)
+
+
+def _weighed(peer: Peer) -> str:
+    return f"{peer.team} {peer.fair_share_weight}"
+
+
+def _names(peers: Sequence[Peer]) -> str:
+    return _peers(peers, lambda each: each.team)
+
+
+def _times(more: int, less: int) -> str:
+    return "twice" if more == 2 * less else f"{amount(round(more / less, 1))} times"

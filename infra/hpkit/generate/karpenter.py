@@ -1,0 +1,42 @@
+"""The catalog's file of Karpenter: the schema of a NodePool's spec, out of the CRD of the pinned Go module."""
+
+import json
+from typing import Any
+
+import yaml
+
+from hpkit.errors import InputError
+from hpkit.project import project_root
+
+__all__ = ["FILE", "karpenter_text"]
+
+FILE = "infra/hpkit/catalog/data/karpenter.json"
+_TOOL = "karpenter-crds"
+
+
+def karpenter_text() -> str:
+    """Return the data file: what the CRD demands, without its descriptions.
+
+    Where the CRD of the pinned version is not on this machine, the file stays as it is, if it is of that version.
+    """
+    from local.cloud import TOOLS, locate
+
+    (tool,) = [each for each in TOOLS if each.name == _TOOL]
+    source = f"sigs.k8s.io/karpenter {tool.version}, pkg/apis/crds/karpenter.sh_nodepools.yaml"
+    folder = locate(tool).path
+    if folder is None:
+        text = (project_root() / FILE).read_text(encoding="utf-8")
+        if json.loads(text)["source"] != source:
+            raise InputError(f"{_TOOL} {tool.version} is not here. Get it with: hpkit doctor --fix")
+        return text
+    crd = yaml.safe_load((folder / "karpenter.sh_nodepools.yaml").read_text(encoding="utf-8"))
+    (version,) = [each for each in crd["spec"]["versions"] if each["storage"]]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return json.dumps({"source": source, "nodePool": _demands(spec)}, indent=1, sort_keys=True) + "\n"
+
+
+def _demands(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        kept = ((key, each) for key, each in schema.items() if key != "description" or isinstance(each, dict))
+        return {key: _demands(each) for key, each in kept}
+    return [_demands(each) for each in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,104 @@
+"""Whether what keeps the teams in their bounds is in force in the cluster, as the program makes it.
+
+Somebody with rights in the cluster can set a binding to `Warn`, delete it, narrow a policy or lower the level of a
+namespace; nothing else notices before the next `pulumi preview --refresh`. Source: Kubernetes, "Validating Admission
+Policy" (validationActions, failurePolicy, matchResources), "Pod Security Admission" (labels of namespaces).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from hpkit.preflight.calls import ADMISSION
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, changed, ok
+
+if TYPE_CHECKING:
+    from hpkit.recording import Recording
+
+__all__ = ["check_admission"]
+
+_AREA: Final = "kubernetes"
+_WHAT: Final = "admission of the teams' namespaces"
+_GROUP: Final = "kubernetes:admissionregistration.k8s.io/v1:"
+_POLICY, _BINDING, _NAMESPACE = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "Namespace"
+_KINDS: Final = {
+    f"{_GROUP}{_POLICY}": _POLICY,
+    f"{_GROUP}{_BINDING}": _BINDING,
+    "kubernetes:core/v1:NamespacePatch": _NAMESPACE,
+}
+# What the API server adds where nothing was said (Kubernetes API reference, MatchResources, NamedRuleWithOperations).
+_DEFAULTS: Final = {"matchPolicy": "Equivalent", "scope": "*"}
+
+
+def check_admission(recording: Recording, responses: Responses) -> Iterator[CheckResult]:
+    """Compare policies, bindings and levels with the program's, where the platform is there; without teams, nothing."""
+    live = responses.of(ADMISSION)
+    wanted = _wanted(recording)
+    if isinstance(live, FailedCall):
+        if live.code != "NotAsked":
+            yield call_failed(_AREA, _WHAT, live)
+        return
+    namespaces = live[_NAMESPACE]
+    if not any(kind == _NAMESPACE and name in namespaces for kind, name in wanted):
+        return
+    differing = [
+        _differing(kind, name, expected, live[kind].get(name), recording.plan.stack)
+        for (kind, name), expected in wanted.items()
+        # A team that is new has no namespace yet.
+        if kind != _NAMESPACE or name in namespaces
+    ]
+    found = [each for each in differing if each is not None]
+    yield from found or [
+        ok(_AREA, _WHAT, found=f"{len(differing)} objects as the program makes them", needed="in force")
+    ]
+
+
+def _wanted(recording: Recording) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """Return what the program says of each object, by its kind and name: a specification, or a namespace's labels."""
+    return {
+        (_KINDS[each.type], metadata["name"]): metadata.get("labels", {})
+        if _KINDS[each.type] == _NAMESPACE
+        else each.inputs["spec"]
+        for each in recording.resources.values()
+        if each.type in _KINDS and (metadata := each.inputs["metadata"])
+    }
+
+
+def _differing(
+    kind: str, name: str, expected: Mapping[str, Any], live: Mapping[str, Any] | None, stack: str
+) -> CheckResult | None:
+    what = f"{kind} {name}"
+    fix = (
+        f"`pulumi up --refresh --stack {stack}` makes it as the program has it, and without --refresh leaves it. If "
+        "neither file nor kit have changed since the last one, find out who did this"
+    )
+    if live is None:
+        return changed(_AREA, what, found="not there", needed="in force", fix=fix)
+    # A namespace has labels of others as well.
+    keys = expected if kind == _NAMESPACE else {**expected, **live}
+    plain, wanted = _without_defaults(live), _without_defaults(expected)
+    differing = sorted(key for key in keys if plain.get(key) != wanted.get(key))
+    if not differing:
+        return None
+    return changed(_AREA, what, found=_said(plain, differing), needed=_said(wanted, differing), fix=fix)
+
+
+def _without_defaults(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        plain = {key: _without_defaults(each) for key, each in value.items() if _DEFAULTS.get(key) != each}
+        return {key: each for key, each in plain.items() if each not in ({}, [], None)}
+    return [_without_defaults(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _said(values: Mapping[str, Any], keys: list[str]) -> str:
+    """Return keys with their values; of what is nested, the key alone, for expressions fill pages."""
+    said = []
+    for key in keys:
+        value = values.get(key, "none")
+        nested = isinstance(value, Mapping) or (
+            isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
+        )
+        text = "another" if nested else ", ".join(value) if isinstance(value, list) else str(value)
+        said.append(f"{key}: {text}")
+    return "; ".join(said)

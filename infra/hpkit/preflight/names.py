@@ -1,0 +1,89 @@
+"""Names that must be free in the account: those of the roles and buckets that the program makes, and an OIDC issuer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from hpkit.plan.model import Plan
+from hpkit.preflight.calls import bucket_tags, made_buckets, oidc_provider, oidc_provider_arn, role
+from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.needs import made_role_names
+from hpkit.preflight.usage import UNMARKED, ownership
+
+if TYPE_CHECKING:
+    from hpkit.recording import Recording
+
+__all__ = ["check_names"]
+
+_AREA: Final = "names"
+_RENAME: Final = "Delete it if nobody needs it, or give organization or environment another name"
+
+
+def check_names(recording: Recording, responses: Responses) -> Iterator[CheckResult]:
+    """Check that no role, bucket and OIDC provider is there that the program would make.
+
+    Sources: IAM API reference, CreateRole and CreateOpenIDConnectProvider (EntityAlreadyExists); S3 API reference,
+    CreateBucket (BucketAlreadyExists, BucketAlreadyOwnedByYou).
+    """
+    plan = recording.plan
+    for name in made_role_names(recording):
+        yield _role(plan, responses, name)
+    for name in made_buckets(plan, responses):
+        yield _bucket(plan, responses, name)
+    yield from _provider(plan, responses)
+
+
+def _role(plan: Plan, responses: Responses, name: str) -> CheckResult:
+    what, found = f"name {name} for a role", responses.of(role(name))
+    if isinstance(found, FailedCall):
+        return _free(what, found)
+    return _taken(plan, responses, what, found["Role"], fix=_RENAME)
+
+
+def _bucket(plan: Plan, responses: Responses, name: str) -> CheckResult:
+    what, found = f"name {name} for a bucket", responses.of(bucket_tags(name))
+    if isinstance(found, FailedCall) and found.code == "NoSuchTagSet":
+        found = {"TagSet": []}
+    if isinstance(found, FailedCall):
+        return _free(what, found)
+    return _taken(plan, responses, what, {"Tags": found["TagSet"]}, fix=_RENAME)
+
+
+def _provider(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check the OIDC provider of an existing cluster: one per issuer, so it is used where it is there."""
+    arn = oidc_provider_arn(plan, responses)
+    if arn is None or plan.spec.inference is None:
+        return
+    what, given = f"OIDC provider of {arn.partition('/')[2]}", plan.spec.inference.oidc_provider_arn
+    found = responses.of(oidc_provider(arn))
+    if given is None and isinstance(found, FailedCall):
+        yield _free(what, found)
+    elif given is None:
+        yield _taken(plan, responses, what, found, fix=f"Use it: inference.oidcProviderArn: {arn}")
+    elif given != arn:
+        fix = f"Write inference.oidcProviderArn: {arn}, if it is there, or leave it out"
+        yield missing(_AREA, what, found=given, needed=arn, fix=fix)
+    elif isinstance(found, FailedCall) and found.is_absence:
+        fix = "Leave inference.oidcProviderArn out: the kit makes it"
+        yield missing(_AREA, what, found="not there", needed="there", fix=fix)
+    elif isinstance(found, FailedCall):
+        yield call_failed(_AREA, what, found, needed="there")
+    else:
+        yield ok(_AREA, what, found="there", needed="there")
+
+
+def _free(what: str, failure: FailedCall) -> CheckResult:
+    if failure.is_absence:
+        return ok(_AREA, what, found="free", needed="free")
+    return call_failed(_AREA, what, failure, needed="free")
+
+
+def _taken(plan: Plan, responses: Responses, what: str, holder: Mapping[str, Any], *, fix: str) -> CheckResult:
+    whose = ownership(plan, responses, {tag["Key"]: tag["Value"] for tag in holder.get("Tags", ())})
+    if whose == "own":
+        return ok(_AREA, what, found="this stack's own", needed="free")
+    if whose == "unmarked":
+        why = "Nothing is to be done if the stack's state holds it"
+        return unknown(_AREA, what, why=UNMARKED, fix=why, found="there", needed="free")
+    return missing(_AREA, what, found="taken", needed="free", fix=fix)

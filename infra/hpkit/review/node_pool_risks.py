@@ -1,0 +1,125 @@
+"""What to watch in Karpenter's NodePools: limits that let it cost more, or do less; types, zones and nodes that end.
+
+Does not: say which NodePools leave; that is hpkit.change's. Source: Karpenter's documentation of NodePools.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from hpkit.catalog import find_instance_type
+from hpkit.change import value_text
+from hpkit.checks.rule import listing
+from hpkit.plan.capacity import pool_instances
+from hpkit.plan.model import NodePoolPlan, Plan
+from hpkit.review.cost import pool_cost
+from hpkit.review.formatting import cost
+from hpkit.review.model import MoneyChange, Risk
+
+__all__ = ["node_pool_risks"]
+
+# What another value means for those who run jobs.
+_MEANS: Final = {
+    "disruption": "when Karpenter ends nodes, with what runs on them, is another",
+    "expireAfter": "how long a node may live, with what runs on it, is another",
+    "taints": "other pods than before get a place on its nodes",
+    "labels": "pods that select what is no longer there find no node",
+    "weight": "which NodePool is tried first is another",
+    "warmPool": "other nodes than before are kept ready",
+    "nodeClass": "its nodes come from other instance groups",
+    "requirements": "its nodes are others",
+}
+
+
+def node_pool_risks(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield what to watch in the NodePools of an environment that is there on both sides."""
+    old = {pool.spec.name: pool for pool in before.node_pools}
+    for pool in after.node_pools:
+        was = old.get(pool.spec.name)
+        if was is None:
+            yield _limit_risk("limit-raised", f"NodePool {pool.spec.name} is new: it", None, pool, before, after)
+        else:
+            yield from _limits(was, pool, before, after)
+            yield from _settings(was, pool)
+
+
+def _limits(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
+    if old.spec.limits == new.spec.limits:
+        return
+    sides = [_most(pool) for pool in (old, new)]
+    raised = any(_above(sides[1].get(kind), most) for kind, most in sides[0].items())
+    keys = [key for key in (*old.spec.limits, *new.spec.limits) if old.spec.limits.get(key) != new.spec.limits.get(key)]
+    texts = [
+        f"{key} {old.spec.limits.get(key, 'unset')} → {new.spec.limits.get(key, 'unset')}"
+        for key in dict.fromkeys(keys)
+    ]
+    code = "limit-raised" if raised else "limit-lowered"
+    yield _limit_risk(code, f"limits of NodePool {new.spec.name} {listing(texts)}: it", old, new, before, after)
+
+
+def _above(now: int | None, was: int | None) -> bool:
+    """Return whether one bound is above another; None is none."""
+    return was is not None and (now is None or now > was)
+
+
+def _most(pool: NodePoolPlan) -> dict[str, int | None]:
+    """Return how many instances of each type a NodePool may add; None where nothing bounds them."""
+    known = ((kind, find_instance_type(kind)) for kind in pool.instance_types)
+    return {kind: pool_instances(pool.spec.limits, instance) if instance else None for kind, instance in known}
+
+
+def _limit_risk(
+    code: str, opening: str, old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after: Plan
+) -> Risk:
+    was, now = _most(old) if old is not None else {}, _most(new)
+    texts = [
+        f"{'any number of' if most is None else f'{most} ×'} {kind}"
+        + (
+            f" instead of {'any number' if was[kind] is None else was[kind]}"
+            if kind in was and was[kind] != most
+            else ""
+        )
+        for kind, most in now.items()
+    ]
+    costs = (pool_cost(old, before) if old is not None else None, pool_cost(new, after))
+    unlimited = bool(costs[1].unbounded)
+    price = "without an end" if unlimited else f"{cost(costs[1])} a month" if costs[1].complete else "unknown"
+    known = costs[1].complete and (costs[0] is None or costs[0].complete)
+    change = costs[1].known - (costs[0].known if costs[0] is not None else 0)
+    return Risk(
+        code,
+        "attention",
+        new.spec.name,
+        f"{opening} may add {listing(texts, 20) or 'nothing'}; the most that it can cost is {price}",
+        money=MoneyChange(change, "maximum") if known and change else None,
+    )
+
+
+def _settings(old: NodePoolPlan, new: NodePoolPlan) -> Iterator[Risk]:
+    name = new.spec.name
+    for what, was, now in (("types", old.instance_types, new.instance_types), ("zones", old.zones, new.zones)):
+        gone = [each for each in was if each not in now]
+        if gone:
+            yield Risk(
+                "node-pool-settings",
+                "attention",
+                name,
+                f"NodePool {name} adds no more nodes of the {what} {listing(gone, 20)}; those that stand there count "
+                "as drifted and are ended, with what runs on them",
+            )
+    sides = [side.spec.model_dump(by_alias=True, mode="json", exclude_none=True) for side in (old, new)]
+    for key, means in _MEANS.items():
+        then, after_that = (side.get(key) for side in sides)
+        if then != after_that:
+            change = _difference(then, after_that)
+            yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {means}")
+
+
+def _difference(was: Any, now: Any) -> str:
+    """Return what differs, of a map only the keys that do."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        return ", ".join(
+            f"{key} {value_text(was.get(key))} → {value_text(now.get(key))}"
+            for key in {**was, **now}
+            if was.get(key) != now.get(key)
+        )
+    return f"{value_text(was)} → {value_text(now)}"

@@ -1,0 +1,88 @@
+"""What becomes less or other and has no sentence of its own: each named by its resource, so that nothing is silent."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hpkit.change import Reduction, value_text
+from hpkit.checks.rule import listing
+from hpkit.plan.names import short_type
+from hpkit.review.formatting import plural
+from hpkit.review.model import Loss, Risk
+
+__all__ = ["setting_risks"]
+
+# Where a sentence of its own says it: type and place → codes of what is watched, or kinds of losses. What the pattern
+# calls `subject` must be what that is about; without one, any of the code says it.
+_SAID: Final = tuple(
+    (re.compile(pattern), codes)
+    for pattern, codes in {
+        r"hyperpod\.Cluster .* (restrictedI|i)nstanceGroups\[(?P<subject>[^\]]*)\].*": (
+            "group-settings", "fewer-nodes", "refused", "karpenter-lets-go",
+        ),
+        r"hyperpod\.Cluster .* autoscaledInstanceGroups": ("karpenter-lets-go",),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) computeQuotaConfig\.computeQuotaResources.*": (
+            "guarantee", "elastic quota",
+        ),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.fairShareWeight": ("weight",),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.strategy": ("sharing",),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) .*[bB]orrowLimit.*": ("borrow limit", "sharing"),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.preemptTeamTasks": ("preemption",),
+        r".*[. ]priorityClasses\[[^\]]*\]": ("priority-class-leaves",),
+        r".*[. ]priorityClasses\[[^\]]*\]\.weight": ("priority-order",),
+        r"hyperpod\.ClusterSchedulerConfig .*\.(?P<subject>fairShare|idleResourceSharing)": ("policy",),
+        r"hyperpod\.ClusterSchedulerConfig .*\.(taskPrioritization)": ("policy",),
+        r"clusterPolicy.*": ("governance-leaves",),
+        r"clusterPolicy\.(?P<subject>fairShare|idleResourceSharing|taskPrioritization)": ("policy",),
+        r"kubernetes\.NodePool node-pool-(?P<subject>\S*) spec\.limits.*": ("limit-raised", "limit-lowered"),
+        r"kubernetes\.NodePool node-pool-(?P<subject>\S*) .*": ("node-pool-settings",),
+        r"kubernetes\.\S* \S*warm\S* .*": ("node-pool-settings",),
+        r"kubernetes\.HyperpodNodeClass .*": ("karpenter-lets-go",),
+        r"eks\.Cluster \S* version": ("version",),
+        r"eks\.Cluster \S* vpcConfig\.(publicAccessCidrs|endpoint.*)": ("endpoint",),
+        r"(eks\.Cluster \S* deletionProtection|s3\.Bucket \S* forceDestroy)": ("unprotected",),
+        r"eks\.Addon \S* addonVersion": ("addon-migration",),
+        r"environment\.cluster\.(restrictedI|i)nstanceGroups\[(?P<subject>[^\]]*)\].*": (
+            "group-settings", "fewer-nodes", "karpenter-lets-go",
+        ),
+        r"environment\.autoscaling\.nodePools\[(?P<subject>[^\]]*)\].*": (
+            "limit-raised", "limit-lowered", "node-pool-settings",
+        ),
+        r"environment\.autoscaling\.nodeClasses.*": ("karpenter-lets-go",),
+        r"environment\.eks\.endpoint.*": ("endpoint",),
+        r"environment\.eks\.(administrators|viewers)": ("access-leaves",),
+        r"environment\.eks\.version": ("version",),
+        r"environment\.protect": ("unprotected",),
+    }.items()
+)  # fmt: skip
+
+
+def setting_risks(reductions: Sequence[Reduction], risks: Sequence[Risk], losses: Sequence[Loss]) -> Iterator[Risk]:
+    """Yield what no risk and no loss says; the same of many resources once."""
+    said = {(each.code, each.subject) for each in risks} | {(each.what, each.team) for each in losses}
+    said |= {(code, "") for code, _ in said}
+    same: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for each in reductions:
+        owner = f"{short_type(each.type)} {each.name}" if each.type else ""
+        if not _is_said(f"{owner} {each.place}".lstrip(), said):
+            same[each.place, value_text(each.before), value_text(each.after)].append(owner)
+    for (place, before, after), owners in same.items():
+        of = f"{listing(owners)}: " if owners[0] else ""
+        several = f" ({plural(len(owners), 'resource')})" if len(owners) > 1 else ""
+        change = f"{_short(before)} is gone" if after == "unset" else f"{_short(before)} → {_short(after)}"
+        yield Risk("settings", "attention", owners[0] or place, f"{of}{place} {change}{several}")
+
+
+def _is_said(text: str, said: set[tuple[str, str]]) -> bool:
+    for pattern, codes in _SAID:
+        found = pattern.fullmatch(text)
+        if found is not None:
+            subject = found.groupdict().get("subject") or ""
+            if any((code, subject) in said for code in codes):
+                return True
+    return False
+
+
+def _short(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,29 @@
+"""Times, amounts and shares in words."""
+
+__all__ = ["amount", "percent", "span"]
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def span(seconds: float | None) -> str:
+    """Write a time of so many seconds: `0s`, `45s`, `12m`, `3h20m`, `2d4h`."""
+    if seconds is None:
+        return "–"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m" + (f"{whole % _MINUTE}s" if whole % _MINUTE else "")
+    if whole < _DAY:
+        return f"{whole // _HOUR}h" + (f"{whole % _HOUR // _MINUTE}m" if whole % _HOUR >= _MINUTE else "")
+    return f"{whole // _DAY}d" + (f"{whole % _DAY // _HOUR}h" if whole % _DAY >= _HOUR else "")
+
+
+def amount(value: float) -> str:
+    """Write a number of instances, or of instance-hours."""
+    return f"{value:,.1f}".removesuffix(".0") if abs(value) >= 0.05 or not value else f"{value:.2g}"
+
+
+def percent(part: float | None) -> str:
+    """Write a part of one."""
+    return "–" if part is None else f"{100 * part:.0f} %"

@@ -1,0 +1,219 @@
+"""What came of a scenario, as data: per task, per team, of the cluster, over time.
+
+All amounts are in instances: a task counts as the part of its instance type that it takes, by the resource of which
+that is most. Times are seconds from the scenario's beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["ClusterReport", "Eviction", "Report", "Series", "TaskReport", "TeamReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A preemption: when, for which task of which team, Kueue's reason, and the seconds of work that it cost."""
+
+    time: float
+    by: str
+    by_team: str
+    reason: str
+    lost: float
+
+
+@dataclass(slots=True)
+class TaskReport:
+    """What became of a task.
+
+    admitted: first; None if never. borrowed: of the last admission, from which teams how many instances ("" where of
+    none); whose idle quota that is Kueue does not say, and here it is that of whom most was free. nodes: pods by
+    node, where topology places them. wait: all time in the queue.
+    """
+
+    name: str
+    team: str
+    instance_type: str
+    instances: float
+    priority: int
+    submit: float
+    admitted: float | None = None
+    finished: float | None = None
+    wait: float = 0.0
+    borrowed: dict[str, float] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+    evictions: list[Eviction] = field(default_factory=list)
+    never: str | None = None
+
+    @property
+    def lost(self) -> float:
+        """Return the seconds of work that preemptions cost it."""
+        return sum(each.lost for each in self.evictions)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "name": self.name,
+            "team": self.team,
+            "instanceType": self.instance_type,
+            "instances": _round(self.instances),
+            "priority": self.priority,
+            "submit": self.submit,
+            "admitted": self.admitted,
+            "finished": self.finished,
+            "wait": self.wait,
+            "borrowed": {team: _round(amount) for team, amount in self.borrowed.items()},
+            "nodes": dict(self.nodes),
+            "preempted": [
+                {"time": e.time, "by": e.by, "byTeam": e.by_team, "reason": e.reason, "lost": e.lost}
+                for e in self.evictions
+            ],
+            "lost": self.lost,
+            "never": self.never,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TeamReport:
+    """What became of a team's tasks.
+
+    guarantee: its quota. used, borrowed, lent, lost: instance-hours; lent is what others borrowed of it, in
+    proportion to what was idle. service: what
+    it got of what it asked for, in instance-hours; None if it asked for nothing.
+    """
+
+    name: str
+    guarantee: float
+    weight: int
+    submitted: int
+    admitted: int
+    finished: int
+    waiting: int
+    never: int
+    used: float
+    borrowed: float
+    lent: float
+    lost: float
+    idle: float
+    service: float | None
+    wait_median: float
+    wait_p95: float
+    wait_most: float
+    evicted: int
+    evicts: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "name": self.name,
+            "guarantee": _round(self.guarantee),
+            "fairShareWeight": self.weight,
+            "tasks": {
+                "submitted": self.submitted,
+                "admitted": self.admitted,
+                "finished": self.finished,
+                "waiting": self.waiting,
+                "never": self.never,
+            },
+            "instanceHours": {
+                "used": _round(self.used),
+                "borrowed": _round(self.borrowed),
+                "lent": _round(self.lent),
+                "lost": _round(self.lost),
+                "idleGuarantee": _round(self.idle),
+            },
+            "service": None if self.service is None else _round(self.service),
+            "wait": {"median": self.wait_median, "p95": self.wait_p95, "max": self.wait_most},
+            "preempted": self.evicted,
+            "preempts": self.evicts,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReport:
+    """The cluster as a whole.
+
+    capacity: instances. utilization: what was used of it over time; idle_guarantee: what was idle of the teams' quotas.
+    waited: instance-hours that tasks waited for; wait_cost: those at list price in US dollars, None where one is not
+    known. fairness: Jain's index of the teams' service, 1 where all got the same part of what they asked for.
+    """
+
+    capacity: float
+    utilization: float
+    idle_guarantee: float
+    waited: float
+    wait_cost: float | None
+    fairness: float
+    preemptions: int
+    flapping: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "capacity": _round(self.capacity),
+            "utilization": _round(self.utilization),
+            "idleGuarantee": _round(self.idle_guarantee),
+            "waitedInstanceHours": _round(self.waited),
+            "waitCostUsd": None if self.wait_cost is None else round(self.wait_cost, 2),
+            "fairness": _round(self.fairness),
+            "preemptions": self.preemptions,
+            "flapping": list(self.flapping),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Averages over steps of equal length: instances in use, and instances that tasks wait for."""
+
+    used: tuple[float, ...]
+    waiting: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of a scenario on a stack.
+
+    tasks: the first ones of very many; `omitted` says how many more there were. step: seconds of one step of the
+    series, which are by team.
+    """
+
+    stack: str
+    scenario: str
+    end: float
+    cluster: ClusterReport
+    teams: tuple[TeamReport, ...]
+    tasks: tuple[TaskReport, ...]
+    omitted: int
+    step: float
+    series: dict[str, Series]
+
+    def team(self, name: str) -> TeamReport:
+        """Return a team's part; KeyError for one that the stack lacks."""
+        for team in self.teams:
+            if team.name == name:
+                return team
+        raise KeyError(name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "stack": self.stack,
+            "scenario": self.scenario,
+            "end": self.end,
+            "cluster": self.cluster.as_dict(),
+            "teams": [team.as_dict() for team in self.teams],
+            "tasks": [task.as_dict() for task in self.tasks],
+            "omittedTasks": self.omitted,
+            "timeline": {
+                "step": self.step,
+                "teams": {
+                    name: {"used": [_round(v) for v in each.used], "waiting": [_round(v) for v in each.waiting]}
+                    for name, each in self.series.items()
+                },
+            },
+        }
+
+
+def _round(value: float) -> float:
+    return round(value, 4)

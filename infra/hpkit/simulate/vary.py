@@ -1,0 +1,252 @@
+"""The same scenario under many policies: values of an organization file varied, each combination simulated."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hpkit.config import parse
+from hpkit.config.document import Path
+from hpkit.config.load import resolve
+from hpkit.config.organization import Environment
+from hpkit.config.suggest import nearest
+from hpkit.errors import SelectionError, ToolError
+from hpkit.plan.model import Plan
+from hpkit.project import Loaded
+from hpkit.scenario.read import Located, Source
+from hpkit.simulate.report import Report
+from hpkit.simulate.run import simulate_tasks
+
+__all__ = [
+    "MOST_POLICIES",
+    "Change",
+    "Result",
+    "Variation",
+    "changed",
+    "grid",
+    "mean_wait",
+    "means",
+    "sweep",
+    "variation",
+]
+
+MOST_POLICIES = 10_000
+
+_STEP = re.compile(r"([A-Za-z][A-Za-z0-9-]*)((?:\[[^\[\]]+\])*)(?:\.|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """A value of the file, as it was named, and what it is to be in turn."""
+
+    text: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value of the file, and what it is to be."""
+
+    text: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What comes of one policy: a report for each seed, without single tasks; or why the validator refuses it."""
+
+    changes: tuple[Change, ...]
+    reports: tuple[Report, ...] = ()
+    refused: str | None = None
+
+
+def variation(text: str) -> Variation:
+    """Return what `PATH=VALUE,VALUE` says; SelectionError for anything else."""
+    path, equals, values = text.partition("=")
+    if not equals or not path or not values:
+        raise SelectionError(
+            f"`{text}` varies nothing; write PATH=VALUE,VALUE, such as teams[smith].fairShareWeight=0,50"
+        )
+    return Variation(path, tuple(resolve(each.strip()) for each in values.split(",")))
+
+
+def grid(variations: Sequence[Variation]) -> list[tuple[Change, ...]]:
+    """Return every combination of the variations' values; SelectionError for more than a sweep should have."""
+    count = 1
+    for each in variations:
+        count *= len(each.values)
+    if count > MOST_POLICIES:
+        raise SelectionError(f"that is {count:,} policies; a sweep has at most {MOST_POLICIES:,}")
+    rows = itertools.product(*([Change(each.text, value) for value in each.values] for each in variations))
+    return list(rows)
+
+
+def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | str]:
+    """Return a stack with other values, and its plan; or, instead of that, the first error that was not there before.
+
+    SelectionError for a path that the file does not have.
+    """
+    data = loaded.document.data
+    for change in changes:
+        path = _locate(data, change.text, loaded.environment or "")
+        data = _with(data, path, change.value)
+    document = replace(loaded.document, data=data)
+    after = replace(loaded, document=document, parsed=parse(document))
+    known = {(each.rule, each.path) for each in loaded.findings if each.severity == "error"}
+    for finding in after.findings:
+        if finding.severity == "error" and (finding.rule, finding.path) not in known:
+            return after, f"{finding.rule} {finding.path}: {finding.message}"
+    for plan in after.plans.values():
+        return after, plan
+    return after, "its file has errors of form"
+
+
+def _locate(data: Any, text: str, environment: str) -> Path:
+    """Return the way to a value: from the top, from the environment, or `governance.teams` for the teams."""
+    steps = _steps(text)
+    if steps[:2] == ["governance", "teams"]:
+        steps = steps[1:]
+    elif steps[0] not in data:
+        fields = {field.alias or name for name, field in Environment.model_fields.items()}
+        if steps[0] not in fields:
+            near = nearest(str(steps[0]), {*map(str, data), *fields})
+            raise SelectionError(
+                f"{text}: the file has no `{steps[0]}`" + (f"; did you mean `{near}`?" if near else "")
+            )
+        steps = ["environments", environment, *steps]
+    path: list[str | int] = []
+    value = data
+    for index, step in enumerate(steps):
+        if isinstance(value, (tuple, list)):
+            position = _position(value, step)
+            if position is None:
+                names = [str(each["name"]) for each in value if isinstance(each, dict) and "name" in each]
+                raise SelectionError(f"{text}: there is no [{step}]; there are {', '.join(names) or len(value)}")
+            path.append(position)
+            value = value[position]
+        elif isinstance(value, dict):
+            if step not in value and index < len(steps) - 1 and not _may_be_new(steps[index:]):
+                raise SelectionError(f"{text}: there is no `{step}`; there are {', '.join(map(str, value))}")
+            path.append(step)
+            value = value.get(step, {})
+        else:
+            raise SelectionError(f"{text}: `{path[-1]}` is `{value}`, and has no `{step}`")
+    return tuple(path)
+
+
+def _may_be_new(steps: Sequence[str]) -> bool:
+    """Return whether a map may be made on the way: those that the file may leave out as a whole."""
+    return steps[0] in ("sharing", "clusterPolicy", "sharedPool")
+
+
+def _position(items: Sequence[Any], step: str) -> int | None:
+    for position, item in enumerate(items):
+        if isinstance(item, dict) and step in (item.get("name"), item.get("instanceType")):
+            return position
+    return int(step) if step.isdigit() and int(step) < len(items) else None
+
+
+def _steps(text: str) -> list[str]:
+    steps: list[str] = []
+    place = 0
+    while place < len(text):
+        match = _STEP.match(text, place)
+        if match is None:
+            raise SelectionError(f"`{text}` is no path; write keys and dots, and lists' items by name: teams[smith].x")
+        steps += [match[1], *re.findall(r"\[([^\[\]]+)\]", match[2])]
+        place = match.end()
+    return steps
+
+
+def _with(data: Any, path: Path, value: Any) -> Any:
+    """Copy data with another value at path; only the way to it is copied."""
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(data, (tuple, list)) and isinstance(step, int):
+        return (*data[:step], _with(data[step], rest, value), *data[step + 1 :])
+    return {**data, step: _with(data.get(step, {}), rest, value)}
+
+
+def sweep(
+    loaded: Loaded,
+    source: Source,
+    policies: Sequence[tuple[Change, ...]],
+    *,
+    seeds: Sequence[int | None] = (None,),
+    workers: int | None = None,
+) -> Iterator[Result]:
+    """Simulate a scenario under each policy, in their order, in as many processes as there are cores.
+
+    InputError for what is wrong with the scenario or a path, ToolError when a process dies.
+    """
+    count = min(workers or os.cpu_count() or 1, len(policies))
+    if count <= 1:
+        bench = _Bench(loaded, source)
+        yield from (bench.run(policy, seeds) for policy in policies)
+        return
+    context = multiprocessing.get_context("spawn")
+    try:
+        with ProcessPoolExecutor(count, context, _begin, (loaded, source)) as pool:
+            yield from pool.map(_run, policies, itertools.repeat(tuple(seeds)))
+    except BrokenProcessPool:
+        raise ToolError("a process of the sweep died; with little memory run fewer at once (--workers 1)") from None
+
+
+class _Bench:
+    """A stack and a scenario, whose tasks are read or drawn once for each seed."""
+
+    def __init__(self, loaded: Loaded, source: Source) -> None:
+        self._loaded = loaded
+        self._source = source
+        self._tasks: dict[int | None, list[Located]] = {}
+
+    def run(self, policy: tuple[Change, ...], seeds: Sequence[int | None]) -> Result:
+        """Simulate one policy."""
+        _, plan = changed(self._loaded, policy)
+        if isinstance(plan, str):
+            return Result(policy, refused=plan)
+        reports = []
+        for seed in seeds:
+            if seed not in self._tasks:
+                self._tasks[seed] = list(self._source.tasks(seed=seed))
+            # A task that runs under no policy of the sweep counts, but does not end it.
+            reports.append(simulate_tasks(plan, self._source, self._tasks[seed], lenient=True, keep=0))
+        return Result(policy, tuple(reports))
+
+
+_benches: dict[str, _Bench] = {}
+
+
+def _begin(loaded: Loaded, source: Source) -> None:
+    _benches["mine"] = _Bench(loaded, source)
+
+
+def _run(policy: tuple[Change, ...], seeds: tuple[int | None, ...]) -> Result:
+    return _benches["mine"].run(policy, seeds)
+
+
+def means(reports: Sequence[Report]) -> Mapping[str, float]:
+    """Return the figures of the cluster over all seeds, on average."""
+    count = len(reports)
+    return {
+        "utilization": sum(each.cluster.utilization for each in reports) / count,
+        "fairness": sum(each.cluster.fairness for each in reports) / count,
+        "preemptions": sum(each.cluster.preemptions for each in reports) / count,
+        "never": sum(team.never for each in reports for team in each.teams) / count,
+        "waited": sum(each.cluster.waited for each in reports) / count,
+    }
+
+
+def mean_wait(reports: Sequence[Report], team: str) -> tuple[float, float]:
+    """Return a team's median wait and that of 95 of 100, over all seeds, on average."""
+    found = [report.team(team) for report in reports]
+    count = len(found)
+    return sum(each.wait_median for each in found) / count, sum(each.wait_p95 for each in found) / count

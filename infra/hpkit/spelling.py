@@ -1,0 +1,22 @@
+"""What a person is likely to have meant by a name that is not known."""
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["hint", "near"]
+
+_ALIKE = 0.6
+
+
+def near(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is spelt most like one that is not known, whatever the case; None if none is."""
+    names = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=_ALIKE)
+    return names[found[0]] if found else None
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about a name that is not known: the one that is meant, else those that there are."""
+    names = list(known)
+    meant = near(name, names)
+    return f"did you mean {meant}?" if meant else f"it has {', '.join(names) or 'none'}"

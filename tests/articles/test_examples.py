@@ -1,0 +1,135 @@
+"""The manifests under docs/examples, and the example stacks of the articles."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hpkit.catalog import instance_type
+from hpkit.config import parse, read_text
+from hpkit.plan.derive import derive_all
+from hpkit.project import load_stack
+from tests.builders import findings, organization
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+QUEUE, RANK = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
+# Of which example stack each manifest is; None: of the file in docs/storage.md.
+STACKS = {
+    "fsdp-john": "handson-dev",
+    "fsdp-smith": "handson-dev",
+    "keda-authentication": "autoscale-dev",
+    "keda-cloudwatch": "autoscale-dev",
+    "keda-prometheus": "autoscale-dev",
+    "keda-sqs": "autoscale-dev",
+    "resume": None,
+    "server": "autoscale-dev",
+    "topology-preferred": "topology-prod",
+    "topology-required": "topology-prod",
+    "topology-unconstrained": "topology-prod",
+}
+
+
+def manifests(name):
+    return list(yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8")))
+
+
+def plan_of(stack):
+    (plan,) = load_stack(stack).plans.values()
+    return plan
+
+
+def test_every_sample_is_looked_at():
+    # Pages fill in the words of `job`, and run it (tests/test_walk.py).
+    assert {file.stem for file in EXAMPLES.glob("*.yaml")} - {"job"} == STACKS.keys()
+
+
+@pytest.mark.parametrize("name", [name for name, stack in STACKS.items() if stack])
+def test_every_sample_names_queues_and_classes_that_its_stack_has(name):
+    plan = plan_of(STACKS[name])
+    namespaces = {team.namespace: team for team in plan.teams}
+    classes = {f"{each.name}-priority" for each in plan.policy.priority_classes}
+    for document in manifests(name):
+        namespace = document["metadata"].get("namespace")
+        if namespace is None:
+            assert document["kind"] == "ClusterTriggerAuthentication"
+            continue
+        labels = document["metadata"].get("labels", {})
+        assert namespace in namespaces
+        assert labels.get(QUEUE, f"{namespace}-localqueue") == namespaces[namespace].local_queue
+        assert {labels[RANK]} <= classes if RANK in labels else True
+        if document["kind"] in ("Deployment", "ScaledObject"):
+            assert "inference" in namespaces[namespace].workloads
+        template = document["spec"].get("template")
+        if template is not None:
+            assert template["metadata"]["labels"][QUEUE] == labels[QUEUE], "the pods are counted too"
+
+
+def test_the_scaled_objects_scale_the_server_of_the_samples():
+    (server,) = manifests("server")
+    for name in ("keda-cloudwatch", "keda-prometheus", "keda-sqs"):
+        (found,) = manifests(name)
+        (authentication,) = manifests("keda-authentication")
+        (trigger,) = found["spec"]["triggers"]
+        assert found["spec"]["scaleTargetRef"]["name"] == server["metadata"]["name"]
+        assert trigger["authenticationRef"]["name"] == authentication["metadata"]["name"]
+
+
+def test_the_samples_of_topology_ask_for_types_with_layers():
+    reserved = {each.instance_type for team in plan_of("topology-prod").teams for each in team.quota_resources}
+    assert all(instance_type(name).network_layers == 3 for name in reserved)
+    assert instance_type("ml.g5.12xlarge").network_layers == 0
+
+
+@pytest.mark.parametrize(("stack", "teams", "gpus"), [("enterprise-prod", 5, 80), ("startup-dev", 3, 15)])
+def test_the_sample_organizations_are_of_the_articles_size(stack, teams, gpus):
+    plan = plan_of(stack)
+    assert len([team for team in plan.teams if not team.is_shared_pool]) == teams
+    assert (
+        sum((instance_type(name).accelerators or 0) * known.guaranteed for name, known in plan.capacity.items()) == gpus
+    )
+    if stack == "startup-dev":
+        assert len({team.fair_share_weight for team in plan.teams}) == 1
+        assert {team.preempt_team_tasks for team in plan.teams} == {"LowerPriority"}
+    else:
+        assert {"DontLend", "LendAndBorrow"} <= {team.strategy for team in plan.teams}
+
+
+def test_a_task_that_is_killed_goes_on_from_its_checkpoint(tmp_path):
+    (job,) = manifests("resume")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    environment = {**os.environ, "CHECKPOINTS": str(tmp_path / "made"), "SECONDS_A_STEP": "0.05"}
+
+    def start():
+        return subprocess.Popen(container["command"], env=environment, stdout=subprocess.PIPE, text=True)
+
+    first = start()
+    step = tmp_path / "made" / "step"
+    deadline = time.monotonic() + 60
+    while not (step.exists() and int(step.read_text() or 0) >= 3):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    first.kill()
+    first.communicate()
+    kept = int(step.read_text())
+    second, _ = start().communicate(timeout=60)
+    assert 3 <= kept < 10
+    assert second.splitlines() == [f"step {number}" for number in range(kept + 1, 11)]
+
+
+def test_a_team_shares_otherwise_in_one_environment():
+    data = organization(
+        teams=[{"name": "ada", "fairShareWeight": 50, "members": ["arn:aws:iam::123456789012:role/ada"]}],
+        allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]},
+    )
+    data["environments"]["dev"]["governance"]["overrides"] = {
+        "ada": {"fairShareWeight": 7, "sharing": {"strategy": "Lend"}, "preemptTeamTasks": "Never"}
+    }
+    assert [each.rule for each in findings(data)] == []
+    parsed = parse(read_text(yaml.safe_dump(data).encode()))
+    (plan,) = derive_all(parsed.organization).values()
+    (ada,) = plan.teams
+    assert (ada.fair_share_weight, ada.strategy, ada.preempt_team_tasks) == (7, "Lend", "Never")
+    assert ada.members == ("arn:aws:iam::123456789012:role/ada",)

@@ -1,0 +1,138 @@
+"""The hands-on article as a reader goes through it, on the local cloud: from the add-on to sixteen GPUs of sixteen."""
+
+import os
+import signal
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hpkit.errors import ToolError
+from local.kubernetes.crds import crds_in, documents
+from local.toolchain import get_all
+from local.toolchain.table import tool_named
+from tests.program.cloud import Live
+from tests.running import eventually
+from tests.security.members import member, refused
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
+PLURALS = {"Service": "services", "Deployment": "deployments", "PyTorchJob": "pytorchjobs"}
+
+
+@pytest.fixture(scope="module")
+def instance(clouds):
+    return clouds.handson()
+
+
+@pytest.fixture(scope="module")
+def api(instance):
+    return Live(instance).api
+
+
+@pytest.fixture(scope="module")
+def operator(instance, api):
+    """The training operator, as the dependencies chart brings it: its kinds, its rights, its Deployment."""
+    try:
+        found, _ = get_all([tool_named("training-operator-manifests"), tool_named("training-operator")], say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    made = []
+
+    def make(folder, document):
+        api.create(folder, document)
+        made.append(f"{folder}/{document['metadata']['name']}")
+
+    for crd in crds_in(found.path):
+        make(CRDS, crd)
+    make("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubeflow"}})
+    files = ("service-account.yaml", "role.yaml", "cluster-role-binding.yaml", "deployment.yaml")
+    folders = {
+        "ServiceAccount": "/api/v1/namespaces/kubeflow/serviceaccounts",
+        "ClusterRole": f"{RBAC}/clusterroles",
+        "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+        "Deployment": "/apis/apps/v1/namespaces/kubeflow/deployments",
+    }
+    for document in chain.from_iterable(documents(found.path / file) for file in files):
+        for subject in document.get("subjects", ()):
+            subject["namespace"] = "kubeflow"
+        if document["kind"] == "Deployment":
+            # kwok plays the kubelet: no probe reaches the process.
+            document["spec"]["template"]["spec"]["containers"][0].pop("livenessProbe", None)
+        make(folders[document["kind"]], document)
+    before = instance.state().parts["kueue"]
+    os.kill(before.pid, signal.SIGTERM)
+    eventually(lambda: instance.state().parts["kueue"].restarts > before.restarts, "Kueue's end is seen")
+    eventually(lambda: instance.state().ready, "it runs again, and sees the new kinds")
+    yield
+    for path in reversed(made):
+        api.delete(path)
+    kinds = {path.rpartition("/")[2] for path in made if path.startswith(CRDS)}
+    eventually(lambda: not kinds & {each["metadata"]["name"] for each in api.items(CRDS, bare=True)}, "their kinds go")
+
+
+def manifests(team):
+    return list(yaml.safe_load_all((EXAMPLES / f"fsdp-{team}.yaml").read_text(encoding="utf-8")))
+
+
+def folder_of(document):
+    version, namespace = document["apiVersion"], document["metadata"]["namespace"]
+    root = f"/api/{version}" if version == "v1" else f"/apis/{version}"
+    return f"{root}/namespaces/{namespace}/{PLURALS[document['kind']]}"
+
+
+def submit(who, team):
+    """Apply a team's file; its pods run for a day here, where nothing happens inside a container."""
+    for document in manifests(team):
+        if document["kind"] == "PyTorchJob":
+            worker = document["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
+            worker["metadata"]["annotations"] = {"hpkit.local/run": "24h"}
+        who.create(folder_of(document), document)
+
+
+def gpus_of(api, team):
+    status = api.read(f"{QUEUES}/hyperpod-ns-{team}-clusterqueue").get("status", {})
+    found = [each for flavor in status.get("flavorsUsage") or [] for each in flavor["resources"]]
+    return next(
+        ((int(each["total"]), int(each["borrowed"])) for each in found if each["name"] == "nvidia.com/gpu"), None
+    )
+
+
+def running(api, team):
+    pods = api.items(f"/api/v1/namespaces/hyperpod-ns-{team}/pods")
+    return sorted(
+        each["metadata"]["labels"]["app"] for each in pods if each.get("status", {}).get("phase") == "Running"
+    )
+
+
+def test_two_teams_go_through_the_article_from_half_of_the_gpus_to_all_of_them(instance, api, operator):
+    john, smith = (member(instance, team) for team in ("john", "smith"))
+    # kubectl get all -n kueue-system
+    pods = api.items("/api/v1/namespaces/kueue-system/pods")
+    assert [each["status"]["phase"] for each in pods] == ["Running"]
+    # The teams' namespaces came with the teams.
+    assert api.read("/api/v1/namespaces/hyperpod-ns-john")["status"]["phase"] == "Active"
+    for document in manifests("john"):
+        assert "cannot create" in refused(smith.create, folder_of(document), document)
+    try:
+        # kubectl apply -f fsdp-john.yaml
+        submit(john, "john")
+        eventually(lambda: running(api, "john") == ["etcd", "fsdp", "fsdp"], lambda: running(api, "john"))
+        eventually(lambda: gpus_of(api, "john") == (8, 0), lambda: gpus_of(api, "john"))
+        # kubectl apply -f fsdp-smith.yaml
+        submit(smith, "smith")
+        eventually(lambda: running(api, "smith") == ["etcd", "fsdp", "fsdp"], lambda: running(api, "smith"))
+        eventually(lambda: gpus_of(api, "smith") == (8, 4), lambda: gpus_of(api, "smith"))
+        assert gpus_of(api, "john") == (8, 0), "sixteen of sixteen, and john has lost nothing"
+    finally:
+        # kubectl delete -f fsdp-john.yaml -f fsdp-smith.yaml
+        for who, team in ((john, "john"), (smith, "smith")):
+            for document in manifests(team):
+                who.delete(f"{folder_of(document)}/{document['metadata']['name']}")
+        eventually(lambda: not running(api, "john") and not running(api, "smith"), "their pods go")
+    eventually(lambda: gpus_of(api, "smith") == (0, 0), "and what was lent is back")

@@ -1,0 +1,79 @@
+"""What a shell completes: the script that click writes for it, and what it then asks `hpkit` for."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import HPKIT, ROOT
+
+
+def completed(words, cwd=ROOT):
+    """Return what bash is offered for the last of some words, by click's own protocol."""
+    line = " ".join(["hpkit", *words])
+    answer = hpkit(cwd=cwd, _HPKIT_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words)))
+    return [each.partition(",")[2] for each in answer.stdout.splitlines() if each]
+
+
+def test_commands_are_completed_without_importing_them():
+    assert completed(["va"]) == ["validate"]
+    assert {"explain", "local", "quota"} <= set(completed([""]))
+
+
+@pytest.mark.parametrize(
+    "command", ["deployer-policy", "destroy", "images", "plan", "preflight", "quota", "review", "validate"]
+)
+def test_stacks_are_completed(command):
+    assert completed([command, "--stack", "h"]) == ["handson-dev"]
+
+
+def test_stacks_of_commands_within_commands_are_completed():
+    assert completed(["local", "up", "--stack", "e"]) == ["enterprise-prod"]
+
+
+def test_teams_and_groups_are_those_of_the_stack_that_was_named():
+    assert completed(["explain", "team", "--stack", "handson-dev", ""]) == ["john", "smith"]
+    assert completed(["explain", "group", "--stack", "autoscale-dev", "burst"]) == ["burst-a", "burst-b"]
+    assert "serving" in completed(["explain", "team", "s"])
+    assert completed(["explain", "team", "--stack", "nobody-dev", ""]) == []
+
+
+def test_files_with_errors_complete_what_can_be_read(project):
+    (project / "stacks" / "acme.yaml").write_text("environments: {dev: {}, prod: {}}")
+    (project / "stacks" / "bad.yaml").write_text("environments: [")
+    assert completed(["quota", "--stack", ""], cwd=project) == ["acme-dev", "acme-prod"]
+    assert completed(["explain", "team", ""], cwd=project) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_each_shell_that_the_readme_names_is_written(shell):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"_HPKIT_COMPLETE={shell}_source hpkit" in readme
+    answer = hpkit(cwd=ROOT, _HPKIT_COMPLETE=f"{shell}_source")
+    assert answer.returncode == 0, answer.stderr
+    assert f"_HPKIT_COMPLETE={shell}_complete" in answer.stdout
+
+
+# Each sources the script as the README says, and asks for what follows `hpkit va`.
+IN_SHELL = {
+    "bash": 'eval "$(_HPKIT_COMPLETE=bash_source hpkit)"; COMP_WORDS=(hpkit va); COMP_CWORD=1; '
+    '_hpkit_completion hpkit va hpkit; echo "${COMPREPLY[@]}"',
+    "zsh": 'compdef() { }; eval "$(_HPKIT_COMPLETE=zsh_source hpkit)"; '
+    'COMP_WORDS="hpkit va" COMP_CWORD=1 _HPKIT_COMPLETE=zsh_complete hpkit',
+    "fish": '_HPKIT_COMPLETE=fish_source hpkit | source; complete --do-complete "hpkit va"',
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", IN_SHELL)
+def test_a_shell_that_has_the_script_completes_a_command(shell):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not here")
+    path = os.pathsep.join([str(HPKIT.parent), os.environ["PATH"]])
+    command = [shell, *(["--norc"] if shell == "bash" else []), "-c", IN_SHELL[shell]]
+    answer = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60
+    )
+    assert "validate" in answer.stdout.split(), answer.stderr

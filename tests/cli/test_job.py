@@ -1,0 +1,74 @@
+"""`hpkit job`: what it writes, what it says, and what it leaves alone."""
+
+import pytest
+import yaml
+
+from tests.cli.invoke import hpkit
+from tests.program.cloud import ROOT
+
+NEW = ("job", "new", "--stack", "handson-dev", "--team", "john", "--instance-type", "ml.g5.12xlarge")
+
+
+def test_a_job_is_written_and_has_nothing_to_lint(tmp_path):
+    file = tmp_path / "job.yaml"
+    made = hpkit(*NEW, "--count", 2, "--priority", "training", "--output", file, cwd=ROOT)
+    assert (made.returncode, made.stdout) == (0, "")
+    assert made.stderr == "It fits john's own quota: 8 of 12 nvidia.com/gpu of ml.g5.12xlarge.\n"
+    linted = hpkit("job", "lint", "--stack", "handson-dev", file, cwd=ROOT)
+    assert (linted.returncode, linted.stdout) == (0, "1 file: no error\n")
+    again = hpkit(*NEW, "--output", file, cwd=ROOT)
+    assert again.returncode == 2
+    assert "is there already; name another file, or add --force" in again.stderr
+
+
+def test_a_job_that_can_never_run_is_written_and_exits_1():
+    made = hpkit(*NEW, "--count", 9, cwd=ROOT)
+    assert made.returncode == 1
+    assert yaml.safe_load(made.stdout)["spec"]["parallelism"] == 9
+    assert "It can never run: of its 9 pods, at most 4 fit" in " ".join(made.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--name", "Train"), "--name Train: lower-case letters"),
+        (("--topology", "near"), "--topology near: write required:LAYER"),
+        (("--topology", "required:4"), "--topology required:4: write required:LAYER"),
+        (("--priority", "trainin"), "did you mean training?"),
+        (("--team", "jon"), "did you mean john?"),
+        (("--count", "0"), "--count"),
+    ],
+)
+def test_misuse_is_one_sentence(words, said):
+    made = hpkit(*NEW, *words, cwd=ROOT)
+    assert made.returncode == 2
+    assert said in made.stderr
+    assert made.stdout == ""
+
+
+def test_mistakes_are_shown_with_their_place_and_put_right(tmp_path):
+    file = tmp_path / "job.yaml"
+    hpkit(*NEW, "--output", file, cwd=ROOT)
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(
+            "  labels:\n", "  labels: # theirs\n    kueue.x-k8s.io/priority-class: training\n"
+        )
+    )
+    shown = hpkit("job", "lint", "--stack", "handson-dev", file, cwd=ROOT)
+    assert shown.returncode == 1
+    assert f"{file}:7:5: error priority" in shown.stdout
+    mended = hpkit("job", "lint", "--write", "--stack", "handson-dev", file, cwd=ROOT)
+    assert mended.returncode == 0, mended.stdout
+    assert "fixed: Write `training-priority`" in mended.stdout
+    text = file.read_text(encoding="utf-8")
+    assert "# theirs" in text
+    assert "kueue.x-k8s.io/priority-class: training-priority" in text
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path):
+    gone = hpkit("job", "lint", "--stack", "handson-dev", tmp_path / "gone.yaml", cwd=ROOT)
+    assert gone.returncode == 1
+    assert "gone.yaml: No such file or directory" in gone.stderr
+    broken = tmp_path / "broken.yaml"
+    broken.write_bytes(b"\xff\xfe\x00")
+    assert "is no UTF-8" in hpkit("job", "lint", "--stack", "handson-dev", broken, cwd=ROOT).stderr

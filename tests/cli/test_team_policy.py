@@ -1,0 +1,42 @@
+"""`hpkit team-policy`: for whom, of what, and what it says where it cannot."""
+
+import json
+
+import pytest
+
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import ROOT
+
+
+def run(*arguments):
+    return hpkit("team-policy", *arguments, cwd=ROOT)
+
+
+def test_it_is_of_the_stacks_clusters_in_the_account_that_is_given():
+    done = run("--stack", "handson-dev", "--team", "john", "--account", "210987654321")
+    cluster, kubernetes, _ = json.loads(done.stdout)["Statement"]
+    assert kubernetes["Resource"] == ["arn:aws:eks:us-west-2:210987654321:cluster/handson-dev"]
+    assert cluster["Condition"]["StringEquals"] == {
+        "aws:ResourceTag/hpkit:environment": "dev",
+        "aws:ResourceTag/hpkit:organization": "handson",
+    }
+    assert "role/john-scientists" in done.stderr
+
+
+def test_without_an_account_it_says_that_it_allows_nothing():
+    assert "it allows nothing yet" in run("--stack", "handson-dev", "--team", "john").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--stack", "handson-dev", "--team", "ann"), "handson-dev has no team ann with quota; it has john, smith"),
+        (("--stack", "handson-dev", "--team", "john", "--account", "1"), "write its 12 digits"),
+        (("--stack", "enterprise-prod", "--team", "vision", "--account", "210987654321"), "belongs to account"),
+        (("--stack", "enterprise-prod", "--team", "shared"), "has no team shared with quota"),
+    ],
+)
+def test_what_cannot_be_is_said_with_what_can(arguments, said):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in " ".join(done.stderr.split())

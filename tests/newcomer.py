@@ -1,0 +1,107 @@
+"""Somebody who types what a page prints: one shell, the commands of a page, and what it says they answer."""
+
+import re
+import subprocess
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Shell", "Step", "agrees", "steps_of"]
+
+SECONDS = 600
+# What Kueue or kubelets do is there a moment after kubectl has answered.
+PATIENCE = 90.0
+_HEREDOC = re.compile(r"<<'(\w+)'")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command as it is printed, and the lines that follow it."""
+
+    command: str
+    shown: tuple[str, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Return whether the page says that it ends with an error."""
+        return self.command.splitlines()[0].endswith("# is refused")
+
+
+def steps_of(page: str) -> list[Step]:
+    """Return the commands of a page's console blocks, in order."""
+    steps: list[Step] = []
+    for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):
+        lines, command, shown = block.splitlines(), [], []
+        until = None
+        for line in lines:
+            if until is not None or (command and command[-1].endswith("\\") and not shown):
+                command.append(line)
+                until = None if line == until else until
+            elif line.startswith("$ "):
+                if command:
+                    steps.append(Step("\n".join(command), tuple(shown)))
+                command, shown = [line.removeprefix("$ ")], []
+                begun = _HEREDOC.search(line)
+                until = begun[1] if begun else None
+            else:
+                shown.append(line)
+        steps.append(Step("\n".join(command), tuple(shown)))
+    return steps
+
+
+def agrees(shown: tuple[str, ...], said: str) -> bool:
+    """Say whether all lines that a page shows come in what was said, in their order; `…` is anything."""
+    lines = iter(" ".join(line.split()) for line in said.splitlines())
+    wanted = [" ".join(line.split()) for line in shown if line.strip() not in ("", "…")]
+    patterns = [re.compile(re.escape(line).replace("…", ".*")) for line in wanted]
+    return all(any(pattern.fullmatch(line) for line in lines) for pattern in patterns)
+
+
+class Shell:
+    """One bash that keeps its folder and variables from command to command, as a terminal does."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], scripts: Path) -> None:
+        self._scripts = scripts
+        self._process = subprocess.Popen(
+            ["bash", "--norc"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Return exit code, and what was said on both streams."""
+        mark = uuid.uuid4().hex
+        script = self._scripts / f"{mark}.sh"
+        script.write_text(f"{command}\n", encoding="utf-8")
+        self._process.stdin.write(f". {script} < /dev/null; __code=$?; echo; echo {mark} $__code\n")
+        self._process.stdin.flush()
+        said: list[str] = []
+        for line in self._process.stdout:
+            if line.startswith(f"{mark} "):
+                return int(line.split()[1]), "".join(said).removesuffix("\n")
+            said.append(line)
+        raise AssertionError(f"the shell ended in {command!r}: {''.join(said)}")
+
+    def follow(self, step: Step) -> str:
+        """Run a step as its page says; what only looks (kubectl get, describe) is looked at until it agrees."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            code, said = self.run(step.command)
+            if (code != 0) is step.refused and agrees(step.shown, said):
+                return said
+            looks = re.match(r"kubectl (get|describe) ", step.command) is not None
+            wanted = "\n".join(step.shown)
+            assert looks, f"$ {step.command}\n{said}\nends with {code}; the page shows\n{wanted}"
+            assert time.monotonic() < deadline, f"$ {step.command}\n{said}\nis not, after a while,\n{wanted}"
+            time.sleep(0.5)
+
+    def close(self) -> None:
+        """End it, as by `exit`."""
+        self._process.stdin.close()
+        self._process.wait(SECONDS)
+        self._process.stdout.close()

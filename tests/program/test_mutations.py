@@ -1,0 +1,73 @@
+"""What the validator passes, the endpoint and the CRDs take: files with mistakes that nobody thought of.
+
+Figures of a long run: docs/measurements.md.
+"""
+
+import os
+
+import pytest
+
+from hpkit.checks.custom_resources import violations
+from hpkit.plan.derive import derive_all
+from local.aws.testing import running_endpoint
+from local.controllers.policy import governance
+from local.kubernetes.crds import crds_in
+from local.toolchain import tool_path
+from tests.builders import TODAY
+from tests.program.mutations import mutant
+from tests.program.without_engine import up
+from tests.provider.harness import CREDENTIALS
+
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+NIGHT = os.environ.get("HPKIT_NIGHTLY") == "1"
+SEEDS = range(120 if NIGHT else 2)
+MISTAKES = 25 if NIGHT else 20
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with running_endpoint() as endpoint:
+        endpoint.warm()
+        yield endpoint
+
+
+@pytest.fixture(autouse=True)
+def _environment(endpoint, monkeypatch):
+    for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": endpoint.url}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="module")
+def kueue():
+    """Return kind → schema of Kueue's kinds, as they are stored."""
+    crds = list(crds_in(tool_path("kueue-manifests")))
+    versions = {crd["spec"]["names"]["kind"]: crd["spec"]["versions"] for crd in crds}
+    return {
+        kind: {each["name"]: each["schema"]["openAPIV3Schema"] for each in found} for kind, found in versions.items()
+    }
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_the_validator_passes_is_refused_nowhere(seed, endpoint, kueue):
+    changed = mutant(seed, MISTAKES, today=TODAY)
+    for plan in derive_all(changed.organization).values():
+        endpoint.reset()
+        refusals, _ = up(plan)
+        assert refusals == [], changed
+        queues = governance(endpoint.snapshot())
+        assert queues.refused == {}, changed
+        for manifest in queues.items:
+            version = manifest.kind.api_version.rpartition("/")[2]
+            schema = kueue.get(manifest.kind.kind, {}).get(version)
+            assert schema is None or violations(schema, manifest.content) == [], (manifest, changed)
+
+
+def test_a_mistake_that_the_endpoint_refuses_is_seen(endpoint):
+    organization = mutant(0, 1, today=TODAY).organization
+    (name, environment), *_ = organization.environments.items()
+    twice = environment.eks.administrators[:1] * 2 or ("arn:aws:iam::123456789012:role/admin",) * 2
+    broken = environment.model_copy(update={"eks": environment.eks.model_copy(update={"administrators": twice})})
+    endpoint.reset()
+    refusals, _ = up(derive_all(organization.model_copy(update={"environments": {name: broken}}))[name])
+    assert "already in use" in str(refusals) or "Duplicate" in str(refusals)

@@ -1,0 +1,120 @@
+"""A whole `up` in one process: the program under Pulumi's mocks, whose answers are those of the plugins on an endpoint.
+
+What an engine does beside this is left out: no state, no preview, no order but that of the program's own dependencies.
+Kubernetes objects are only kept: what an API server says of them is asked elsewhere.
+"""
+
+import grpc
+import pulumi
+from google.protobuf import struct_pb2
+from pulumi.runtime import mocks
+from pulumi.runtime.proto import provider_pb2, resource_pb2
+
+from hpkit.components import build
+from hpkit.recording import PROJECT
+from local.plugins.aws.servicer import AwsServicer
+from provider.engine.values import from_struct, to_struct
+from provider.server import HyperpodServicer
+
+__all__ = ["RefusedError", "up"]
+
+STACK = "pulumi:pulumi:Stack"
+
+
+class RefusedError(Exception):
+    """A plugin, or the endpoint behind it, took something not."""
+
+
+class _Context:
+    """What a method of a plugin sees of gRPC."""
+
+    def __init__(self):
+        self._code = None
+
+    def code(self):
+        return self._code
+
+    def abort(self, code, details):
+        self._code = code
+        raise RefusedError(details)
+
+    def abort_with_status(self, status):
+        self._code = grpc.StatusCode.UNKNOWN
+        raise RefusedError(status.details)
+
+
+class _Monitor(mocks.MockMonitor):
+    def __init__(self, region):
+        super().__init__(None)
+        self.refusals, self.objects, self._urns = [], [], set()
+        self._plugins = {"aws": AwsServicer(), "hyperpod": HyperpodServicer()}
+        settings = {"region": region}
+        for plugin in self._plugins.values():
+            plugin.log = lambda *_, **__: None
+            plugin.Configure(provider_pb2.ConfigureRequest(args=to_struct(settings)), _Context())
+
+    def make_urn(self, parent, type_, name):
+        above = parent.split("::")[2] if parent else ""
+        qualified = type_ if above in ("", STACK) else f"{above}${type_}"
+        return "::".join([f"urn:pulumi:{pulumi.get_stack()}", PROJECT, qualified, name])
+
+    def Invoke(self, request):  # noqa: N802 - the protocol's name
+        answer = self._plugins["aws"].Invoke(provider_pb2.InvokeRequest(tok=request.tok, args=request.args), _Context())
+        return resource_pb2.ResourceInvokeResponse(**{"return": getattr(answer, "return")})
+
+    def RegisterResource(self, request):  # noqa: N802 - the protocol's name
+        urn = self.make_urn(request.parent, request.type, request.name)
+        package = request.type.partition(":")[0]
+        if urn in self._urns:
+            self.refusals.append((request.type, request.name, f"Duplicate resource URN '{urn}'"))
+            raise RefusedError(urn)
+        self._urns.add(urn)
+        if not request.custom or package == "pulumi":
+            return resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id", object=request.object)
+        if package == "kubernetes":
+            self.objects.append((request.type, request.name, from_struct(request.object)))
+            return resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id", object=request.object)
+        try:
+            made, properties = self._made(package, urn, request)
+        except RefusedError as refusal:
+            self.refusals.append((request.type, request.name, str(refusal)))
+            raise
+        return resource_pb2.RegisterResourceResponse(urn=urn, id=made, object=properties)
+
+    def ReadResource(self, request):  # noqa: N802 - the protocol's name
+        urn = self.make_urn(request.parent, request.type, request.name)
+        plugin = self._plugins.get(request.type.partition(":")[0])
+        if plugin is None:
+            return resource_pb2.ReadResourceResponse(urn=urn, properties=request.properties)
+        answer = plugin.Read(
+            provider_pb2.ReadRequest(urn=urn, id=request.id, properties=request.properties), _Context()
+        )
+        return resource_pb2.ReadResourceResponse(urn=urn, properties=answer.properties)
+
+    def _made(self, package, urn, request):
+        plugin = self._plugins[package]
+        checked = plugin.Check(
+            provider_pb2.CheckRequest(urn=urn, news=request.object, olds=struct_pb2.Struct(), randomSeed=b"0" * 32),
+            _Context(),
+        )
+        if checked.failures:
+            raise RefusedError("; ".join(f"{each.property}: {each.reason}" for each in checked.failures))
+        answer = plugin.Create(provider_pb2.CreateRequest(urn=urn, properties=checked.inputs, timeout=600), _Context())
+        return answer.id, answer.properties
+
+
+def up(plan):
+    """Build a plan on the endpoint that the environment names; return what was refused, and the Kubernetes objects."""
+    monitor = _Monitor(plan.spec.region)
+    mocks.set_mocks(None, project=PROJECT, stack=plan.stack, preview=False, monitor=monitor)
+
+    @pulumi.runtime.test
+    def run():
+        return pulumi.Output.all(**build(plan))
+
+    try:
+        run()
+    except Exception:
+        if not monitor.refusals:
+            raise
+    return monitor.refusals, monitor.objects

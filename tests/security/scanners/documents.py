@@ -1,0 +1,150 @@
+"""What the kit creates, as documents that scanners read: Terraform's language for AWS, manifests for Kubernetes.
+
+A recording of the program has the values; Pulumi's AWS provider is bridged from Terraform's, so types and arguments are
+the same ones under other names. What a recording makes up (ids, ARNs) is written as a reference again, by which a
+scanner sees what belongs together. What cannot be said this way is in NOT_CONVERTED: nothing is left out unnamed.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+import yaml
+
+from hpkit.adopt.resource_types import RESOURCE_TYPES
+
+__all__ = ["BETWEEN", "NOT_CONVERTED", "SINGULAR", "converted", "manifests", "terraform"]
+
+# Types of resources that no scanner here knows in any form, with the reason.
+NOT_CONVERTED = {
+    "hyperpod:": "no provider of Terraform that scanners know has HyperPod: the policy pack judges it",
+    "hpkit:": "components and guards: nothing at AWS",
+    "pulumi:": "the stack and its providers",
+    "kubernetes:apps/v1:DeploymentPatch": "a few fields of a Deployment that an add-on of AWS's brings",
+    "kubernetes:helm.sh/v3:Release": "its objects come from a chart, which the kit pins by digest and does not write",
+}
+# Between the stack and a resource's own name.
+BETWEEN = "--"
+# Lists that Pulumi calls by their plural and Terraform by the block that is repeated.
+SINGULAR = {
+    "rules": "rule",
+    "tags": "tags",
+    "accessScopes": "access_scope",
+    "filters": "filter",
+    "noncurrentVersionExpirations": "noncurrent_version_expiration",
+}
+# Arguments that are maps of free keys, and no blocks.
+MAPS = ("tags", "labels")
+# Of what the engine alone knows, and of Pulumi's own.
+_DROPPED = ("tagsAll", "region")
+
+
+def converted(recordings):
+    """Return Terraform's document and Kubernetes' manifests of some recordings, and the types that are in neither."""
+    aws, objects, neither = {}, {}, set()
+    for recording in recordings:
+        references = _references(recording)
+        for each in recording.resources.values():
+            if any(each.type.startswith(prefix) for prefix in NOT_CONVERTED):
+                neither.add(each.type)
+            elif each.type.startswith("kubernetes:"):
+                document = _manifest(each)
+                key = (document["kind"], document["metadata"].get("namespace", ""), document["metadata"]["name"])
+                objects[key] = document
+            else:
+                name = f"{recording.plan.stack}{BETWEEN}{_name(each.name)}"
+                aws.setdefault(_type(each.type), {})[name] = _arguments(each.inputs, references)
+    return aws, [objects[key] for key in sorted(objects)], neither
+
+
+def terraform(resources):
+    """Return the text of a file `main.tf`: checkov reads no Terraform in JSON."""
+    return "\n".join(
+        "\n".join([f'resource "{kind}" "{name}" {{', *_lines(arguments, "  "), "}", ""])
+        for kind, named in sorted(resources.items())
+        for name, arguments in sorted(named.items())
+    )
+
+
+def _lines(arguments, indent):
+    for key, value in arguments.items():
+        # What is no map of free keys is a block, once for each item.
+        blocks = [value] if isinstance(value, dict) and key not in MAPS else value
+        if isinstance(blocks, list) and blocks and all(isinstance(each, dict) for each in blocks):
+            for block in blocks:
+                yield f"{indent}{key} {{"
+                yield from _lines(block, f"{indent}  ")
+                yield f"{indent}}}"
+        else:
+            yield f"{indent}{key} = {_expression(value)}"
+
+
+def _expression(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_expression(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_expression(each) for each in value) + "]"
+    if isinstance(value, _Reference):
+        return value.text
+    if isinstance(value, str):
+        return json.dumps(value).replace("${", "$${")
+    return json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """An attribute of another resource."""
+
+    text: str
+
+
+def manifests(objects):
+    """Return the text of a file of manifests."""
+    return yaml.safe_dump_all(objects, sort_keys=True)
+
+
+def _references(recording):
+    """Return what each value stands for that the recording has made up."""
+    found = {}
+    for each in recording.resources.values():
+        if each.type.startswith("aws:") and each.custom:
+            place = f"{_type(each.type)}.{recording.plan.stack}{BETWEEN}{_name(each.name)}"
+            for attribute, value in each.made.items():
+                if isinstance(value, str) and len(value) > 3:
+                    found.setdefault(value, _Reference(f"{place}.{_snake(attribute)}"))
+    return found
+
+
+def _type(token):
+    return RESOURCE_TYPES[token].terraform[0]
+
+
+def _name(name):
+    return re.sub(r"[^A-Za-z0-9_-]", "-", name)
+
+
+def _snake(name):
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1].lower()}", name)
+
+
+def _arguments(value, references):
+    if isinstance(value, dict):
+        return {
+            SINGULAR.get(key, _snake(key)): each if key == "tags" else _arguments(each, references)
+            for key, each in value.items()
+            if key not in _DROPPED
+        }
+    if isinstance(value, (list, tuple)):
+        return [_arguments(each, references) for each in value]
+    # A document of IAM stays readable as JSON: scanners parse it.
+    if isinstance(value, str) and not value.startswith("{"):
+        return references.get(value, value)
+    return value
+
+
+def _manifest(resource):
+    inputs = json.loads(json.dumps(resource.inputs, default=str))
+    kind = resource.type.rpartition(":")[2].removesuffix("Patch")
+    inputs.setdefault("kind", kind)
+    inputs.setdefault("apiVersion", resource.type.removeprefix("kubernetes:").rpartition(":")[0].removeprefix("core/"))
+    return inputs

@@ -1,0 +1,174 @@
+"""What a new node runs as root: who may have written it, and who verifies that it is what was meant."""
+
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from hpkit.components.storage import loader
+from hpkit.plan.derive import derive
+from hpkit.recording import record
+from tests import builders
+from tests.security.evaluation import Request, allows, managed
+
+ACCOUNT = "123456789012"
+STUDIO = f"arn:aws:iam::{ACCOUNT}:role/service-role/AmazonSageMaker-ExecutionRole-20260101T000000"
+POD = f"arn:aws:iam::{ACCOUNT}:role/acme-dev-us-west-2-nodes"
+URI = "s3://sagemaker-acme-scripts/v1/set up.sh"
+MEANT = "#!/bin/bash\necho trusted > ran\n"
+DIGEST = hashlib.sha256(MEANT.encode()).hexdigest()
+
+
+def program(*, environment=None, **named):
+    groups = [builders.group("gpu", "ml.g5.12xlarge", 4, **named)]
+    return record(derive(builders.typed(builders.organization(groups=groups, environment=environment)), "dev"))
+
+
+def started(found):
+    """Return what HyperPod starts on a new node: folder and file."""
+    (group,) = found.one("hyperpod:index:Cluster").inputs["instanceGroups"]
+    return group["lifeCycleConfig"]
+
+
+def test_whoever_writes_to_any_bucket_named_sagemaker_has_nodes_run_another_script():
+    attack = Request(STUDIO, "s3:PutObject", f"arn:aws:s3:::{URI.removeprefix('s3://')}")
+    assert allows(attack, identity=[managed("AmazonSageMakerFullAccess")]), (
+        "so it is, in a bucket that is not the kit's"
+    )
+    named = {"lifecycleScript": URI}
+    unverified = builders.organization(groups=[builders.group("gpu", "ml.g5.12xlarge", 4, **named)])
+    assert started(program(**named))["sourceS3Uri"] == URI.rpartition("/")[0]
+    assert "ACC005" in builders.rules(unverified), "who leaves it so is told"
+    found = program(**named, lifecycleScriptSha256=DIGEST)
+    (script,) = [each.inputs for each in found.resources.values() if each.inputs.get("content") == loader(URI, DIGEST)]
+    assert started(found) == {
+        "sourceS3Uri": f"s3://lifecycle-id/{script['key'].rpartition('/')[0]}",
+        "onCreate": "on_create.sh",
+    }
+    assert hashlib.sha256(loader(URI, DIGEST).encode()).hexdigest()[:16] in script["key"]
+
+
+@pytest.fixture
+def node(tmp_path):
+    """Run a loader on a machine whose S3 holds one object; return its exit status, log, and what the script left."""
+    if missing := [name for name in ("bash", "sha256sum", "mktemp") if not shutil.which(name)]:
+        pytest.skip(f"not here, but on every node: {', '.join(missing)}")
+
+    def boot(stored, *, uri=URI, digest=DIGEST):
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        if stored is None:
+            (tmp_path / "object").unlink(missing_ok=True)
+        else:
+            (tmp_path / "object").write_text(stored, encoding="utf-8")
+        fetch = tmp_path / "bin" / "aws"
+        fetch.write_text(
+            f'#!/bin/bash\n[[ "$4" == {shlex.quote(uri)} ]] && cp "{tmp_path}/object" "$5"\n', encoding="utf-8"
+        )
+        fetch.chmod(0o755)
+        log = tmp_path / "provisioning.log"
+        text = loader(uri, digest).replace("/var/log/provision/provisioning.log", str(log))
+        variables = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
+        done = subprocess.run(["bash", "-c", text], cwd=tmp_path, env=variables, timeout=300)
+        return (
+            done.returncode,
+            log.read_text(encoding="utf-8"),
+            [each.read_text() for each in tmp_path.glob("tmp.*/ran")],
+        )
+
+    return boot
+
+
+def test_a_node_runs_the_script_that_was_meant(node):
+    status, log, ran = node(MEANT)
+    assert (status, ran) == (0, ["trusted\n"]), log
+
+
+@pytest.mark.parametrize("stored", ["#!/bin/bash\necho evil > ran\n", MEANT + "echo evil >> ran\n", ""])
+def test_a_node_runs_what_was_put_in_place_of_its_script(node, stored):
+    status, log, ran = node(stored)
+    assert (status, ran) == (1, [])
+    found = hashlib.sha256(stored.encode()).hexdigest()
+    assert f"refused: {URI} has the SHA-256 {found}, and the organization file says {DIGEST}" in log
+
+
+def test_a_node_runs_what_stands_in_the_address_of_its_script(node):
+    uri = "s3://sagemaker-x/'; echo evil > ran; '$(echo evil > ran).sh"
+    status, log, ran = node(MEANT, uri=uri)
+    assert (status, ran) == (0, ["trusted\n"]), log
+
+
+def test_a_script_that_fails_lets_the_node_join(node):
+    failing = "#!/bin/bash\nexit 3\n"
+    assert node(failing, digest=hashlib.sha256(failing.encode()).hexdigest())[0] == 3
+
+
+def test_a_script_that_cannot_be_fetched_lets_the_node_join(node):
+    status, log, ran = node(None)
+    assert (status, ran) == (1, [])
+    assert "begin" not in log
+
+
+def test_two_groups_with_one_script_have_one_loader_and_nodes_wait_for_it():
+    groups = [
+        builders.group(name, "ml.g5.12xlarge", 1, lifecycleScript=URI, lifecycleScriptSha256=DIGEST) for name in "ab"
+    ]
+    found = record(derive(builders.typed(builders.organization(groups=groups)), "dev"))
+    scripts = [urn for urn, each in found.resources.items() if each.type.endswith("BucketObjectv2")]
+    assert len(scripts) == 2, "the kit's own, and the loader of both"
+    assert set(scripts) <= found.one("hyperpod:index:Cluster").after
+
+
+# What a pod gets that reaches the instance metadata service: the role of its node.
+BEYOND = [
+    ("sts:AssumeRole", f"arn:aws:iam::{ACCOUNT}:role/admin"),
+    ("iam:PassRole", POD),
+    ("s3:GetObject", "arn:aws:s3:::payroll/salaries.csv"),
+    ("s3:PutObject", "arn:aws:s3:::lifecycle-id/lifecycle/0/on_create.sh"),
+    ("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:us-west-2:{ACCOUNT}:secret:database-AbCdEf"),
+    ("kms:Decrypt", f"arn:aws:kms:us-west-2:{ACCOUNT}:key/00000000-0000-0000-0000-000000000000"),
+    ("ec2:TerminateInstances", f"arn:aws:ec2:us-west-2:{ACCOUNT}:instance/i-0123456789abcdef0"),
+    ("eks-auth:AssumeRoleForPodIdentity", f"arn:aws:eks:us-west-2:{ACCOUNT}:cluster/other"),
+    ("sagemaker:UpdateCluster", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:cluster/abc"),
+    ("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/x"),
+]
+
+
+@pytest.mark.parametrize(("action", "resource"), BEYOND, ids=[action for action, _ in BEYOND])
+def test_a_pod_with_the_role_of_its_node_reaches_the_rest_of_the_account(action, resource):
+    found = program()
+    own = json.loads(found.one("iam/rolePolicy:RolePolicy", "nodes").inputs["policy"])
+    given = [own, managed("AmazonSageMakerClusterInstanceRolePolicy")]
+    assert not allows(Request(POD, action, resource), identity=given)
+
+
+def test_a_pod_with_the_role_of_its_node_reads_what_others_keep_in_buckets_named_sagemaker():
+    # What AWS's own policy for the role allows; the page of security says what to do about it.
+    same_account = {"aws:ResourceAccount": "${aws:PrincipalAccount}"}
+    attack = Request(POD, "s3:GetObject", "arn:aws:s3:::sagemaker-us-west-2-123456789012/notebook.ipynb", same_account)
+    assert allows(attack, identity=[managed("AmazonSageMakerClusterInstanceRolePolicy")])
+
+
+def test_a_pod_of_another_cluster_takes_the_role_of_an_add_on():
+    found = program(environment={"observability": {"cloudwatch": True}})
+    trusts = [
+        json.loads(each.inputs["assumeRolePolicy"])
+        for each in found.resources.values()
+        if each.type == "aws:iam/role:Role" and "pods.eks.amazonaws.com" in each.inputs["assumeRolePolicy"]
+    ]
+    assert trusts
+    own = found.one("eks/cluster:Cluster").made["arn"]
+    for trust in trusts:
+        statements = {"Statement": [{**each, "Resource": "*"} for each in trust["Statement"]]}
+
+        def taken(cluster, account=ACCOUNT, statements=statements):
+            context = {"aws:SourceArn": cluster, "aws:SourceAccount": account}
+            return allows(Request("pods.eks.amazonaws.com", "sts:AssumeRole", "*", context), identity=[statements])
+
+        assert taken(own)
+        assert not taken(f"{own}-of-somebody")
+        assert not taken(own, "210987654321")
+        assert not allows(Request("pods.eks.amazonaws.com", "sts:AssumeRole", "*"), identity=[statements])

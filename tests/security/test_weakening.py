@@ -1,0 +1,145 @@
+"""Somebody with rights in the cluster takes away what keeps the teams in their bounds, and nobody is told."""
+
+import copy
+import re
+
+import pytest
+import yaml
+
+from hpkit.plan.derive import derive
+from hpkit.preflight.admission import check_admission
+from hpkit.preflight.calls import ADMISSION
+from hpkit.preflight.model import FailedCall, Responses
+from hpkit.recording import record
+from tests import builders
+from tests.test_workflows import ROOT
+
+POLICIES, BINDINGS, NAMESPACES = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "Namespace"
+NAMESPACE = "hyperpod-ns-vision"
+
+
+@pytest.fixture(scope="module")
+def recording():
+    rows = {"vision": [{"instanceType": "ml.g5.12xlarge", "count": 2}]}
+    members = ["arn:aws:iam::123456789012:role/vision"]
+    data = builders.organization(teams=[builders.team("vision", members=members)], allocations=rows)
+    return record(derive(builders.typed(data), "dev"))
+
+
+@pytest.fixture
+def live(recording):
+    """Return what the API server shows after an `up`: with its defaults, and what others have made."""
+    found = {POLICIES: {"of-somebody": {}}, BINDINGS: {"of-somebody": {}}, NAMESPACES: {"default": {}}}
+    for each in recording.resources.values():
+        kind = each.type.rpartition(":")[2].removesuffix("Patch")
+        if kind in found:
+            metadata = each.inputs["metadata"]
+            spec = each.inputs.get("spec") or {**metadata["labels"], "kubernetes.io/metadata.name": metadata["name"]}
+            found[kind][metadata["name"]] = copy.deepcopy(spec)
+    for spec in found[POLICIES].values():
+        matches = spec.get("matchConstraints", {})
+        matches |= {"matchPolicy": "Equivalent", "objectSelector": {}}
+        for rule in matches.get("resourceRules", ()):
+            rule["scope"] = "*"
+    return found
+
+
+def told(recording, live):
+    results = list(check_admission(recording, Responses({ADMISSION.key: live})))
+    return {each.what: (each.found, each.needed) for each in results if each.status == "changed"}, results
+
+
+def test_what_is_in_force_is_fine(recording, live):
+    said, results = told(recording, live)
+    assert said == {}
+    assert [each.status for each in results] == ["ok"]
+
+
+WEAKER = {
+    "a binding that only warns": (
+        lambda live: live[BINDINGS]["hpkit-team-jobs"].update(validationActions=["Warn"]),
+        {f"{BINDINGS} hpkit-team-jobs": ("validationActions: Warn", "validationActions: Deny")},
+    ),
+    "a binding that only writes a log": (
+        lambda live: live[BINDINGS]["hpkit-team-jobs"].update(validationActions=["Audit", "Warn"]),
+        {f"{BINDINGS} hpkit-team-jobs": ("validationActions: Audit, Warn", "validationActions: Deny")},
+    ),
+    "a binding of no namespace": (
+        lambda live: live[BINDINGS]["hpkit-team-jobs"].update(
+            matchResources={"namespaceSelector": {"matchLabels": {"no": "where"}}}
+        ),
+        {f"{BINDINGS} hpkit-team-jobs": ("matchResources: another", "matchResources: none")},
+    ),
+    "no binding": (
+        lambda live: live[BINDINGS].pop("hpkit-member-work"),
+        {f"{BINDINGS} hpkit-member-work": ("not there", "in force")},
+    ),
+    "no policy": (
+        lambda live: live[POLICIES].pop("hpkit-team-pods"),
+        {f"{POLICIES} hpkit-team-pods": ("not there", "in force")},
+    ),
+    "a policy that lets through what it cannot judge": (
+        lambda live: live[POLICIES]["hpkit-team-pods"].update(failurePolicy="Ignore"),
+        {f"{POLICIES} hpkit-team-pods": ("failurePolicy: Ignore", "failurePolicy: Fail")},
+    ),
+    "a policy with an exception": (
+        lambda live: live[POLICIES]["hpkit-team-pods"].update(
+            matchConditions=[{"name": "mine", "expression": "request.userInfo.username != 'ann'"}]
+        ),
+        {f"{POLICIES} hpkit-team-pods": ("matchConditions: another", "matchConditions: none")},
+    ),
+    "a policy of no objects": (
+        lambda live: live[POLICIES]["hpkit-team-pods"]["matchConstraints"].update(
+            objectSelector={"matchLabels": {"a": "b"}}
+        ),
+        {f"{POLICIES} hpkit-team-pods": ("matchConstraints: another", "matchConstraints: another")},
+    ),
+    "a rule that always holds": (
+        lambda live: live[POLICIES]["hpkit-team-pods"]["validations"][0].update(expression="true"),
+        {f"{POLICIES} hpkit-team-pods": ("validations: another", "validations: another")},
+    ),
+    "a namespace of a lower level": (
+        lambda live: live[NAMESPACES][NAMESPACE].update({"pod-security.kubernetes.io/enforce": "privileged"}),
+        {
+            f"{NAMESPACES} {NAMESPACE}": (
+                "pod-security.kubernetes.io/enforce: privileged",
+                "pod-security.kubernetes.io/enforce: baseline",
+            )
+        },
+    ),
+    "a namespace without a level": (
+        lambda live: live[NAMESPACES][NAMESPACE].pop("pod-security.kubernetes.io/enforce"),
+        {
+            f"{NAMESPACES} {NAMESPACE}": (
+                "pod-security.kubernetes.io/enforce: none",
+                "pod-security.kubernetes.io/enforce: baseline",
+            )
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("weaken", "expected"), WEAKER.values(), ids=WEAKER)
+def test_an_admission_that_was_weakened_goes_unsaid(recording, live, weaken, expected):
+    weaken(live)
+    said, results = told(recording, live)
+    assert said == expected
+    assert all("pulumi up --refresh --stack acme-dev" in each.fix for each in results)
+
+
+def test_nothing_is_said_of_a_platform_that_is_not_there_and_no_row_hides_that_nobody_could_look(recording, live):
+    live[NAMESPACES] = {"default": {}}
+    assert told(recording, live) == ({}, [])
+    assert list(check_admission(recording, Responses({}))) == []
+    refused = FailedCall("kubernetes:get", "403 Forbidden", "the API server refuses this identity")
+    (row,) = check_admission(recording, Responses({ADMISSION.key: refused}))
+    assert (row.status, row.area) == ("unknown", "kubernetes")
+
+
+def test_the_pipeline_approves_and_deploys_without_looking_at_what_is_there():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "deploy.yml").read_text())["jobs"]
+    (page,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "gitlab.md").read_text(encoding="utf-8"), re.DOTALL)
+    scripts = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    commands = re.findall(r"pulumi (?:preview|up) --.*", "\n".join([*scripts, page]))
+    assert len(commands) >= 8
+    assert [each for each in commands if "--refresh" not in each] == []

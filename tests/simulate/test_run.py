@@ -1,0 +1,232 @@
+"""What becomes of scenarios: the examples as their files tell it, and sums that must hold whatever happens."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hpkit.errors import InputError
+from hpkit.project import load_stack
+from hpkit.scenario import open_scenario
+from hpkit.simulate import simulate
+from hpkit.simulate.as_html import MOST_ROWS, as_html
+from hpkit.simulate.formatting import span
+from hpkit.simulate.meters import Timeline, Waits
+
+ROOT = Path(__file__).parents[2]
+SCENARIOS = ROOT / "stacks" / "scenarios"
+STACKS = {
+    "autoscale": "dev",
+    "bestpractice": "prod",
+    "enterprise": "prod",
+    "handson": "dev",
+    "startup": "dev",
+    "topology": "prod",
+}
+
+
+def plan_of(stack):
+    return next(iter(load_stack(stack).plans.values()))
+
+
+def outcome(name):
+    report = simulate(plan_of(f"{name}-{STACKS[name]}"), open_scenario(SCENARIOS / f"{name}.yaml"))
+    return report, {task.name: task for task in report.tasks}
+
+
+def evictions(task):
+    return [(each.by, each.reason) for each in task.evictions]
+
+
+def test_bestpractice_lends_three_instances_to_team_b():
+    _, tasks = outcome("bestpractice")
+    assert tasks["b-more"].wait == 0
+    assert sum(tasks["b-more"].borrowed.values()) == 3
+
+
+def test_bestpractice_lets_team_b_wait_at_the_default_limit(tmp_path):
+    organization = yaml.safe_load((ROOT / "stacks" / "bestpractice.yaml").read_text())
+    organization["teams"][1]["sharing"].pop("borrowLimit")
+    file = tmp_path / "bestpractice.yaml"
+    file.write_text(yaml.safe_dump(organization))
+    from hpkit.project import load
+
+    report = simulate(load(file).plans["prod"], open_scenario(SCENARIOS / "bestpractice.yaml"))
+    assert {task.name for task in report.tasks if task.admitted is None} == {"b-more"}
+
+
+def test_handson_gives_john_his_own_back():
+    report, tasks = outcome("handson")
+    assert tasks["smith-job"].borrowed == {"john": 1}
+    assert evictions(tasks["smith-job"]) == [("john-next", "InCohortReclamation")]
+    assert (tasks["smith-job"].lost, tasks["smith-job"].wait) == (20 * 60, 30 * 60)
+    assert tasks["john-next"].wait == 0
+    assert (report.team("john").evicts, report.team("smith").evicted) == (1, 1)
+
+
+def test_enterprise_takes_borrowed_work_of_the_lowest_priority_first():
+    report, tasks = outcome("enterprise")
+    assert report.cluster.capacity == 10
+    assert evictions(tasks["language-tuning"]) == [("vision-experiment", "InCohortReclamation")]
+    assert not tasks["language-training"].evictions
+    assert not tasks["language-more"].evictions
+    assert tasks["serving-endpoint"].wait == 0, "what serving does not lend is always there for it"
+
+
+def test_startup_uses_all_15_and_gives_each_its_own_back():
+    report, tasks = outcome("startup")
+    assert max(report.series["models"].used) == 15
+    assert evictions(tasks["models-3"]) == [("data-1", "InCohortReclamation")]
+    assert evictions(tasks["models-2"]) == [("product-1", "InCohortReclamation")]
+    assert not tasks["models-1"].evictions
+
+
+def test_topology_places_pods_under_one_network_node():
+    _, tasks = outcome("topology")
+    nodes = {name: {node.rsplit("-", 1)[0] for node in task.nodes} for name, task in tasks.items()}
+    assert nodes["pretraining"] == {"node-002", "node-003"}, "under nn-12"
+    assert nodes["evaluation"] == nodes["ablation"] == {"node-000"}, "what is left under nn-111"
+    assert nodes["pair"] == {"node-001"}
+
+
+def test_autoscale_counts_on_karpenter_and_ends_borrowing_at_the_limit():
+    _, tasks = outcome("autoscale")
+    assert tasks["research-2"].admitted == 20 * 60
+    assert tasks["research-3"].wait > 0
+    assert tasks["endpoint-2"].wait == 0
+
+
+@pytest.fixture(scope="module")
+def month():
+    return simulate(plan_of("enterprise-prod"), open_scenario(SCENARIOS / "month.yaml"))
+
+
+def test_sums_of_tasks_are_those_of_teams(month):
+    for team in month.teams:
+        mine = [task for task in month.tasks if task.team == team.name]
+        assert team.submitted == len(mine)
+        assert team.admitted == sum(task.admitted is not None for task in mine)
+        assert team.finished == sum(task.finished is not None for task in mine)
+        assert team.evicted == sum(len(task.evictions) for task in mine)
+        assert team.lost == pytest.approx(sum(task.lost * task.instances for task in mine) / 3600)
+        assert team.wait_most == max((task.wait for task in mine), default=0)
+        hours = month.end / 3600
+        assert team.used - team.borrowed + team.idle == pytest.approx(team.guarantee * hours)
+    assert sum(team.evicts for team in month.teams) == month.cluster.preemptions
+    assert sum(team.lent for team in month.teams) == pytest.approx(sum(team.borrowed for team in month.teams))
+    waited = sum(task.wait * task.instances for task in month.tasks) / 3600
+    assert month.cluster.waited == pytest.approx(waited)
+
+
+def test_the_timeline_sums_up_to_what_was_used(month):
+    for team in month.teams:
+        series = month.series[team.name]
+        lengths = [min(month.step, month.end - index * month.step) for index in range(len(series.used))]
+        total = sum(used * length for used, length in zip(series.used, lengths, strict=True)) / 3600
+        assert total == pytest.approx(team.used)
+
+
+def test_a_finished_task_ran_as_long_as_it_was_to():
+    _, tasks = outcome("startup")
+    assert tasks["data-1"].finished - tasks["data-1"].admitted == 3600
+
+
+def test_a_task_that_can_never_run_is_refused_or_counted(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: big, team: smith, count: 3}\n  - {name: small, team: smith, count: 1}\n")
+    with pytest.raises(InputError, match=r"s\.yaml:2:5: task big can never run: it asks for 12 nvidia"):
+        simulate(plan_of("handson-dev"), open_scenario(file))
+    report = simulate(plan_of("handson-dev"), open_scenario(file), lenient=True)
+    assert (report.team("smith").never, report.team("smith").admitted) == (1, 1)
+
+
+def test_two_tasks_of_one_name_are_refused(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: a, team: smith, count: 1}\n  - {name: a, team: john, count: 1}\n")
+    with pytest.raises(InputError, match=r"s\.yaml:3:5: there are two tasks a at once"):
+        simulate(plan_of("handson-dev"), open_scenario(file))
+
+
+def test_so_many_tasks_are_kept_and_all_are_counted():
+    report = simulate(plan_of("enterprise-prod"), open_scenario(SCENARIOS / "month.yaml"), keep=100)
+    assert len(report.tasks) == 100
+    assert report.omitted == sum(team.submitted for team in report.teams) - 100
+
+
+class _Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.wrong, self.targets, self.ids = [], [], [], set()
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.ids.add(found.get("id"))
+        if tag == "a":
+            self.targets.append(found["href"])
+        if tag == "svg" and not ("aria-hidden" in found or found.get("aria-label")):
+            self.wrong.append("a picture without words")
+        if tag not in ("meta", "path", "rect", "line"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def test_the_page_needs_nothing_else_and_stays_small(month):
+    text = as_html(month)
+    page = _Page()
+    page.feed(text)
+    assert (page.wrong, page.open) == ([], [])
+    assert all(target.removeprefix("#") in page.ids for target in page.targets)
+    assert not re.search(r"<script|https?://|@import|url\((?!#)", text)
+    assert text.count('<th scope="row">') <= MOST_ROWS + 2 * len(month.teams)
+    assert len(text) < 500_000
+    assert "more are in the sums above" in text
+
+
+def test_the_page_shows_names_as_they_are_and_runs_none_of_them(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks: [{name: '<script>alert(1)</script>', team: smith, count: 1}]\n")
+    text = as_html(simulate(plan_of("handson-dev"), open_scenario(file)))
+    assert "&lt;script&gt;alert(1)" in text
+    assert "<script" not in text
+
+
+def test_waits_beyond_a_million_are_thinned_out_evenly(monkeypatch):
+    monkeypatch.setattr("hpkit.simulate.meters._MOST_WAITS", 1000)
+    waits = Waits()
+    for value in range(100_000):
+        waits.add(float(value))
+    median, p95 = waits.quantiles(0.5, 0.95)
+    assert median == pytest.approx(50_000, rel=0.01)
+    assert p95 == pytest.approx(95_000, rel=0.01)
+    assert waits.most == 99_999
+
+
+def test_quantiles_are_of_the_nearest_rank():
+    waits = Waits()
+    for value in (5.0, 1.0, 3.0, 2.0, 4.0):
+        waits.add(value)
+    assert waits.quantiles(0.5, 0.95, 1.0) == [3.0, 5.0, 5.0]
+    assert Waits().quantiles(0.5) == [0.0]
+
+
+def test_steps_of_a_timeline_grow_with_it():
+    timeline = Timeline(("a",))
+    timeline.add("a", "used", 0.0, 1000.0, 2.0)
+    timeline.add("a", "used", 1000.0, 100_000.0, 1.0)
+    assert sum(timeline.series(100_000.0)["a"].used) * timeline.step == pytest.approx(101_000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (59.6, "1m"), (90, "1m30s"), (3600, "1h"), (5400, "1h30m"), (90_000, "1d1h"), (None, "–")],
+)
+def test_times_are_written_short(seconds, text):
+    assert span(seconds) == text

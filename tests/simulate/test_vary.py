@@ -1,0 +1,130 @@
+"""Policies beside each other: which value a path means, what the validator refuses, and the same in two processes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import SelectionError
+from hpkit.project import load_stack
+from hpkit.scenario import open_scenario
+from hpkit.simulate.vary import Change, changed, grid, sweep, variation
+from tests.cli.invoke import hpkit
+
+ROOT = Path(__file__).parents[2]
+HANDSON = ROOT / "stacks" / "scenarios" / "handson.yaml"
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return load_stack("handson-dev")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "reads"),
+    [
+        ("teams[smith].fairShareWeight", 7, lambda plan: plan.teams[1].fair_share_weight),
+        ("governance.teams[smith].fairShareWeight", 7, lambda plan: plan.teams[1].fair_share_weight),
+        ("teams[smith].sharing.borrowLimit", 7, lambda plan: plan.teams[1].borrow_limit),
+        ("clusterPolicy.fairShare", "Disabled", lambda plan: plan.policy.fair_share),
+        ("governance.allocations.john[0].count", 2, lambda plan: plan.teams[0].quota_resources[0].count),
+        ("governance.allocations.john[ml.g5.12xlarge].count", 2, lambda plan: plan.teams[0].quota_resources[0].count),
+    ],
+)
+def test_a_path_leads_to_a_value_of_the_plan(loaded, text, value, reads):
+    _, plan = changed(loaded, [Change(text, value)])
+    assert reads(plan) == value
+    assert reads(loaded.plans["dev"]) != value, "the file itself stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("teams[smit].fairShareWeight", r"there is no \[smit\]; there are john, smith"),
+        ("teamz[smith].fairShareWeight", "did you mean `teams`"),
+        ("governance.alocations.john[0].count", "there is no `alocations`; there are allocations"),
+        ("teams[smith].name.x", "`name` is `smith`, and has no `x`"),
+        ("teams..name", "is no path"),
+    ],
+)
+def test_a_path_that_leads_nowhere_says_where_it_ends(loaded, text, said):
+    with pytest.raises(SelectionError, match=said):
+        changed(loaded, [Change(text, 1)])
+
+
+@pytest.mark.parametrize("text", ["teams[smith].fairShareWeight", "=1", "a=", ""])
+def test_a_variation_has_a_path_and_values(text):
+    with pytest.raises(SelectionError, match="varies nothing"):
+        variation(text)
+
+
+def test_too_many_combinations_are_refused_before_the_first():
+    numbers = ",".join(map(str, range(101)))
+    with pytest.raises(SelectionError, match="10,201 policies"):
+        grid([variation(f"a={numbers}"), variation(f"b={numbers}")])
+
+
+def test_what_the_validator_refuses_is_not_simulated(loaded):
+    policies = grid(
+        [variation("governance.allocations.john[0].count=3,30"), variation("teams[john].fairShareWeight=1,101")]
+    )
+    refused = [result.refused for result in sweep(loaded, open_scenario(HANDSON), policies, workers=1)]
+    assert refused[0] is None
+    assert "CFG002 teams[john].fairShareWeight" in refused[1]
+    assert "CAP001" in refused[2]
+
+
+def test_two_processes_find_what_one_finds(loaded):
+    policies = grid([variation("teams[smith].sharing.borrowLimit=50,100")])
+    alone, together = (list(sweep(loaded, open_scenario(HANDSON), policies, workers=workers)) for workers in (1, 2))
+    assert alone == together
+    assert [result.reports[0].team("smith").never for result in alone] == [1, 0], (
+        "with half an instance more it fits not"
+    )
+
+
+def test_a_task_that_can_never_run_counts_as_waiting(loaded):
+    (result,) = sweep(loaded, open_scenario(HANDSON), [(Change("teams[smith].sharing.borrowLimit", 50),)], workers=1)
+    smith = result.reports[0].team("smith")
+    assert (smith.service, smith.wait_p95) == (0, 110 * 60)
+
+
+def test_variations_are_said_as_json():
+    result = hpkit(
+        "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=100,600",
+        "--workers", 1, "--format", "json", cwd=ROOT,
+    )  # fmt: skip
+    found = json.loads(result.stdout)
+    assert [each["policy"] for each in found] == [{"teams[smith].sharing.borrowLimit": value} for value in (100, 600)]
+    assert found[0]["runs"][0]["cluster"]["preemptions"] == 1
+    assert found[1]["refused"].startswith("GOV")
+
+
+def test_two_files_are_compared(tmp_path):
+    text = (ROOT / "stacks" / "handson.yaml").read_text()
+    (tmp_path / "b.yaml").write_text(text.replace("borrowLimit: 100", "borrowLimit: 50"))
+    result = hpkit("simulate", HANDSON, "--compare", "handson-dev", tmp_path / "b.yaml", "--format", "json", cwd=ROOT)
+    found = json.loads(result.stdout)
+    never = [[team["tasks"]["never"] for team in found[side]["teams"]] for side in "ab"]
+    assert never == [[0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 2, "Missing option '--stack'"),
+        (("--compare", "nosuch", "handson-dev"), 2, "for a git reference name --stack"),
+        (
+            ("--compare", "no-such", "handson-dev", "--stack", "handson-dev"),
+            1,
+            "is no file, no stack and no git reference",
+        ),
+        (("--stack", "handson-dev", "--vary", "teams[x].y=1"), 2, "there is no [x]"),
+        (("--stack", "handson-dev", "--vary", "a=1", "--format", "html"), 2, "written as table or json"),
+        (("--stack", "handson-dev", "--out", "/no/such/folder"), 1, "no such file or directory"),
+        (("--stack", "nosuch-dev"), 2, "stacks/nosuch.yaml, which is not there"),
+    ],
+)
+def test_misuse_is_said_in_a_sentence(arguments, code, said):
+    result = hpkit("simulate", HANDSON, *arguments, cwd=ROOT)
+    assert (result.returncode, said in result.stderr) == (code, True), result.stderr

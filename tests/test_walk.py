@@ -1,0 +1,163 @@
+"""README and guides from the first line to the last, in a fresh clone and one shell, typed as they are printed.
+
+One local cloud serves all of them. By day: the README's own lines, and the pages that go on where these are; of all the
+others, that their files and commands are there. At night all pages.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from hpkit.cli import _COMMANDS
+from hpkit.errors import ToolError
+from local.supervisor import control
+from local.supervisor.instance import Instance
+from local.toolchain import TOOLS, get_all
+from tests.newcomer import Shell, agrees, steps_of
+from tests.program.cloud import Repository
+from tests.test_readme import BY_HAND, NEWCOMER, README, ROOT, SECONDS
+
+DOCS = ROOT / "docs"
+PAGES = sorted([*(DOCS / "guides").glob("*.md"), *(DOCS / "tutorials").glob("*.md")])
+STEPS = {str(page.relative_to(DOCS)): steps_of(page.read_text(encoding="utf-8")) for page in PAGES}
+# Pages that go on where the README is, with the stack handson-dev live, and leave it as it was.
+BESIDE_THE_README = ("guides/first-job.md", "tutorials/handson.md")
+AT_NIGHT = sorted(name for name, steps in STEPS.items() if steps and name not in BESIDE_THE_README)
+
+
+def opening():
+    """Return the README's lines up to the one that sets the shell back."""
+    return BY_HAND[: next(number for number, line in enumerate(BY_HAND) if "--unset" in line)]
+
+
+def require_kubectl():
+    if shutil.which("kubectl") is None:
+        pytest.skip("the pages look at the cluster with kubectl, which is not here")
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """Return a clone after `make install`; what `make` compares is as old as can be, so that it installs nothing."""
+    try:
+        get_all(list(TOOLS), say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("clone")
+    repository = Repository(folder)
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+        os.utime(folder / name, (0, 0))
+    (folder / "docs").symlink_to(DOCS)
+    if not (folder / ".venv" / ".installed").exists():
+        pytest.skip("this environment was not made by `make install`")
+    git = ("git", "-c", "user.name=n", "-c", "user.email=n@example.com")
+    for command in (("init", "-q", "-b", "main"), ("add", "stacks", "Pulumi.yaml"), ("commit", "-qm", "begin")):
+        subprocess.run([*git, *command], cwd=folder, check=True)
+    yield repository.folder
+    for name in sorted(each.name for each in (folder / ".local").glob("*")):
+        control.reset(Instance.named(name, root=folder))
+
+
+@pytest.fixture(scope="module")
+def shell(clone, tmp_path_factory):
+    shell = Shell(clone, NEWCOMER, tmp_path_factory.mktemp("typed"))
+    yield shell
+    shell.close()
+
+
+@pytest.fixture(scope="module")
+def begun(shell):
+    """Return what each of the README's first lines said."""
+    said = {}
+    for line in opening():
+        if line.startswith("kubectl ") and shutil.which("kubectl") is None:
+            continue
+        code, said[line] = shell.run(line)
+        assert code == 0, said[line]
+    return said
+
+
+@pytest.mark.engine
+@pytest.mark.cluster
+@pytest.mark.timeout(SECONDS)
+def test_make_up_ends_as_the_readme_shows(begun):
+    first = next(iter(begun))
+    assert first.startswith("make up ")
+    said = begun[first].splitlines()
+    end = ["Use it: ", "Look at it: ", "Take it down again: "]
+    (begin,) = (number for number, line in enumerate(said) if line.startswith(end[0]))
+    assert [line.partition(": ")[0] + ": " for line in said[begin : begin + 3]] == end
+    assert README.partition(said[begin])[2].splitlines()[1:3] == said[begin + 1 : begin + 3]
+    status = next(said for line, said in begun.items() if "local status" in line)
+    assert any(line.startswith("handson-dev: handson-dev (") for line in status.splitlines())
+
+
+@pytest.mark.engine
+@pytest.mark.cluster
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("page", BESIDE_THE_README)
+def test_a_page_that_goes_on_where_the_readme_is_says_what_happens(begun, shell, page):
+    require_kubectl()
+    for step in STEPS[page]:
+        shell.follow(step)
+
+
+@pytest.fixture
+def at_the_readme(begun, shell, clone):
+    """Begin where the README is; what a page that failed leaves behind is not the next one's."""
+    require_kubectl()
+    yield
+    shell.run('git checkout -q stacks; eval "$(.venv/bin/hpkit local env --name handson-dev)"')
+    for folder in (clone / ".local").iterdir():
+        if folder.name != "handson-dev":
+            control.reset(Instance.named(folder.name, root=clone))
+
+
+@pytest.mark.engine
+@pytest.mark.cluster
+@pytest.mark.nightly
+@pytest.mark.timeout(3 * SECONDS)
+@pytest.mark.parametrize("page", AT_NIGHT)
+def test_a_page_says_what_happens(at_the_readme, shell, clone, page):
+    for step in STEPS[page]:
+        shell.follow(step)
+    changed = subprocess.run(["git", "diff", "--stat"], cwd=clone, capture_output=True, text=True, check=True).stdout
+    assert changed == "", f"{page} leaves its edits behind"
+    assert [folder.name for folder in (clone / ".local").iterdir()] == ["handson-dev"], f"{page} leaves a cloud behind"
+
+
+@pytest.mark.engine
+@pytest.mark.cluster
+@pytest.mark.timeout(SECONDS)
+def test_the_last_lines_of_the_readme_leave_nothing(begun, shell, clone):
+    last = BY_HAND[len(opening()) :]
+    assert last[-1].startswith("make down ")
+    for line in last:
+        code, said = shell.run(line)
+        assert code == 0, said
+    assert said.splitlines()[-1] == "handson-dev is gone, and its instance with it"
+    assert shell.run("echo ${AWS_ENDPOINT_URL-nothing}") == (0, "nothing\n")
+    assert list((clone / ".local").iterdir()) == []
+
+
+@pytest.mark.parametrize("page", STEPS)
+def test_every_command_of_a_page_is_there(page):
+    for step in STEPS[page]:
+        for command in re.findall(r"\bhpkit ([a-z][a-z-]+)", step.command):
+            assert command in _COMMANDS, step.command
+        for file in re.findall(r"(?:stacks|docs)/[\w./-]+\.yaml", step.command):
+            made = any(f"> {file}" in each.command for each in STEPS[page])
+            assert made or (ROOT / file).is_file(), step.command
+
+
+def test_what_a_page_shows_is_compared_line_by_line():
+    said = "NAME   AGE\njob-1   3s\nother  4s\n"
+    assert agrees(("NAME AGE", "job-… …s"), said)
+    assert agrees(("…", "other 4s"), said)
+    assert not agrees(("other 4s", "job-1 3s"), said)
+    assert not agrees(("job-1",), said)
+    (step,) = steps_of("```console\n$ cat <<'E'  # is refused\na\nE\na\n```\n")
+    assert (step.command, step.shown, step.refused) == ("cat <<'E'  # is refused\na\nE", ("a",), True)
