@@ -5,7 +5,6 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import IO
 
 __all__ = ["ended_with_this_process"]
 
@@ -14,15 +13,16 @@ ROOT = Path(__file__).parents[1]
 
 def ended_with_this_process(folder: Path) -> None:
     """Let the instance of that folder be ended and deleted once this process is gone, however it goes."""
-    pipe = _watch()
+    pipe = _watch().stdin
+    assert pipe
     pipe.write(f"{folder}\n")
     pipe.flush()
 
 
 @cache
-def _watch() -> IO[str]:
+def _watch() -> subprocess.Popen[str]:
     """Start who waits for the end of this process: nobody else can write into the pipe, so it ends with it."""
-    waiting = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "tests.leftovers"],
         cwd=ROOT,
         # No mark that a test looks for among what it started.
@@ -31,8 +31,6 @@ def _watch() -> IO[str]:
         text=True,
         start_new_session=True,
     )
-    assert waiting.stdin
-    return waiting.stdin
 
 
 def main() -> None:
