@@ -1,4 +1,4 @@
-"""Whoever starts a local cloud in a test may be killed: what it leaves running is then ended by a process of its own."""
+"""Whoever starts a local cloud in a test may be killed; what it leaves is then ended by a process of its own."""
 
 import os
 import subprocess
