@@ -15,7 +15,7 @@ from local.aws.testing import running_endpoint
 from local.plugins.install import install
 from local.toolchain import tool_path
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {

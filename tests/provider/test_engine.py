@@ -137,6 +137,7 @@ def test_a_creation_that_fails_half_way_is_kept_in_the_state_and_made_anew(proje
     project.up()
 
 
+@pytest.mark.nightly
 def test_what_is_imported_by_its_arn_needs_no_change(project):
     sagemaker = project.cloud.sm
     quotas = sagemaker.list_compute_quotas()["ComputeQuotaSummaries"]

@@ -12,7 +12,7 @@ from tests.provider.builders import GOVERNANCE, TYPE, Project, ReservationLog
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
-RUNS = 6 if os.environ.get("HPKIT_NIGHTLY") == "1" else 3
+RUNS = 6 if os.environ.get("HPKIT_NIGHTLY") == "1" else 2
 TEAMS = 200
 CAPACITY = 300
 WHOLE = Measure(TYPE, "Count")

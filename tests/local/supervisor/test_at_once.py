@@ -109,6 +109,7 @@ def test_beside_an_up_others_are_refused_and_looking_is_not_and_the_death_of_the
     assert instance.running() is None, "it starts nothing anew"
 
 
+@pytest.mark.nightly
 def test_a_reset_by_force_ends_an_up_and_deletes_everything(instance, repository, mark):
     with up(repository) as first:
         at_work(instance, first)

@@ -101,6 +101,7 @@ def test_an_edit_of_what_is_fixed_is_shown_as_a_replacement(project, chosen):
         project.spec = stack(_edited)
 
 
+@pytest.mark.nightly
 def test_what_is_imported_by_its_id_needs_no_change(project):
     state = project.resources()
     # A name that the program leaves out is made up anew: such a resource cannot be imported without stating it.
