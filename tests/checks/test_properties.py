@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 from fractions import Fraction
 
 import pytest
@@ -15,6 +16,11 @@ from tests.builders import findings, findings_in, group, organization, team, tex
 TYPES = ("ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.c5.2xlarge", "ml.g5.8xlarge")
 MIG = {"mig-1g.5gb": 7, "mig-2g.10gb": 3, "mig-3g.20gb": 2, "mig-7g.40gb": 1}
 NAMES = ("ada", "bob", "cyd", "dee", "eve")
+
+
+def examples(number):
+    """Return how many to try: these at night, a third each time."""
+    return number if os.environ.get("HPKIT_NIGHTLY") == "1" else number // 3
 
 
 @st.composite
@@ -92,7 +98,7 @@ def brute_force(data):
     return want, limits
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(organizations())
 def test_what_passes_fits_by_an_independent_sum(data):
     broken = {finding.rule for finding in findings(data)} & {"CAP001", "CAP003"}
@@ -105,7 +111,7 @@ def test_what_passes_fits_by_an_independent_sum(data):
         assert broken, over
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(organizations())
 def test_quotas_made_from_shares_never_exceed_capacity(data):
     allocations = data["environments"]["dev"]["governance"]["allocations"]
@@ -127,7 +133,7 @@ def test_quotas_made_from_shares_never_exceed_capacity(data):
         assert count <= (known.guaranteed if known else 0) * shared[name]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(organizations(), st.randoms(use_true_random=False))
 def test_the_order_of_teams_groups_and_rows_changes_nothing_but_order(data, random):
     other = copy.deepcopy(data)
@@ -148,7 +154,7 @@ def test_the_order_of_teams_groups_and_rows_changes_nothing_but_order(data, rand
     assert [each.spec for each in one.groups] == [each.spec for each in two.groups]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(organizations(), st.randoms(use_true_random=False))
 def test_the_order_of_a_teams_rows_changes_no_sum(data, random):
     other = copy.deepcopy(data)
@@ -168,13 +174,13 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
 def test_validate_never_raises_on_arbitrary_text(text):
     assert findings_in(text.encode())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=100))
 def test_validate_never_raises_on_arbitrary_bytes(content):
     assert findings_in(content)
@@ -203,7 +209,7 @@ FULL = organization(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([path for path in places(FULL) if path]), values)
 def test_validate_never_raises_whatever_stands_in_place_of_a_value(path, value):
     data = copy.deepcopy(FULL)
