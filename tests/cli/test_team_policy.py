@@ -23,6 +23,25 @@ def test_it_is_of_the_stacks_clusters_in_the_account_that_is_given():
     assert "role/john-scientists" in done.stderr
 
 
+def test_members_push_to_the_repositories_of_their_team_alone(tmp_path):
+    text = (ROOT / "stacks" / "handson.yaml").read_text(encoding="utf-8")
+    for name, wanted in (("john", "[train, serve]"), ("smith", "[others]")):
+        text = text.replace(f"  - name: {name}\n", f"  - name: {name}\n    registry: {wanted}\n")
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "handson.yaml").write_text(text, encoding="utf-8")
+    for name in ("Pulumi.yaml", "stacks/Pulumi.handson-dev.yaml"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    done = hpkit("team-policy", "--stack", "handson-dev", "--team", "john", cwd=tmp_path)
+    statements = json.loads(done.stdout)["Statement"]
+    pushing = [each for each in statements if "ecr:PutImage" in each["Action"]]
+    (account,) = {arn.split(":")[4] for each in pushing for arn in each["Resource"]}
+    assert [each["Resource"] for each in pushing] == [
+        [f"arn:aws:ecr:us-west-2:{account}:repository/handson-dev/john/{name}" for name in ("train", "serve")]
+    ]
+    (login,) = [each for each in statements if each["Action"] == ["ecr:GetAuthorizationToken"]]
+    assert login["Resource"] == ["*"]
+
+
 def test_without_an_account_it_says_that_it_allows_nothing():
     assert "it allows nothing yet" in run("--stack", "handson-dev", "--team", "john").stderr
 
