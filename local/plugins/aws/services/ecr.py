@@ -97,7 +97,7 @@ RESOURCE_TYPES: Final = (
         props=(
             Prop("name", immutable=True, computed=True),
             Prop("imageTagMutability", default="MUTABLE"),
-            Prop(_SCANNING, "object", members=(Prop("scanOnPush", "boolean", required=True),)),
+            Prop(_SCANNING, "object", computed=True, members=(Prop("scanOnPush", "boolean", required=True),)),
             Prop(
                 "encryptionConfigurations",
                 "list",
