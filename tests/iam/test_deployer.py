@@ -57,7 +57,10 @@ def variants():
     found["environments"]["dev"]["network"] = NETWORK
     found["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
     yield found
-    files = builders.organization(teams=[builders.team("nlp", registry=["train"])])
+    files = builders.organization(
+        teams=[builders.team("nlp", registry=["train"])],
+        allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]},
+    )
     key = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
     files["environments"]["dev"]["storage"] = {
         "kmsKeyArn": key,
