@@ -62,7 +62,8 @@ def pulled_repositories(plan: Plan, account: str) -> tuple[str, ...] | None:
         return None
     spec = plan.spec
     stated = (spec.registry or Registry()).pull_from
-    return tuple(dict.fromkeys((f"{repository_prefix(plan)}*", *stated, *_named_elsewhere(plan, account, spec.region))))
+    named = (f"{repository_prefix(plan)}*", *stated, *_named_elsewhere(plan, account, spec.region))
+    return None if "*" in named else tuple(dict.fromkeys(named))
 
 
 def _named_elsewhere(plan: Plan, account: str, region: str) -> Iterator[str]:
