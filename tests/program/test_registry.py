@@ -66,7 +66,7 @@ def test_nodes_pull_the_teams_images_and_what_else_the_file_names_and_nothing_mo
     elsewhere = "210987654321.dkr.ecr.us-west-2.amazonaws.com/x"
     wanted = data(nlp=["train"], environment={"registry": {"pullFrom": ["shared/*"]}})
     cluster = wanted["environments"]["dev"]["cluster"]
-    for mirror, found in ((f"{ecr}/hyperpod", ["hyperpod/*"]), (elsewhere, []), (ecr, ["*"])):
+    for mirror, found in ((f"{ecr}/hyperpod", ["hyperpod/*"]), (elsewhere, [])):
         cluster["dependencies"] = {"imageRegistry": mirror}
         statements = images_of_nodes(recorded_from(wanted))
         expected = ["acme-dev/*", "shared/*", *found]
@@ -75,6 +75,15 @@ def test_nodes_pull_the_teams_images_and_what_else_the_file_names_and_nothing_mo
         ]
         assert statements["ImagesOfOthers"]["Condition"] == {"StringNotEquals": {"aws:ResourceAccount": ACCOUNT}}
         assert "Images" not in statements
+
+
+@pytest.mark.parametrize("everything", [{"pullFrom": ["*"]}, None])
+def test_nodes_pull_all_of_the_account_where_the_file_names_all_of_it(everything):
+    wanted = data(nlp=["train"], environment={"registry": everything} if everything else None)
+    if not everything:
+        mirror = f"{ACCOUNT}.dkr.ecr.us-west-2.amazonaws.com"
+        wanted["environments"]["dev"]["cluster"]["dependencies"] = {"imageRegistry": mirror}
+    assert images_of_nodes(recorded_from(wanted)).keys() == {"Images"}
 
 
 def test_without_repositories_nothing_changes_for_anybody():

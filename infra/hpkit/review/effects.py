@@ -27,7 +27,8 @@ GRAVITY: Final = (
     "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-lets-go",
     "addon-leaves", "nat-gateway-leaves", "repository-leaves", "refused", "version", "addon-migration", "limit-raised",
     "limit-lowered", "limit-below-elastic", "unprotected", "access-leaves", "fewer-images", "endpoint",
-    "administrators", "viewers", "borrowing", "sharing", "policy", "priority-class-leaves", "priority-order", "preemption", "group-settings",
+    "administrators", "viewers", "borrowing", "sharing",
+    "policy", "priority-class-leaves", "priority-order", "preemption", "group-settings",
     "node-pool-settings", "resources-go", "settings", "allowance",
 )  # fmt: skip
 

@@ -119,12 +119,10 @@ def _minor(version: str) -> int | None:
 
 def _images(before: Plan, after: Plan) -> Iterator[Risk]:
     was, now = (pulled_repositories(each, each.spec.account or "") for each in (before, after))
-    gone = (
-        ["any other repository of the account"]
-        if was is None
-        else [name for name in was if now is not None and name not in now]
-    )
-    if now is not None and gone:
+    if now is None:
+        return
+    gone = ["any other repository of the account"] if was is None else [name for name in was if name not in now]
+    if gone:
         yield Risk(
             "fewer-images",
             "attention",
