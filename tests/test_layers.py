@@ -50,7 +50,12 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "simulate": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project"}
         | {"hpkit.whatif", "hpkit.scenario", "hpkit.simulate"},
-        {"jinja2"},
+        {"distributed", "jinja2", "joblib"},
+    ),
+    "recommend": (
+        {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project", "hpkit.spelling"}
+        | {"hpkit.scenario", "hpkit.simulate", "hpkit.recommend"},
+        set(),
     ),
     "review": (PURE | {"hpkit.review"}, {"jinja2"}),
     "explain": ((PURE - {"hpkit.change"}) | {"hpkit.explain", "hpkit.spelling"}, set()),
