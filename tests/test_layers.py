@@ -52,6 +52,11 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         | {"hpkit.whatif", "hpkit.scenario", "hpkit.simulate"},
         {"distributed", "jinja2", "joblib"},
     ),
+    # Of live its model alone: what was read is handed in.
+    "record": (
+        {"hpkit.errors", "hpkit.catalog", "hpkit.plan", "hpkit.live", "hpkit.scenario", "hpkit.record"},
+        {"yaml"},
+    ),
     "recommend": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project", "hpkit.spelling"}
         | {"hpkit.scenario", "hpkit.simulate", "hpkit.recommend"},

@@ -60,12 +60,7 @@ def command(
     from hpkit.scenario import open_scenario
     from hpkit.simulate import simulate
 
-    if (compare or variations) and form in ("html", "csv"):
-        raise click.UsageError("--compare and --vary are written as table or json")
-    if on and not variations:
-        raise click.UsageError("--on belongs to --vary: a single run needs no cluster")
-    if compare and variations:
-        raise click.UsageError("--compare or --vary, not both")
+    _refuse_misuse(form, compare=bool(compare), vary=bool(variations), on=on)
     if compare:
         from hpkit.cli.simulate_compare import compared
 
@@ -82,21 +77,33 @@ def command(
         source = open_scenario(scenario)
         _write(varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where), out)
         return
-    report = simulate(plan_of(stack), open_scenario(scenario), seed=seed)
+    _write(_written(simulate(plan_of(stack), open_scenario(scenario), seed=seed), form), out)
+
+
+def _refuse_misuse(form: str, *, compare: bool, vary: bool, on: str | None) -> None:
+    if (compare or vary) and form in ("html", "csv"):
+        raise click.UsageError("--compare and --vary are written as table or json")
+    if compare and vary:
+        raise click.UsageError("--compare or --vary, not both")
+    if on and not vary:
+        raise click.UsageError("--on belongs to --vary: a single run needs no cluster")
+
+
+def _written(report: "Report", form: str) -> str:
+    """Return a report in a format; only what writes it is imported."""
     if form == "json":
-        _write(json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n", out)
-    elif form == "csv":
+        return json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n"
+    if form == "csv":
         from hpkit.simulate.as_csv import as_csv
 
         if report.omitted:
             click.echo(f"warning: {report.omitted:,} more tasks are counted, but not listed", err=True)
-        _write(as_csv(report), out)
-    elif form == "html":
+        return as_csv(report)
+    if form == "html":
         from hpkit.simulate.as_html import as_html
 
-        _write(as_html(report), out)
-    else:
-        _write(_table(report), out)
+        return as_html(report)
+    return _table(report)
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""What may be changed: quotas, weights and borrow limits of teams, and the instances of groups, where the file has them."""
+"""What may be changed of a file: quotas, weights and borrow limits of teams, and the instances of groups."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def instance_levers(plan: Plan, data: Any) -> tuple[Lever, ...]:
 
 
 def moves(levers: Sequence[Lever], state: State) -> list[State]:
-    """Return the states one step away: a value changed, back to what it was, or quota handed from one team to another."""
+    """Return the states one step away: a value changed, or changed back, or quota handed from one team to another."""
     found: dict[State, None] = {}
     for index, lever in enumerate(levers):
         for value in _steps(lever, state[index]):

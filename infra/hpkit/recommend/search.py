@@ -1,4 +1,4 @@
-"""A search among states, by what simulating each of them says: the same result for the same seed, however many workers."""
+"""A search among states by what simulating them says: the same result for the same seed, however many workers."""
 
 from __future__ import annotations
 
