@@ -155,11 +155,11 @@ def _shape(plan: Plan, wanted: str | None) -> Shape:
     if wanted is None and len(kinds) == 1:
         (wanted,) = kinds
     if wanted is None:
+        if not kinds:
+            raise SelectionError(f"no team of {plan.stack} has quota of accelerators, for which a trace's tasks ask")
         raise SelectionError(
-            f"teams of {plan.stack} have accelerators of {', '.join(kinds) or 'no instance type'}: say by "
-            "--instance-type on which the trace's tasks run"
-            if kinds
-            else f"no team of {plan.stack} has quota of accelerators, which the trace's tasks ask for; name another stack"
+            f"teams of {plan.stack} have accelerators of {', '.join(kinds)}: say by --instance-type on which the "
+            "trace's tasks run"
         )
     if wanted not in kinds:
         raise SelectionError(f"no team of {plan.stack} has accelerators of {wanted}; {hint(wanted, kinds)}")

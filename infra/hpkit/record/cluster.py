@@ -136,10 +136,8 @@ class _Window:
     def _instance_type(self, workload: Workload) -> str | None:
         kinds = {flavor for flavor, _ in workload.usage} or set(self._quota[workload.team])
         if len(kinds) != 1:
-            reason = (
-                "run on several instance types" if workload.usage else "wait, and may run on several instance types"
-            )
-            return self._left_out(f"{reason}, of which a task has one: left out")
+            reason = "run" if workload.usage else "wait, and may run"
+            return self._left_out(f"{reason} on several instance types, of which a task has one: left out")
         (kind,) = kinds
         if find_instance_type(kind) is None or kind not in self._quota[workload.team]:
             return self._left_out(f"run on {kind}, of which their team has no quota in this stack: left out")

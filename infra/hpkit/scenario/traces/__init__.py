@@ -1,4 +1,4 @@
-"""Public traces of GPU clusters as tasks: read in one pass, whatever is odd in them counted or refused with its line."""
+"""Public traces of GPU clusters as tasks: read in one pass; what is odd in them is counted, or refused by line."""
 
 from hpkit.scenario.traces.alibaba import alibaba_2023, alibaba_2026_spot
 from hpkit.scenario.traces.model import Shape, Tally, TraceTask

@@ -20,7 +20,7 @@ _POD_COLUMNS: Final = (
     "name", "num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time",
 )  # fmt: skip
 _JOB_COLUMNS: Final = (
-    "job_name", "organization", "gpu_request", "worker_num", "submit_time", "duration",
+    "job_name", "organization", "gpu_request", "worker_num", "submit_time", "duration", "job_type",
 )  # fmt: skip
 _MOST_FIELD: Final = 100_000
 
@@ -64,6 +64,8 @@ def alibaba_2026_spot(path: Path, tally: Tally) -> Iterator[TraceTask]:
         workers = _number(place, row, "worker_num")
         if workers != int(workers) or workers < 1:
             raise InputError(f"{place}: worker_num is `{row['worker_num']}` and must be a whole number from 1 on")
+        if row["job_type"] == "Spot":
+            tally.add("jobs are Spot, which could be evicted for others: they become tasks like others", place)
         yield TraceTask(
             place,
             row["job_name"],

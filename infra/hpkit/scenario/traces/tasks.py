@@ -91,7 +91,7 @@ def _sorted(keys: Iterator[_Key], at_once: int) -> Iterator[_Key]:
 
 
 def _stored(stack: ExitStack, part: Iterable[_Key]) -> Iterator[_Key]:
-    file = stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
+    file = stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
     for key in part:
         file.write(json.dumps(key) + "\n")
     file.seek(0)
