@@ -62,7 +62,8 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         | {"hpkit.scenario", "hpkit.simulate", "hpkit.recommend"},
         set(),
     ),
-    "review": (PURE | {"hpkit.review"}, {"jinja2"}),
+    # Of simulate how times and amounts are written alone: what was simulated is handed in.
+    "review": (PURE | {"hpkit.review", "hpkit.simulate.formatting"}, {"jinja2"}),
     "explain": ((PURE - {"hpkit.change"}) | {"hpkit.explain", "hpkit.spelling"}, set()),
     "iam": ({"hpkit.errors", "hpkit.config", "hpkit.plan", "hpkit.iam"}, {"yaml"}),
     "components": (

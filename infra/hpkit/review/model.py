@@ -20,8 +20,10 @@ __all__ = [
     "PreviewStep",
     "Review",
     "Risk",
+    "ScenarioChange",
     "StackReview",
     "Status",
+    "TeamWaits",
     "Verdict",
     "gravest_first",
     "worst",
@@ -128,6 +130,36 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
+class TeamWaits:
+    """A team's tasks of a scenario, simulated before and after; None where the team is not there.
+
+    service: what it got of what it asked for, a part of one. Waits in seconds. never: tasks that can never run.
+    """
+
+    name: str
+    service: Change[float]
+    wait_median: Change[float]
+    wait_p95: Change[float]
+    preempted: Change[int]
+    never: Change[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioChange:
+    """What a change does to a scenario's tasks; note says why nothing is known.
+
+    utilization: a part of one; waited: instance-hours that tasks stood in queues.
+    """
+
+    scenario: str
+    note: str = ""
+    utilization: Change[float] = Change(None, None)
+    waited: Change[float] = Change(None, None)
+    preemptions: Change[int] = Change(None, None)
+    teams: tuple[TeamWaits, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FileReview:
     """Findings of an organization file that concern all of its stacks."""
 
@@ -158,6 +190,7 @@ class StackReview:
     risks: tuple[Risk, ...]
     losses: tuple[Loss, ...]
     preview: Preview | None
+    scenario: ScenarioChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
