@@ -41,10 +41,14 @@ def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: s
     merge gives to more places.
     """
     starts = _line_starts(text)
-    edits = dict(_edit(text, starts, document, path, value) for path, value in values.items())
+    # Several keys may be new at one place; an anchor's value stands at one place for several paths.
+    edits: dict[tuple[int, int], dict[str, None]] = {}
+    for path, value in values.items():
+        place, new = _edit(text, starts, document, path, value)
+        edits.setdefault(place, {})[new] = None
     after = text
-    for (begin, end), new in sorted(edits.items(), reverse=True):
-        after = after[:begin] + new + after[end:]
+    for (begin, end), news in sorted(edits.items(), reverse=True):
+        after = after[:begin] + "".join(news) + after[end:]
     if read_text(after.encode()).data != with_values(document.data, values):
         path = next(iter(values))
         mark = document.locate(path)
@@ -73,7 +77,7 @@ def _edit(text: str, starts: list[int], document: Document, path: Path, value: A
         begin = _offset(starts, document.locate(path))
         quoted = _QUOTED.match(text, begin) if raw is None else None
         end = quoted.end() if quoted else begin + len(raw or "")
-        return (begin, end), f'"{value}"' if quoted else str(value)
+        return (begin, end), f'"{value}"' if quoted and isinstance(value, str) else str(value)
     # A key that is not there stands behind its map's first one, or makes the map where there is none.
     parent, written = path[:-1], f"{path[-1]}: {value}"
     while not _has(document.data, parent):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from hpkit.change import Action, StackChange
 from hpkit.checks import Finding
@@ -31,6 +31,7 @@ __all__ = [
 
 Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
 Verdict = Literal["ok", "attention", "blocked"]
+_UNKNOWN: Change[Any] = Change(None, None)
 _ORDER: tuple[Verdict, ...] = ("ok", "attention", "blocked")
 
 
@@ -153,9 +154,9 @@ class ScenarioChange:
 
     scenario: str
     note: str = ""
-    utilization: Change[float] = Change(None, None)
-    waited: Change[float] = Change(None, None)
-    preemptions: Change[int] = Change(None, None)
+    utilization: Change[float] = _UNKNOWN
+    waited: Change[float] = _UNKNOWN
+    preemptions: Change[int] = _UNKNOWN
     teams: tuple[TeamWaits, ...] = ()
 
 
