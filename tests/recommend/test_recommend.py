@@ -75,9 +75,8 @@ def test_a_patch_with_capacity_changes_the_group_too(project):
 
 def test_what_cannot_be_met_is_said_with_the_nearest_and_nothing_is_written(project):
     before = (project / "stacks" / "handson.yaml").read_bytes()
-    result = run(
-        project, "--goal", "utilization > 99%", "--goal", "max wait of all < 1s", "--write", "--format", "json"
-    )
+    goals = ("--goal", "utilization > 99%", "--goal", "max wait of all < 1s")
+    result = run(project, *goals, "--write", "--format", "json")
     said = json.loads(result.stdout)
     assert (result.returncode, said["met"]) == (1, False)
     assert "stays as it is: the goals are not met" in result.stderr

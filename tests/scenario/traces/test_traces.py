@@ -14,6 +14,7 @@ from hpkit.scenario.traces import TRACES, Shape, Tally, Teams, TraceTask, tasks_
 from tests.cli.invoke import hpkit
 from tests.recommend.builders import ROOT
 
+TRACE = ("--trace", "philly", "no", "--to", "x.csv")
 SHAPE = Shape("ml.g5.12xlarge", 4)
 PODS = """\
 name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
@@ -31,6 +32,7 @@ job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,d
 3,13.0,A10,8,0.5,2,9589664,100,HP
 4,13,A10,8,1,2,9589665,0,HP
 """
+NOON = "2017-10-07 12:00:00"
 GPUS = [f"gpu{number}" for number in range(8)]
 
 
@@ -124,7 +126,7 @@ def test_the_jobs_of_philly_run_as_long_as_all_attempts(tmp_path, indent):
     [
         ("alibaba-2023", "", "trace:1: column name is missing"),
         ("alibaba-2023", JOBS, "trace:1: column name is missing; there are job_name"),
-        ("alibaba-2023", PODS.replace("Running,200,900,250", "Running,200,900,150"), "trace:3: scheduled_time 150 comes"),
+        ("alibaba-2023", PODS.replace("Running,200,900,250", "Running,200,900,150"), "3: scheduled_time 150 comes"),
         ("alibaba-2023", PODS.replace(",100,400,100", ",100,90,100"), "trace:2: deletion_time 90 comes before"),
         ("alibaba-2023", PODS.replace(",100,400,100", ",100,,100"), "trace:2: deletion_time is empty"),
         ("alibaba-2023", PODS.replace("1,460", "one,460"), "trace:3: num_gpu is `one` and must be a number"),
@@ -138,10 +140,8 @@ def test_the_jobs_of_philly_run_as_long_as_all_attempts(tmp_path, indent):
         ("philly", '[\n{"jobid": 1}]', "trace:2: the job has no `vc`"),
         ("philly", json.dumps(PHILLY, indent=1)[:-20], "no JSON"),
         ("philly", json.dumps(PHILLY[:1]) [:-1], "trace:1: the file ends inside the list"),
-        ("philly", json.dumps([job("x", "yesterday", attempt("2017-10-07 01:12:00", "2017-10-07 01:12:10", 1))]),
-         "submitted_time is `yesterday`"),
-        ("philly", json.dumps([job("x", "2017-10-07 01:12:00", attempt("2017-10-07 01:12:00", "2017-10-07 01:11:00", 1))]),
-         "before it starts"),
+        ("philly", json.dumps([job("x", "yesterday", attempt(NOON, NOON, 1))]), "submitted_time is `yesterday`"),
+        ("philly", json.dumps([job("x", NOON, attempt(NOON, "2017-10-07 01:11:00", 1))]), "before it starts"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(tmp_path, trace, text, said):
@@ -164,7 +164,7 @@ def test_sorted_in_files_is_sorted_in_memory(submits, at_once):
 def test_a_long_trace_is_not_held_in_memory(tmp_path):
     import tracemalloc
 
-    chance = random.Random(1)
+    chance = random.Random(1)  # noqa: S311 - not a secret
     file = tmp_path / "jobs.csv"
     with file.open("w") as out:
         out.write(JOBS.splitlines()[0] + "\n")
@@ -190,7 +190,6 @@ def test_a_recorded_trace_is_simulated(tmp_path):
     arguments = ("record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
     result = hpkit(*arguments, "--team", "Burstable=john", "--to", tmp_path / "tasks.csv", cwd=ROOT)
     assert result.stdout == f"wrote 4 tasks to {tmp_path}/tasks.csv\n"
-    assert "note: john is 3 groups of the trace: Burstable, LS" not in result.stderr
     assert "john is 2 groups of the trace: Burstable, LS" in result.stderr
     simulated = hpkit("simulate", tmp_path / "tasks.csv", "--stack", "handson-dev", "--format", "json", cwd=ROOT)
     assert [task["name"] for task in json.loads(simulated.stdout)["tasks"]] == ["pod-6", "pod-1", "pod-2", "pod-3"]
@@ -202,11 +201,10 @@ def test_a_recorded_trace_is_simulated(tmp_path):
         (("--trace", "philly", "--to", "x.csv"), 2, "--trace needs the trace's FILE"),
         (("--trace", "philly", "no", "--to", "x.txt"), 2, "ends in .yaml or .csv"),
         (("--trace", "philly", "no", "--to", "x.yaml"), 2, "written as CSV"),
-        (("--trace", "philly", "no", "--to", "x.csv", "--stack", "handson-dev"), 1, "no: no such file"),
-        (("--trace", "philly", "no", "--to", "x.csv", "--stack", "handson-dev", "--team", "a=jon"), 2, "did you mean john"),
-        (("--trace", "philly", "no", "--to", "x.csv", "--stack", "bestpractice-prod"), 2, "no team of bestpractice-prod"),
-        (("--trace", "philly", "no", "--to", "x.csv", "--stack", "handson-dev", "--instance-type", "ml.p5.48xlarge"), 2,
-         "it has ml.g5.12xlarge"),
+        ((*TRACE, "--stack", "handson-dev"), 1, "no: no such file"),
+        ((*TRACE, "--stack", "handson-dev", "--team", "a=jon"), 2, "did you mean john"),
+        ((*TRACE, "--stack", "bestpractice-prod"), 2, "no team of bestpractice-prod"),
+        ((*TRACE, "--stack", "handson-dev", "--instance-type", "ml.p5.48xlarge"), 2, "it has ml.g5.12xlarge"),
         (("--team", "a=b", "--to", "x.csv"), 2, "belong to --trace"),
         (("a.yaml", "b.yaml", "--to", "x.csv"), 2, "one scenario at a time"),
         (("--to", "README.md"), 2, "ends in .yaml or .csv"),
