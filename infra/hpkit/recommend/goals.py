@@ -144,7 +144,5 @@ def _limit(text: str, measure: Measure, written: str) -> float:
         raise SelectionError(f"`{text}`: `{written}` must be {what}")
     value = float(number["number"]) / (100 if measure == "utilization" else 1)
     if measure in ("utilization", "fairness") and value > 1:
-        raise SelectionError(
-            f"`{text}`: more than all there is; the most is {'100%' if measure == 'utilization' else 1}"
-        )
+        raise SelectionError(f"`{text}`: nothing is more than {'100%' if measure == 'utilization' else 1}")
     return value
