@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from hpkit.errors import CatalogError, InputError
 from hpkit.plan.diff import Change
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hpkit.scenario import Source
     from hpkit.simulate import Report
 
+Side = TypeVar("Side")
+T = TypeVar("T")
 __all__ = ["scenario_changes"]
 
 
@@ -45,15 +47,20 @@ def _change(source: Source, before: Plan | None, after: Plan | None) -> Scenario
         return ScenarioChange(source.file, note=str(error))
     if not any(team.submitted for side in sides if side is not None for team in side.teams):
         return ScenarioChange(source.file, note="no task of it is of a team of this stack")
-    first, second = sides
     names = dict.fromkeys(team.name for side in sides if side is not None for team in side.teams)
     return ScenarioChange(
         source.file,
-        utilization=Change(first and first.cluster.utilization, second and second.cluster.utilization),
-        waited=Change(first and first.cluster.waited, second and second.cluster.waited),
-        preemptions=Change(first and first.cluster.preemptions, second and second.cluster.preemptions),
-        teams=tuple(_team(name, first, second) for name in names),
+        utilization=_both(sides, lambda report: report.cluster.utilization),
+        waited=_both(sides, lambda report: report.cluster.waited),
+        preemptions=_both(sides, lambda report: report.cluster.preemptions),
+        teams=tuple(_team(name, sides) for name in names),
     )
+
+
+def _both(sides: Sequence[Side | None], figure: Callable[[Side], T | None]) -> Change[T]:
+    """Return a figure before and after; None on a side that is not there."""
+    before, after = (None if side is None else figure(side) for side in sides)
+    return Change(before, after)
 
 
 def _simulated(plan: Plan, source: Source) -> Report:
@@ -65,16 +72,15 @@ def _simulated(plan: Plan, source: Source) -> Report:
     return simulate_tasks(plan, source, tasks, lenient=True, keep=0)
 
 
-def _team(name: str, before: Report | None, after: Report | None) -> TeamWaits:
-    first, second = (
-        next((team for team in side.teams if team.name == name), None) if side is not None else None
-        for side in (before, after)
-    )
+def _team(name: str, sides: Sequence[Report | None]) -> TeamWaits:
+    teams = [
+        next((team for team in side.teams if team.name == name), None) if side is not None else None for side in sides
+    ]
     return TeamWaits(
         name,
-        service=Change(first and first.service, second and second.service),
-        wait_median=Change(first and first.wait_median, second and second.wait_median),
-        wait_p95=Change(first and first.wait_p95, second and second.wait_p95),
-        preempted=Change(first and first.evicted, second and second.evicted),
-        never=Change(first and first.never, second and second.never),
+        service=_both(teams, lambda team: team.service),
+        wait_median=_both(teams, lambda team: team.wait_median),
+        wait_p95=_both(teams, lambda team: team.wait_p95),
+        preempted=_both(teams, lambda team: team.evicted),
+        never=_both(teams, lambda team: team.never),
     )

@@ -75,7 +75,6 @@ class _Window:
         if oldest is not None and oldest.timestamp() > self._begin:
             yield f"the oldest Workload that is left is of {oldest:%Y-%m-%d %H:%M} UTC: what came before is not known"
         yield "Workloads whose jobs were deleted are not there: Kueue keeps them as long as the job"
-        yield from self._observed.unknown
 
     def _task(self, workload: Workload) -> TaskSpec | None:
         times = self._times(workload)
