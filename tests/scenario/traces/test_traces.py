@@ -204,7 +204,7 @@ def test_a_recorded_trace_is_simulated(tmp_path):
         ((*TRACE, "--stack", "handson-dev"), 1, "no: no such file"),
         ((*TRACE, "--stack", "handson-dev", "--team", "a=jon"), 2, "did you mean john"),
         ((*TRACE, "--stack", "bestpractice-prod"), 2, "no team of bestpractice-prod"),
-        ((*TRACE, "--stack", "handson-dev", "--instance-type", "ml.p5.48xlarge"), 2, "it has ml.g5.12xlarge"),
+        ((*TRACE, "--stack", "handson-dev", "--instance-type", "ml.p5.48xlarge"), 2, "did you mean ml.g5.12xlarge"),
         (("--team", "a=b", "--to", "x.csv"), 2, "belong to --trace"),
         (("a.yaml", "b.yaml", "--to", "x.csv"), 2, "one scenario at a time"),
         (("--to", "README.md"), 2, "ends in .yaml or .csv"),
