@@ -1,5 +1,6 @@
 """A scenario in a review: waits and preemptions before and after, in every format, and when they ask for attention."""
 
+import html
 import json
 
 import pytest
@@ -46,7 +47,7 @@ def test_much_longer_waits_ask_for_attention(team, said):
 def test_every_format_shows_the_waits():
     found = reviewed(waits(0.0, 5400.0), waits(None, 60.0, name="<new>"))
     text, markdown, page = as_text(found), as_markdown(found), as_html(found)
-    for shown in (text, markdown, page):
+    for shown in (text, html.unescape(markdown), page):
         assert "0s → 1h30m" in shown
         assert "90 % → 80 %" in shown
         assert "day.yaml" in shown

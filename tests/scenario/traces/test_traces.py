@@ -161,6 +161,7 @@ def test_sorted_in_files_is_sorted_in_memory(submits, at_once):
     assert [t.submit for t in ways[0]] == sorted(s - min(submits) for s in submits)
 
 
+@pytest.mark.nightly
 def test_a_long_trace_is_not_held_in_memory(tmp_path):
     import tracemalloc
 
