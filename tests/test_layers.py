@@ -363,6 +363,8 @@ def test_every_file_of_tests_is_collected():
         "evaluation.py",
         "harness.py",
         "inventory.py",
+        "leftovers.py",
+        "once_more.py",
         "members.py",
         "mutations.py",
         "neutral.py",
