@@ -365,6 +365,7 @@ def test_every_file_of_tests_is_collected():
         "inventory.py",
         "leftovers.py",
         "once_more.py",
+        "life.py",
         "members.py",
         "mutations.py",
         "neutral.py",
