@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import complete_stacks
+from hpkit.cli.formats import folded, width
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.plan.model import Plan
+from hpkit.project import Loaded
 
 if TYPE_CHECKING:
     from hpkit.live.model import Observed
 
 Command = TypeVar("Command", bound=Callable[..., None])
-__all__ = ["age", "choose_stack", "observe", "platform_options"]
+__all__ = ["age", "choose_file", "choose_stack", "columns", "observe", "platform_options"]
 
 
 def platform_options(command: Command) -> Command:
@@ -34,11 +37,17 @@ def platform_options(command: Command) -> Command:
 
 def choose_stack(stack: str | None) -> Plan:
     """Return the plan of the stack that is meant; click.UsageError where the project has several and none is named."""
-    plans = plans_of(resolve((), (stack,) if stack else ()))
+    return choose_file(stack)[1]
+
+
+def choose_file(stack: str | None) -> tuple[Loaded, Plan]:
+    """Return the file and the plan of the stack that is meant; click.UsageError as `choose_stack`."""
+    loaded = resolve((), (stack,) if stack else ())
+    plans = plans_of(loaded)
     if len(plans) != 1:
         names = ", ".join(plan.stack for plan in plans) or "none"
         raise click.UsageError(f"say which stack with --stack; the project has {names}")
-    return plans[0]
+    return next(each for each in loaded if each.plans), plans[0]
 
 
 def observe(plan: Plan, profile: str | None, *, aws: bool = True) -> Observed:
@@ -57,3 +66,24 @@ def age(seconds: int) -> str:
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{max(0, seconds)}s"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows, the first one their heads, in columns as wide as they need: a broken name cannot be copied.
+
+    On a terminal where they do not fit, each row is a block with a line for each cell; what is piped keeps its lines.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if sum(widths) + 2 * (len(widths) - 1) <= width() or not sys.stdout.isatty() or len(rows) == 1:
+        lines = ("  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return "\n".join(lines)
+    head, *others = rows
+    blocks = (
+        "\n".join(
+            folded(cell if not index else f"{name}: {cell}", "    ", "" if not index else "  ")
+            for index, (name, cell) in enumerate(zip(head, row, strict=True))
+            if cell
+        )
+        for row in others
+    )
+    return "\n".join(blocks)
