@@ -115,9 +115,7 @@ def _operation_options(command: Command) -> Command:
             is_flag=True,
             help="Also pods that nothing makes again, and against budgets once the time is over.",
         ),
-        click.option(
-            "--grace", type=click.IntRange(0), metavar="SECONDS", help="For each pod to end; default: its own."
-        ),
+        click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="For each pod to end, not its own."),
         click.option("--no-drain", is_flag=True, help="Leave pods to be cut off; for a node that does not answer."),
         click.option("--yes", is_flag=True, help="Do not ask; for machines."),
         click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing."),
@@ -183,7 +181,7 @@ def delete(nodes: tuple[str, ...], write: bool, **options: Any) -> None:
 def update(groups: tuple[str, ...], release: str | None, batch: str | None, **options: Any) -> None:
     """Bring instance groups to a newer AMI (UpdateClusterSoftware), once their pods have gone.
 
-    Without --batch, a group's deploymentConfig in the stack file says how many nodes at a time.
+    Without --batch all nodes of the groups are away at once.
     """
     from hpkit.nodes.model import nodes_of
     from hpkit.nodes.operate import update_software
@@ -270,9 +268,8 @@ def _announce(verb: str, chosen: Sequence[Node], what: str) -> None:
         others = len(node.pods) - sum(node.tasks.values())
         beside = f"{others} other pods" if others else ""
         there = "; ".join(part for part in (runs + more, beside) if part) or "nothing runs there"
-        click.echo(
-            folded(f"{node.id}  {node.instance.group} {node.instance.instance_type}, {status}: {there}", "      ", "  ")
-        )
+        what = f"{node.id}  {node.instance.group} {node.instance.instance_type}, {status}"
+        click.echo(folded(f"{what}: {there}", "      ", "  "))
     teams = sorted({team for node in chosen for team in node.teams})
     if teams:
         click.echo(f"teams with tasks there: {', '.join(teams)}")
@@ -419,9 +416,7 @@ def _say_file(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, write: b
         try:
             Path(loaded.file).write_text(_edited(loaded, plan, counts), encoding="utf-8")
         except OSError as error:
-            raise InputError(
-                f"{loaded.file} cannot be written: {error.strerror}; lower instanceCount by hand"
-            ) from None
+            raise InputError(f"{loaded.file} cannot be written: {error.strerror}; lower the counts by hand") from None
     paths = count_paths(loaded.document, plan.environment)
     for group, count in counts.items():
         if group in paths:

@@ -218,7 +218,10 @@ class KubernetesNode:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that has not ended; task is the name of its Workload, where Kueue admitted it; owner the kind that made it."""
+    """A pod that has not ended; task is the name of its Workload, where Kueue admitted it.
+
+    owner: the kind of the controller that made it, empty where none did.
+    """
 
     name: str
     namespace: str

@@ -75,11 +75,9 @@ def _failed(operation: str, error: Exception, taken: Sequence[str]) -> ToolError
         return ToolError(f"sagemaker:{operation}: {error}{before}. What to do: run it again when SageMaker answers")
     details = error.response.get("Error", {})
     code = details.get("Code", "Unknown")
-    advice = (
-        f"allow sagemaker:{operation} to whoever runs this"
-        if "Denied" in code
-        else "see `hpkit status`, and run it again"
-    )
+    advice = "see `hpkit status`, and run it again"
+    if "Denied" in code:
+        advice = f"allow sagemaker:{operation} to whoever runs this"
     return ToolError(f"sagemaker:{operation}: {code}: {details.get('Message', error)}{before}. What to do: {advice}")
 
 
@@ -90,8 +88,6 @@ def update_software(
     *,
     release: str | None = None,
     batch: Batch | None = None,
-    wait_seconds: int | None = None,
-    alarms: Sequence[str] = (),
 ) -> None:
     """Ask the service to bring instance groups to an AMI release, by default its newest; raises ToolError."""
     entry: dict[str, Any] = {} if release is None else {"ImageReleaseVersion": release}
@@ -99,15 +95,9 @@ def update_software(
         "ClusterName": cluster,
         "InstanceGroups": [{"InstanceGroupName": name, **entry} for name in groups],
     }
-    config: dict[str, Any] = {}
     if batch is not None:
-        config["RollingUpdatePolicy"] = {"MaximumBatchSize": {"Type": batch.type, "Value": batch.value}}
-    if wait_seconds is not None:
-        config["WaitIntervalInSeconds"] = wait_seconds
-    if alarms:
-        config["AutoRollbackConfiguration"] = [{"AlarmName": name} for name in alarms]
-    if config:
-        request["DeploymentConfig"] = config
+        size = {"Type": batch.type, "Value": batch.value}
+        request["DeploymentConfig"] = {"RollingUpdatePolicy": {"MaximumBatchSize": size}}
     try:
         session.client("sagemaker").update_cluster_software(**request)
     except (ClientError, BotoCoreError) as error:
@@ -159,8 +149,8 @@ def follow(
             return
         if clock.monotonic() - begun >= timeout:
             raise ToolError(
-                f"not over after {timeout:g} seconds; the service goes on with it. What to do: `hpkit nodes list` shows "
-                "how far it is"
+                f"not over after {timeout:g} seconds; the service goes on with it. What to do: `hpkit nodes list` "
+                "shows how far it is"
             )
         clock.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 1.5)
