@@ -4,7 +4,9 @@ from itertools import product
 
 import pytest
 
-from hpkit.components.rbac import GROUP_PREFIX, cluster_rules, groups_of, team_rules
+from hpkit.components.rbac import cluster_rules, team_rules
+from hpkit.plan.access import groups_of
+from hpkit.plan.names import GROUP_PREFIX
 from hpkit.plan.derive import derive
 from tests.builders import organization, team, typed
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,14 +13,18 @@ from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import complete_stacks
 from hpkit.cli.formats import folded, width
 from hpkit.cli.inputs import plans_of, resolve
+from hpkit.errors import HpkitError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
 
 if TYPE_CHECKING:
+    from boto3 import Session
+
+    from hpkit.live.kubernetes import Kubernetes
     from hpkit.live.model import Observed
 
 Command = TypeVar("Command", bound=Callable[..., None])
-__all__ = ["age", "choose_file", "choose_stack", "columns", "observe", "platform_options"]
+__all__ = ["age", "choose_file", "choose_stack", "columns", "kubernetes_api", "observe", "platform_options"]
 
 
 def platform_options(command: Command) -> Command:
@@ -58,6 +63,33 @@ def observe(plan: Plan, profile: str | None, *, aws: bool = True) -> Observed:
     for each in observed.unknown:
         click.echo(f"warning: not read: {each}", err=True)
     return observed
+
+
+@contextmanager
+def kubernetes_api(session: Session, eks: Mapping[str, Any], *, needs: str) -> Iterator[Kubernetes]:
+    """Give a client of the Kubernetes API of an EKS cluster, as DescribeCluster has that; what goes wrong is a ToolError.
+
+    needs: what the caller must be allowed, in words.
+    """
+    from kubernetes.client import ApiException
+
+    from hpkit.live.kubernetes import Kubernetes, message_of
+    from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
+
+    try:
+        with api_client(session, eks) as client:
+            yield Kubernetes(client)
+    except HpkitError:
+        raise
+    except ApiException as error:
+        raise ToolError(
+            f"the Kubernetes API refuses: {message_of(error)}. What to do: run it as a role that may {needs}"
+        ) from None
+    except KUBERNETES_ERRORS as error:
+        raise ToolError(
+            f"the Kubernetes API of {eks['name']} does not answer ({error}). What to do: run it from where it is "
+            "reachable"
+        ) from None
 
 
 def age(seconds: int) -> str:

@@ -15,8 +15,8 @@ import click
 
 from hpkit.cli.completion import complete_groups
 from hpkit.cli.formats import folded
-from hpkit.cli.live_common import choose_file, choose_stack, columns, observe, platform_options
-from hpkit.errors import HpkitError, InputError, ToolError
+from hpkit.cli.live_common import choose_file, choose_stack, columns, kubernetes_api, observe, platform_options
+from hpkit.errors import InputError, ToolError
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -298,12 +298,8 @@ def _session(told: _Options, plan: Plan) -> Session:
 @contextmanager
 def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Options) -> Iterator[None]:
     """Drain nodes, and let them take pods again afterwards, those that are still there, whatever happened between."""
-    from kubernetes.client import ApiException
-
-    from hpkit.live.kubernetes import Kubernetes, message_of
     from hpkit.live.read import find
     from hpkit.nodes.drain import Drain, cordon, drain
-    from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
 
     registered = [node for node in chosen if node.node is not None]
     if told.no_drain or not registered:
@@ -311,27 +307,14 @@ def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Option
         return
     gone = frozenset(node.name for node in registered if not node.ready)
     how = Drain(told.grace, told.force, told.timeout, gone)
-    try:
-        with api_client(session, find(session, plan.spec.cluster.name).eks) as client:
-            api = Kubernetes(client)
-            done = drain(api, [node.name for node in registered], how, clock=time, say=_progress)
-            try:
-                yield
-            finally:
-                for name in done.cordoned:
-                    cordon(api, name, unschedulable=False)
-    except ApiException as error:
-        raise ToolError(
-            f"the Kubernetes API refuses: {message_of(error)}. What to do: run it as a role that may patch nodes and "
-            "create pods/eviction (docs/live.md, Rights)"
-        ) from None
-    except HpkitError:
-        raise
-    except KUBERNETES_ERRORS as error:
-        raise ToolError(
-            f"the Kubernetes API does not answer ({error}). What to do: run it from where it is reachable, or add "
-            "--no-drain to go on without"
-        ) from None
+    eks = find(session, plan.spec.cluster.name).eks
+    with kubernetes_api(session, eks, needs="patch nodes and create pods/eviction; or add --no-drain") as api:
+        done = drain(api, [node.name for node in registered], how, clock=time, say=_progress)
+        try:
+            yield
+        finally:
+            for name in done.cordoned:
+                cordon(api, name, unschedulable=False)
 
 
 def _progress(line: str) -> None:

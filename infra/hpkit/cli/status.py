@@ -27,7 +27,7 @@ _WAITING = 5
 
 @click.command("status")
 @platform_options
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
 @click.option(
     "--watch", is_flag=True, help="Stay open and look again: s sorts, / filters, Enter opens a team, q quits."
 )
@@ -56,6 +56,10 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
     status, differs = status_of(observed), differences(observed, plan)
     if form == "json":
         click.echo(json.dumps(_as_dict(plan, status, differs), indent=2, ensure_ascii=False))
+    elif form == "html":
+        from hpkit.live.as_html import status_html
+
+        click.echo(status_html(f"{plan.stack} in {plan.spec.region}", status, differs))
     else:
         _print(plan, status, differs)
 
