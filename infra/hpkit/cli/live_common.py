@@ -67,9 +67,9 @@ def observe(plan: Plan, profile: str | None, *, aws: bool = True) -> Observed:
 
 @contextmanager
 def kubernetes_api(session: Session, eks: Mapping[str, Any], *, needs: str) -> Iterator[Kubernetes]:
-    """Give a client of the Kubernetes API of an EKS cluster, as DescribeCluster has that; what goes wrong is a ToolError.
+    """Give a client of the Kubernetes API of an EKS cluster, as DescribeCluster describes it.
 
-    needs: what the caller must be allowed, in words.
+    What goes wrong is a ToolError; needs: what the caller must be allowed, in words.
     """
     from kubernetes.client import ApiException
 

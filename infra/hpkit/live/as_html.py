@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 from hpkit.live.as_svg import topology_svg
+from hpkit.live.model import NodePool
 from hpkit.live.page import Section, page
 from hpkit.live.status import Status
 from hpkit.live.topology import Branch, Placement
@@ -79,14 +81,15 @@ def _groups(status: Status) -> Section:
 
 def _pools(status: Status) -> Section:
     rows = [
-        (
-            pool.name,
-            "" if pool.ready else f"not ready: {pool.message}",
-            ", ".join(f"{amount(pool.used.get(name, limit * 0))} of {amount(limit)} {name}" for name, limit in pool.limits.items()),
-        )
+        (pool.name, "" if pool.ready else f"not ready: {pool.message}", ", ".join(_limits(pool)))
         for pool in status.pools
-    ]  # fmt: skip
+    ]
     return Section("Karpenter", head=("NodePool", "state", "used of its limits"), rows=rows)
+
+
+def _limits(pool: NodePool) -> Iterable[str]:
+    for name, limit in pool.limits.items():
+        yield f"{amount(pool.used.get(name, Decimal(0)))} of {amount(limit)} {name}"
 
 
 def _teams(status: Status) -> Section:

@@ -20,8 +20,8 @@ _GAP, _LINE, _CELL, _BETWEEN = 6, 14, 20, 4
 # Characters of the label's font in a box, by its width in pixels; a longer name ends in an ellipsis.
 _CHARACTER: Final = 6.2
 _STYLE: Final = (
-    "text{font:10px ui-monospace,monospace;fill:#57606a}.box{fill:none;stroke:#8c959f}.node{fill:#eaeef2;stroke:#57606a}"
-    ".used{fill:#0550ae}.lost{fill:none;stroke:#cf222e;stroke-width:2}"
+    "text{font:10px ui-monospace,monospace;fill:#57606a}.box{fill:none;stroke:#8c959f}"
+    ".node{fill:#eaeef2;stroke:#57606a}.used{fill:#0550ae}.lost{fill:none;stroke:#cf222e;stroke-width:2}"
     "@media(prefers-color-scheme:dark){text{fill:#9ea7b3}.node{fill:#21262d;stroke:#9ea7b3}.used{fill:#58a6ff}}"
 )
 
@@ -72,16 +72,14 @@ def _squares(leaves: Sequence[Leaf], x: float, y: float, across: int) -> Iterato
         left, top = x + number % across * (_CELL + _BETWEEN), y + number // across * (_CELL + _BETWEEN)
         used = float(leaf.used / leaf.allocatable) if leaf.allocatable else 0.0
         filled = _CELL * min(1.0, used)
-        lost = (
-            ""
-            if leaf.node.ready
-            else f'<path class="lost" d="M{left:g} {top:g}l{_CELL} {_CELL}m0 -{_CELL}l-{_CELL} {_CELL}"/>'
-        )
+        cross = f'<path class="lost" d="M{left:g} {top:g}l{_CELL} {_CELL}m0 -{_CELL}l-{_CELL} {_CELL}"/>'
+        square = f'x="{left:g}" width="{_CELL}"'
         yield (
             f"<g><title>{escape(_words(leaf))}</title>"
-            f'<rect class="node" x="{left:g}" y="{top:g}" width="{_CELL}" height="{_CELL}"/>'
-            f'<rect class="used" x="{left:g}" y="{top + _CELL - filled:g}" width="{_CELL}" height="{filled:g}"/>{lost}</g>'
-        )  # fmt: skip
+            f'<rect class="node" {square} y="{top:g}" height="{_CELL}"/>'
+            f'<rect class="used" {square} y="{top + _CELL - filled:g}" height="{filled:g}"/>'
+            f"{'' if leaf.node.ready else cross}</g>"
+        )
 
 
 def _words(leaf: Leaf) -> str:

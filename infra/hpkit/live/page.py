@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
 
 __all__ = ["Section", "page"]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page: lines, then a drawing (SVG), then a table with its heads. numbers: which columns are figures."""
+    """A part of a page: lines, then a drawing (SVG), then a table with its heads.
+
+    numbers: which columns are figures. grave: somebody must act on it.
+    """
 
     title: str
     lines: Sequence[str] = ()
@@ -34,7 +36,6 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["drawing"] = Markup
     return environment.get_template("page.html.j2")
 
 
