@@ -121,13 +121,22 @@ def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -
 @click.argument("principal")
 @click.argument("verb")
 @click.argument("resource")
+@platform_options
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="A namespace, or a team; default: all namespaces.")
 @click.pass_context
-def check(context: click.Context, principal: str, verb: str, resource: str, namespace: str | None) -> None:
+def check(
+    context: click.Context,
+    principal: str,
+    verb: str,
+    resource: str,
+    stack: str | None,
+    profile: str | None,
+    namespace: str | None,
+) -> None:
     """Say whether a principal may do one thing, and by which binding; exit 1 where it may not.
 
     PRINCIPAL is the ARN of a role, a user or a session, or the name at its end; VERB one such as get, create or delete;
-    RESOURCE one such as jobs, pytorchjobs.kubeflow.org or pods/exec. The options of `hpkit access` come before `check`.
+    RESOURCE one such as jobs, pytorchjobs.kubeflow.org or pods/exec.
     """
     from hpkit.access.check import check as check_access
     from hpkit.access.check import find_resource, resources_of
@@ -135,9 +144,9 @@ def check(context: click.Context, principal: str, verb: str, resource: str, name
     from hpkit.access.read import read_entries
     from hpkit.live.read import find
 
-    stack, profile = context.obj
-    plan = choose_stack(stack)
-    session = aws_session(profile, plan.spec.region)
+    outer_stack, outer_profile = context.obj
+    plan = choose_stack(stack or outer_stack)
+    session = aws_session(profile or outer_profile, plan.spec.region)
     eks = find(session, plan.spec.cluster.name).eks
     entry = find_entry(Access(read_entries(session, eks["name"]), ()), principal)
     with kubernetes_api(session, eks, needs="create subjectaccessreviews") as api:
