@@ -6,8 +6,8 @@ import pytest
 
 from hpkit.components.rbac import cluster_rules, team_rules
 from hpkit.plan.access import groups_of
-from hpkit.plan.names import GROUP_PREFIX
 from hpkit.plan.derive import derive
+from hpkit.plan.names import GROUP_PREFIX
 from tests.builders import organization, team, typed
 
 READ = {"get", "list", "watch"}

@@ -35,7 +35,7 @@ _WARNINGS: Mapping[str, str] = {
     "replace": "All volumes of a replaced instance are lost, and what is on them.",
     "reboot": "What runs on the nodes ends; their volumes stay.",
     "delete": "The instances are given back, with all of their volumes.",
-    "update": "The service ends what runs on the nodes without draining them, and replaces their root volumes.",
+    "update": "The service ends what still runs on the nodes, and replaces their root volumes.",
 }
 
 

@@ -22,30 +22,8 @@ from hpkit.preflight.aws_client import call_all
 from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
 
-__all__ = ["RIGHTS", "Clusters", "ask", "find", "read"]
+__all__ = ["Clusters", "ask", "find", "read"]
 
-# What a reader must be allowed: actions of IAM, and (API group, resource) that it lists in the whole cluster.
-RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "iam": (
-        "eks:DescribeAddon",
-        "eks:DescribeCluster",
-        "eks:ListAddons",
-        "sagemaker:DescribeCluster",
-        "sagemaker:DescribeClusterSchedulerConfig",
-        "sagemaker:ListClusterEvents",
-        "sagemaker:ListClusterNodes",
-        "sagemaker:ListClusterSchedulerConfigs",
-    ),
-    "kubernetes": (
-        "nodes",
-        "pods",
-        "clusterqueues.kueue.x-k8s.io",
-        "localqueues.kueue.x-k8s.io",
-        "workloads.kueue.x-k8s.io",
-        "workloadpriorityclasses.kueue.x-k8s.io",
-        "nodepools.karpenter.sh",
-    ),
-}
 _EVENTS: Final = 20
 # The most that ListClusterNodes gives at a time (API reference); it gives ten unless asked for more.
 _NODES: Final = 100
