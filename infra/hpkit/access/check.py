@@ -15,7 +15,7 @@ from hpkit.errors import SelectionError
 from hpkit.live.kubernetes import Kubernetes
 from hpkit.spelling import near
 
-__all__ = ["Answer", "Resource", "check", "find_resource", "resources_of"]
+__all__ = ["Answer", "Resource", "allows", "check", "find_resource", "resources_of"]
 
 _DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -124,17 +124,17 @@ def _by_policy(api: Kubernetes, policy: Policy, verb: str, resource: Resource, n
     if policy.namespaces and namespace not in policy.namespaces:
         return ""
     if policy.name == _READ_ALL:
-        allows = verb in _READ
+        allowed = verb in _READ
     elif policy.name in _LIKE:
         rules = api.get(f"{_ROLES}/{_LIKE[policy.name]}").get("rules") or ()
-        allows = any(_allows(rule, verb, resource) for rule in rules)
+        allowed = any(allows(rule, verb, resource) for rule in rules)
     else:
         return ""
     where = f"in {namespace}" if policy.namespaces else "in the whole cluster"
-    return f"access policy {policy.name}, {where}" if allows else ""
+    return f"access policy {policy.name}, {where}" if allowed else ""
 
 
-def _allows(rule: Mapping[str, Any], verb: str, resource: Resource) -> bool:
+def allows(rule: Mapping[str, Any], verb: str, resource: Resource) -> bool:
     """Say whether a rule of RBAC allows a request; one for single objects by name does not allow it for all."""
     part = f"/{resource.subresource}" if resource.subresource else ""
     names = {"*", f"{resource.name}{part}", *((f"*{part}",) if part else ())}
