@@ -244,7 +244,7 @@ BUDGET = {
 
 @pytest.fixture
 def kept(live):
-    """A pod on a node of john's, made again by a Deployment, and a budget that lets none of it go."""
+    """A pod made again by a Deployment, and a budget that lets none of it go."""
     folder = "/apis/apps/v1/namespaces/default/deployments"
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
     container = {"name": "main", "image": "keep"}
@@ -257,14 +257,12 @@ def kept(live):
     live.api.create(budgets, BUDGET)
 
     def node():
-        pods = [
-            each for each in live.api.items("/api/v1/namespaces/default/pods") if "keep" in each["metadata"]["name"]
-        ]
+        pods = live.api.items("/api/v1/namespaces/default/pods")
         ready = [each for each in pods if each.get("status", {}).get("phase") == "Running"]
         return ready[0]["spec"].get("nodeName") if ready else None
 
     eventually(node, "it runs")
-    eventually(lambda: live.api.get(f"{budgets}/keep")["status"].get("currentHealthy") == 1, "the budget counts it")
+    eventually(lambda: live.api.read(f"{budgets}/keep")["status"].get("currentHealthy") == 1, "the budget counts it")
     yield node
     live.api.delete(f"{budgets}/keep")
     live.api.delete(f"{folder}/keep")
@@ -279,7 +277,7 @@ def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_ri
         assert held.returncode == 1
         assert "The disruption budget keep needs 1 healthy pods and has 1 currently" in held.stderr
         assert "the nodes take pods again" in held.stderr
-        assert not live.api.get(f"/api/v1/nodes/{name}")["spec"].get("unschedulable")
+        assert not live.api.read(f"/api/v1/nodes/{name}")["spec"].get("unschedulable")
         done = ask("nodes", "replace", name, "--yes", "--timeout", "1", "--force", "--no-wait", **variables)
     assert done.returncode == 0, done.stderr
     assert "against its budget" in done.stderr

@@ -22,7 +22,7 @@ from hpkit.preflight.aws_client import call_all
 from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
 
-__all__ = ["Clusters", "ask", "find", "read"]
+__all__ = ["Clusters", "ask", "find", "objects_of", "read"]
 
 _EVENTS: Final = 20
 # The most that ListClusterNodes gives at a time (API reference); it gives ten unless asked for more.
@@ -169,7 +169,7 @@ class _Answers:
 def _kubernetes(session: Session, eks: Mapping[str, Any], unknown: list[str]) -> dict[str, Any]:
     try:
         with api_client(session, eks) as client:
-            return _Objects(Kubernetes(client), unknown).read()
+            return objects_of(Kubernetes(client), unknown)
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
         unknown.append(
@@ -177,6 +177,11 @@ def _kubernetes(session: Session, eks: Mapping[str, Any], unknown: list[str]) ->
             "Run it from where the API is reachable, as a role that has an access entry with a view policy"
         )
         return {}
+
+
+def objects_of(api: Kubernetes, unknown: list[str]) -> dict[str, Any]:
+    """Return the fields of Observed that an API server says; a kind that may not be listed is in unknown."""
+    return _Objects(api, unknown).read()
 
 
 class _Objects:
