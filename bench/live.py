@@ -10,6 +10,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 ROOT = Path(__file__).parents[1]
@@ -49,8 +50,9 @@ def node(number):
 
 def pod(number):
     """Return a pod of a team's task."""
-    containers = [{"name": "main", "image": "train", "env": [{"name": f"E{each}", "value": "x" * 30} for each in range(20)],
-                   "resources": {"limits": {GPU: "8"}, "requests": {"cpu": "100"}}}]  # fmt: skip
+    variables = [{"name": f"E{each}", "value": "x" * 30} for each in range(20)]
+    resources = {"limits": {GPU: "8"}, "requests": {"cpu": "100"}}
+    containers = [{"name": "main", "image": "train", "env": variables, "resources": resources}]
     owner = {"kind": "Job", "name": f"train-{number}", "controller": True}
     metadata = {"name": f"train-{number}-0", "namespace": f"hyperpod-ns-team-{number}", "ownerReferences": [owner]}
     metadata["annotations"] = {"kueue.x-k8s.io/workload": f"job-train-{number}"}
@@ -115,7 +117,7 @@ KINDS = {
 class ApiServer(BaseHTTPRequestHandler):
     """Lists of each kind in pages, made before anything is timed."""
 
-    pages: dict[tuple[str, int], bytes] = {}
+    pages: ClassVar[dict[tuple[str, int], bytes]] = {}
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
@@ -147,10 +149,8 @@ def pages_of(count):
 
 def aws(count):
     """Return what SageMaker says of as many nodes."""
-    summaries = [
-        {"InstanceId": f"i-{n:017x}", "InstanceGroupName": "gpu", "InstanceType": KIND, "InstanceStatus": {"Status": "Running"}}
-        for n in range(count)
-    ]  # fmt: skip
+    alike = {"InstanceGroupName": "gpu", "InstanceType": KIND, "InstanceStatus": {"Status": "Running"}}
+    summaries = [{"InstanceId": f"i-{number:017x}", **alike} for number in range(count)]
     group = {"InstanceGroupName": "gpu", "InstanceType": KIND, "TargetCount": count, "CurrentCount": count}
     cluster = {"ClusterName": "acme", "ClusterStatus": "InService", "InstanceGroups": [group]}
     return platform_of(cluster, summaries, None, (), ())
@@ -177,8 +177,8 @@ def measure(count):
             in_topology = read + time.perf_counter() - begun
     finally:
         server.shutdown()
-    assert not unknown, unknown
-    assert (len(status.teams), len(seen.nodes)) == (count, count)
+    if unknown or (len(status.teams), len(seen.nodes)) != (count, count):
+        sys.exit(f"read {len(status.teams)} teams and {len(seen.nodes)} nodes, not {count}: {unknown}")
     return in_status, in_topology
 
 

@@ -176,12 +176,9 @@ def _sort(
     bad: dict[str, Record | None] = {}
     for name in dict.fromkeys(names):
         node = known.get(name)
-        if (
-            node is None
-            or node["status"] == GONE
-            or (settled and "waiting" in cluster["groups"][node["group"]])
-            or (unchanging and node["status"] in _CHANGING)
-        ):
+        waits = node is not None and settled and "waiting" in cluster["groups"][node["group"]]
+        barred = _CHANGING if unchanging else (GONE,)
+        if node is None or waits or node["status"] in barred:
             bad[name] = node
         else:
             good[name] = node
