@@ -40,8 +40,17 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     # Of preflight its clients alone.
     "live": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.plan", "hpkit.whatif", "hpkit.live", "hpkit.preflight"},
-        {"boto3", "botocore", "kubernetes", "textual"},
+        {"boto3", "botocore", "jinja2", "kubernetes", "textual"},
     ),
+    "nodes": (
+        {"hpkit.errors", "hpkit.spelling", "hpkit.config", "hpkit.plan", "hpkit.live", "hpkit.nodes"},
+        {"boto3", "botocore", "kubernetes"},
+    ),
+    "access": (
+        {"hpkit.errors", "hpkit.spelling", "hpkit.plan", "hpkit.live", "hpkit.access", "hpkit.preflight"},
+        {"boto3", "kubernetes"},
+    ),
+    "upgrade": (PURE - {"hpkit.checks"} | {"hpkit.live", "hpkit.upgrade", "hpkit.preflight"}, {"boto3"}),
     "scenario": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.spelling"}
         | {"hpkit.whatif", "hpkit.scenario"},
