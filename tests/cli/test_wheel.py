@@ -47,6 +47,7 @@ RUNS = {
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
+    "rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
     "review": ("", 0, "john"),
     "rules": ("CAP001", 0, "in tests/stacks/rules/CAP001.yaml"),
     "schema": ("", 0, '"$schema"'),

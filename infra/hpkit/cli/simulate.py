@@ -12,7 +12,7 @@ from hpkit.errors import InputError
 if TYPE_CHECKING:
     from hpkit.simulate import Report
 
-__all__ = ["command"]
+__all__ = ["command", "rendered", "write"]
 
 _MOST_ROWS = 40
 
@@ -63,7 +63,7 @@ def command(
     if compare:
         from hpkit.cli.simulate_compare import compared
 
-        _write(compared(open_scenario(scenario), compare, stack, form, seed=seed), out)
+        write(compared(open_scenario(scenario), compare, stack, form, seed=seed), out)
         return
     if stack is None:
         raise click.UsageError("Missing option '--stack': whose teams share")
@@ -71,20 +71,23 @@ def command(
         from hpkit.cli.simulate_vary import varied
 
         draws = range(seed or 0, (seed or 0) + seeds) if seeds > 1 else [seed]
-        _write(varied(open_scenario(scenario), stack, variations, form, seeds=list(draws), workers=workers), out)
+        write(varied(open_scenario(scenario), stack, variations, form, seeds=list(draws), workers=workers), out)
         return
-    report = simulate(plan_of(stack), open_scenario(scenario), seed=seed)
+    write(rendered(simulate(plan_of(stack), open_scenario(scenario), seed=seed), form), out)
+
+
+def rendered(report: "Report", form: str) -> str:
+    """Return a report as table, json or html."""
     if form == "json":
-        _write(json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n", out)
-    elif form == "html":
+        return json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n"
+    if form == "html":
         from hpkit.simulate.as_html import as_html
 
-        _write(as_html(report), out)
-    else:
-        _write(_table(report), out)
+        return as_html(report)
+    return _table(report)
 
 
-def _write(text: str, out: Path | None) -> None:
+def write(text: str, out: Path | None) -> None:
     """Print a text, or write it to a file."""
     if out is None:
         click.echo(text, nl=False)

@@ -26,7 +26,8 @@ def fair(search: Search, strategies: Sequence[Strategy]) -> list[Target]:
     others = _borrowers(search)
     own = _own(search)
     search.hopeless = is_hopeless(search, own)
-    if search.hopeless or (not own and not others):
+    search.without_shares = not own and not others
+    if search.hopeless or search.without_shares:
         return []
     # Shares are compared as they will be with the workload.
     node.add(search.usage)

@@ -25,7 +25,8 @@ class Search:
     """A search for room: for whom, how much of which pairs, and of which pairs too little is free.
 
     places: says whether the pods find their places too; on_release: counts a workload's places once less, or once more.
-    hopeless: whether it was given up for the queue's own limit, which nothing of other queues changes.
+    hopeless: whether it was given up for the queue's own limit, which nothing of other queues changes. without_shares:
+    whether what was found hangs on nobody's share, so on nothing but what runs on the contested pairs.
     """
 
     task: Task
@@ -35,6 +36,7 @@ class Search:
     places: Callable[[], bool] | None = None
     on_release: Callable[[Task, int], None] | None = None
     hopeless: bool = False
+    without_shares: bool = False
 
     @property
     def node(self) -> QueueNode:
@@ -117,6 +119,7 @@ class _Candidate:
 
 def classic(search: Search) -> list[Target]:
     """Return whom to evict by priority and quota, nobody if that does not help."""
+    search.without_shares = True
     spec = search.node.spec.preemption
     borrow = spec.borrow_within_cohort
     forbidden = borrow is None or borrow.policy == "Never"

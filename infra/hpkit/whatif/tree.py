@@ -19,13 +19,15 @@ Usage = Sequence[tuple[int, int]]
 class Pairs:
     """The index of every pair of flavor and resource of a model."""
 
-    __slots__ = ("index", "names", "resource_of", "resources")
+    __slots__ = ("flavor_of", "flavors", "index", "names", "resource_of", "resources")
 
     def __init__(self, model: Model) -> None:
         self.index: dict[tuple[str, str], int] = {}
         self.names: list[tuple[str, str]] = []
         self.resources: dict[str, int] = {}
         self.resource_of: list[int] = []
+        self.flavors: dict[str, int] = {}
+        self.flavor_of: list[int] = []
         for queue in model.queues:
             for group in queue.resource_groups:
                 for flavor in group.flavors:
@@ -44,6 +46,7 @@ class Pairs:
             self.index[flavor, resource] = len(self.names)
             self.names.append((flavor, resource))
             self.resource_of.append(self.resources.setdefault(resource, len(self.resources)))
+            self.flavor_of.append(self.flavors.setdefault(flavor, len(self.flavors)))
 
 
 class TreeNode:
@@ -58,6 +61,7 @@ class TreeNode:
         "_share",
         "borrowers",
         "borrowing",
+        "changes",
         "children",
         "depth",
         "excess",
@@ -101,6 +105,8 @@ class TreeNode:
         self._share: tuple[int, float] | None = None
         # Of a root: the queues that use more than their own, by pair.
         self.borrowers: list[dict[QueueNode, None]] = []
+        # Of a root and of queues: how often something began, ended or was told to go, by flavor.
+        self.changes = [0] * len(pairs.flavors)
         self.lendable = [0] * len(pairs.resources)
 
     def ancestors(self) -> Iterator[TreeNode]:
@@ -235,6 +241,16 @@ class QueueNode(TreeNode):
             if node.parent is None:
                 return node.height, False
             node = node.parent
+
+    def levels_with(self, usage: Usage) -> tuple[int, ...] | None:
+        """Return of each pair the level of borrowing with so much more, or None if there is no room for all."""
+        levels = []
+        for pair, amount in usage:
+            if amount > self.potential[pair] or (amount and amount > self.available(pair)):
+                return None
+            own = self.nominal[pair] >= self.usage[pair] + amount
+            levels.append(0 if own else self.borrow_level(pair, amount)[0])
+        return tuple(levels)
 
 
 def build(model: Model, pairs: Pairs) -> tuple[dict[str, QueueNode], dict[str, TreeNode]]:

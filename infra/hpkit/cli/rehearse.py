@@ -1,0 +1,221 @@
+"""`hpkit rehearse`: a scenario on the API server and the Kueue of a local cloud."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.local_common import in_repository, root_of, to_stderr
+from hpkit.cli.simulate import rendered, write
+from hpkit.cli.tables import plan_of
+from hpkit.errors import InputError, ToolError
+
+if TYPE_CHECKING:
+    from hpkit.plan.model import Plan
+    from hpkit.scenario import Source
+    from hpkit.simulate import Recorder, Report
+    from hpkit.whatif import Event, Model, Node, Workload
+    from local.cloud import Instance
+
+__all__ = ["MOST_TASKS", "command", "rehearsed"]
+
+MOST_TASKS = 1000
+"""Each of them takes a second or more: Kueue counts in whole seconds when something was created."""
+
+_OWN = "rehearsal"
+
+
+@click.command("rehearse")
+@click.argument("scenario", metavar="SCENARIO")
+@click.option("--stack", required=True, metavar="S", help="The stack whose teams share, such as handson-dev.")
+@click.option("--name", help="An instance of the local cloud that runs; without it, one of its own for the while.")
+@in_repository
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds of the scenario to a second, at most; without it, the next event as soon as Kueue is at rest.",
+)
+@click.option("--check", is_flag=True, help="Print each difference from the simulator, and exit 1 if there is any.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
+@click.option("--seed", type=int, help="Another draw of the scenario's generators.")
+def command(
+    scenario: str,
+    stack: str,
+    name: str | None,
+    root: Path | None,
+    speed: float | None,
+    check: bool,
+    form: str,
+    out: Path | None,
+    seed: int | None,
+) -> None:
+    """Let the real Kueue decide a scenario, on a local cloud.
+
+    The stack's queues are made as the service makes them. Tasks become Jobs at their time and end at theirs; no pod is
+    started. The report is that of `hpkit simulate`.
+    """
+    from hpkit.scenario import open_scenario
+
+    plan, source = plan_of(stack), open_scenario(scenario)
+    with _instance(name, root) as instance:
+        report, differences = rehearsed(plan, source, instance, seed=seed, speed=speed, say=to_stderr)
+    write(rendered(report, form), out)
+    if check:
+        for line in differences:
+            click.echo(f"difference: {line}", err=True)
+        if differences:
+            raise ToolError(f"Kueue and the simulator differ in {len(differences)} places")
+        to_stderr("no difference from the simulator: neither in the objects nor in what became of any task")
+
+
+@contextmanager
+def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
+    """Give the instance of a name, or one that is started for the while."""
+    from local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
+
+    here = root_of(root)
+    instance = Instance.named(name or _OWN, root=here)
+    if name is not None:
+        if control.running(instance) is None:
+            raise ToolError(f"{name} does not run. What to do: hpkit local start --name {name}, or leave --name out")
+        with exclusive(instance, "hpkit rehearse", wait=True, say=to_stderr):
+            yield instance
+        return
+    get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
+    try:
+        control.start(instance, say=to_stderr)
+        yield instance
+    finally:
+        control.reset(instance, say=to_stderr)
+
+
+def rehearsed(
+    plan: Plan,
+    source: Source,
+    instance: Instance,
+    *,
+    seed: int | None = None,
+    speed: float | None = None,
+    say: Callable[[str], None] = to_stderr,
+) -> tuple[Report, list[str]]:
+    """Return the report of a rehearsal, and each difference from the simulator, in objects and in what happened."""
+    from kubernetes.utils.quantity import parse_quantity
+
+    from hpkit.rehearse import event_differences, object_differences, policy_request, quota_requests, run
+    from hpkit.scenario import model_for
+    from local.cloud import rehearsal, team_objects
+
+    model = model_for(plan, source.scenario.topology)
+    workloads, recorder = _workloads(plan, model, source, seed)
+    until = source.scenario.until
+    guaranteed = {kind: capacity.guaranteed for kind, capacity in plan.capacity.items()}
+    objects = team_objects(quota_requests(plan), policy_request(plan), guaranteed)
+    classes = {each.weight: f"{each.name}-priority" for each in plan.policy.priority_classes} if plan.policy else {}
+    _refuse_other_weights(workloads, classes)
+    events: list[Event] = []
+    pace = _Pace(speed, len(workloads), say)
+
+    def note(event: Event) -> None:
+        # Where the scenario has no topology, the simulator knows of no places.
+        places = event.pod_sets if model.topologies else tuple(replace(each, domains=()) for each in event.pod_sets)
+        event = replace(event, time=_whole(event.time), pod_sets=places)
+        pace.note(event)
+        events.append(event)
+        recorder.note(event)
+
+    with rehearsal(instance, objects, _nodes(model, objects, guaranteed), classes=classes) as session:
+        found = object_differences(
+            plan,
+            model,
+            session.objects,
+            quantity=lambda text: float(parse_quantity(text)),  # type: ignore[no-untyped-call]
+        )
+        end = run(session.scheduler, workloads, until=until, on_event=note, wait_for=pace.wait_for)
+    simulated = _simulated(model, workloads, until)
+    report = recorder.report(source.file, _whole(end) if until is None else until)
+    return report, [*found, *event_differences(events, simulated)]
+
+
+def _workloads(plan: Plan, model: Model, source: Source, seed: int | None) -> tuple[list[Workload], Recorder]:
+    from itertools import islice
+
+    from hpkit.rehearse import apart
+    from hpkit.scenario import Tasks
+    from hpkit.simulate import Recorder
+
+    recorder = Recorder(plan, model)
+    tasks = Tasks(plan, model).workloads(source.tasks(seed=seed))
+    coming = recorder.taken(tasks, lenient=False, until=source.scenario.until)
+    workloads = list(apart(islice(coming, MOST_TASKS + 1)))
+    if len(workloads) > MOST_TASKS:
+        raise InputError(
+            f"{source.file}: more than {MOST_TASKS} tasks; each takes Kueue a second or more. What to do: end the "
+            "scenario earlier (`until`), or simulate it"
+        )
+    return workloads, recorder
+
+
+def _simulated(model: Model, workloads: list[Workload], until: float | None) -> list[Event]:
+    from hpkit.whatif import Simulator
+
+    events: list[Event] = []
+    Simulator(model).run_clock(workloads, until=until, on_event=events.append)
+    return [replace(event, time=_whole(event.time)) for event in events]
+
+
+def _refuse_other_weights(workloads: list[Workload], classes: dict[int, str]) -> None:
+    for workload in workloads:
+        if workload.priority and workload.priority not in classes:
+            known = ", ".join(f"{name.removesuffix('-priority')} {weight}" for weight, name in sorted(classes.items()))
+            raise InputError(
+                f"task {workload.name} has priority {workload.priority}, of which the stack has no class. What to do: "
+                f"write one of {known or 'none'}"
+            )
+
+
+def _nodes(model: Model, objects: list[dict[str, Any]], guaranteed: dict[str, int]) -> list[Node]:
+    """Return the scenario's nodes; without any, nodes side by side of each type that has a topology."""
+    from hpkit.scenario import Rack, rack_nodes
+
+    if model.topologies:
+        return [node for topology in model.topologies for node in topology.nodes]
+    kinds = [each["metadata"]["name"] for each in objects if "topologyName" in each.get("spec", {})]
+    near = ("nn-1", "nn-2", "nn-3")
+    there = {kind: guaranteed[kind] for kind in kinds if guaranteed.get(kind)}
+    return list(rack_nodes(Rack(instance_type=kind, nodes=count, layers=near) for kind, count in there.items()))
+
+
+def _whole(seconds: float) -> float:
+    """Return a time without what keeps events apart."""
+    return int(seconds * 10 + 1e-6) / 10
+
+
+class _Pace:
+    """Says how far it is, and holds the clock back to a speed."""
+
+    def __init__(self, speed: float | None, tasks: int, say: Callable[[str], None]) -> None:
+        self._speed = speed
+        self._tasks = tasks
+        self._say = say
+        self._began = time.monotonic()
+        self._submitted = 0
+
+    def wait_for(self, moment: float) -> None:
+        """Wait until it is time."""
+        if self._speed is not None:
+            time.sleep(max(0.0, self._began + moment / self._speed - time.monotonic()))
+
+    def note(self, event: Event) -> None:
+        """Say what happened."""
+        from hpkit.simulate.formatting import span
+
+        self._submitted += event.kind == "Submitted"
+        what = f"{event.kind.lower()} {event.workload}" + (f" for {event.by}" if event.by else "")
+        self._say(f"{span(event.time)}: {what} ({self._submitted} of {self._tasks} tasks submitted)")
