@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import ssl
 from dataclasses import dataclass
-
-import urllib3
 
 from local.kubernetes.api import Api
 from local.rehearsal.objects import REHEARSED
@@ -17,15 +16,17 @@ _NAME = "hpkit-rehearsal"
 _NAMESPACE = "kueue-system"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _SECONDS = 10.0
-_ACTIVE = re.compile(r'^kueue_pending_workloads\{[^}]*status="active"[^}]*\} (\S+)$', re.MULTILINE)
+_PENDING = r'^kueue_pending_workloads\{[^}]*status="%s"[^}]*\} (\S+)$'
+_ACTIVE, _PARKED = (re.compile(_PENDING % status, re.MULTILINE) for status in ("active", "inadmissible"))
 _ATTEMPTS = re.compile(r"^kueue_admission_attempts_total\{[^}]*\} (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """active: workloads that are to be looked at, not set aside. attempts: cycles so far, since Kueue started."""
+    """active: workloads that are to be looked at; parked: those set aside. attempts: cycles since Kueue started."""
 
     active: int
+    parked: int
     attempts: int
 
 
@@ -34,12 +35,11 @@ class Metrics:
 
     def __init__(self, api: Api, port: int) -> None:
         self._api = api
-        self._url = f"https://127.0.0.1:{port}/metrics"
         # Its certificate is one that Kueue signs itself; nobody else is on loopback.
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        self._pool = urllib3.PoolManager(ssl_context=context, assert_hostname=False)
+        self._connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=_SECONDS, context=context)
         self._token = ""
 
     def prepare(self) -> None:
@@ -62,22 +62,23 @@ class Metrics:
     def read(self) -> Activity:
         """Return how busy Kueue is; ConnectionError while it does not answer."""
         try:
-            answer = self._pool.request(
-                "GET", self._url, headers={"Authorization": f"Bearer {self._token}"}, timeout=_SECONDS, retries=False
-            )
-        except urllib3.exceptions.HTTPError as error:
-            raise ConnectionError(f"GET {self._url}: {error}") from error
-        if answer.status != 200:
-            raise ConnectionError(f"GET {self._url}: {answer.status} {answer.data[:200].decode(errors='replace')}")
-        text = answer.data.decode()
+            self._connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {self._token}"})
+            answer = self._connection.getresponse()
+            text = answer.read().decode()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise ConnectionError(f"Kueue's metrics: {error}") from error
+        if answer.status != http.client.OK:
+            raise ConnectionError(f"Kueue's metrics: {answer.status} {text[:200]}")
         return Activity(
             sum(int(float(each)) for each in _ACTIVE.findall(text)),
+            sum(int(float(each)) for each in _PARKED.findall(text)),
             sum(int(float(each)) for each in _ATTEMPTS.findall(text)),
         )
 
     def close(self) -> None:
         """Take the account away."""
-        self._pool.clear()
+        self._connection.close()
         for path in (
             f"{_RBAC}/clusterrolebindings/{_NAME}",
             f"{_RBAC}/clusterroles/{_NAME}",

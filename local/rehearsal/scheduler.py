@@ -13,7 +13,7 @@ from hpkit.whatif import Admitted, Preempted, Workload
 from local.kubernetes.api import Api
 from local.kubernetes.client import ApiResource
 from local.rehearsal.jobs import JOBS, assignments, controlled, job_of, namespace_of, status_of_ended
-from local.rehearsal.metrics import Metrics
+from local.rehearsal.metrics import Activity, Metrics
 
 __all__ = ["KueueScheduler"]
 
@@ -44,6 +44,7 @@ class _Seen:
     """What one look at the cluster showed."""
 
     in_step: bool = True
+    problem: str = ""
     changes: list[Admitted | Preempted] = field(default_factory=list)
 
 
@@ -62,7 +63,7 @@ class KueueScheduler:
         self._names: dict[str, str] = {}
         self._number = 0
         self._attempts = 0
-        self._to_look = False
+        self._freed = False
         self._last = 0
 
     def submit(self, workload: Workload) -> None:
@@ -75,7 +76,7 @@ class KueueScheduler:
         uid = made["metadata"]["uid"]
         self._tasks[workload.name] = _Task(workload, namespace, made["metadata"]["name"], uid)
         self._names[uid] = workload.name
-        self._to_look = True
+        self._freed = False
 
     def finish(self, name: str) -> None:
         """Let a Job that runs be complete."""
@@ -84,34 +85,49 @@ class KueueScheduler:
         path = JOBS.path(task.namespace, task.job)
         self._api.merge(f"{path}/status", {"status": status_of_ended(self._api.read(path))})
         task.state = "ended"
-        self._to_look = any(each.state == "waiting" for each in self._tasks.values())
+        self._freed = True
 
     def settle(self) -> list[Admitted | Preempted]:
         """Wait until Kueue has nothing to do; ToolError if it does not come to that."""
         changes: list[Admitted | Preempted] = []
         changed = time.monotonic()
         while True:
-            seen = self._look()
-            if seen.changes:
-                changes += seen.changes
+            try:
+                seen, activity = self._look(), self._metrics.read()
+            except OSError as error:
+                # Kueue's webhooks or its metrics do not answer for a moment, or someone else wrote first.
+                seen, activity = _Seen(in_step=False, problem=str(error)), None
+            changes += seen.changes
+            self._refuse_endless(changes)
+            since = time.monotonic() - changed
+            if seen.changes or (not seen.in_step and not seen.problem):
                 changed = time.monotonic()
-                self._refuse_endless(changes)
-            elif seen.in_step and self._is_idle() and time.monotonic() - changed > self._calm(changes):
+            elif activity is not None and self._is_idle(activity) and since > self._calm(changes):
                 self._last = int(time.time())
                 return changes
-            if time.monotonic() - changed > _HANGS_SECONDS:
+            if since > _HANGS_SECONDS:
                 raise ToolError(
-                    f"Kueue did not come to rest within {_HANGS_SECONDS:.0f} s; "
-                    f"waiting: {', '.join(self._waiting()) or 'nothing'}. What to do: look at `hpkit local logs kueue`"
+                    f"Kueue did not come to rest within {_HANGS_SECONDS:.0f} s; {seen.problem or 'waiting'}: "
+                    f"{', '.join(self._waiting()) or 'nothing'}. What to do: look at `hpkit local logs kueue`"
                 )
             self._sleep(_POLL_SECONDS)
 
+    def reasons(self) -> dict[str, str]:
+        """Return what Kueue says of each task that waits."""
+        said = {}
+        for each in self._api.items(_WORKLOADS.folder()):
+            name = self._names.get(_owner(each), "")
+            conditions = {one["type"]: one for one in each.get("status", {}).get("conditions", ())}
+            if name in self._tasks and not _holds(conditions, "QuotaReserved"):
+                said[name] = str(conditions.get("QuotaReserved", {}).get("message", "nothing yet"))
+        return said
+
     def _calm(self, changes: list[Admitted | Preempted]) -> float:
-        """Return for how long nothing may change: what an eviction set free is looked at in a while."""
+        """Return for how long nothing may change: what came free, those who wait are shown in a while."""
         if not self._waiting():
             return 0.0
-        evicted = any(isinstance(each, Preempted) for each in changes)
-        return _CALM_SECONDS if evicted else 2 * _POLL_SECONDS
+        freed = self._freed or any(isinstance(each, Preempted) for each in changes)
+        return _CALM_SECONDS if freed else 0.0
 
     def _waiting(self) -> list[str]:
         return sorted(name for name, task in self._tasks.items() if task.state == "waiting")
@@ -122,10 +138,9 @@ class KueueScheduler:
             self._sleep(0.05)
         self._attempts = self._metrics.read().attempts
 
-    def _is_idle(self) -> bool:
-        activity = self._metrics.read()
-        looked = not self._to_look or activity.attempts > self._attempts
-        return looked and activity.active == 0
+    def _is_idle(self, activity: Activity) -> bool:
+        looked = not self._freed or not self._waiting() or activity.attempts > self._attempts
+        return looked and activity.active == 0 and activity.parked == len(self._waiting())
 
     def _refuse_endless(self, changes: list[Admitted | Preempted]) -> None:
         if len(changes) > _MOST_CHANGES + 4 * len(self._tasks):

@@ -68,6 +68,8 @@ def rehearsal(
         metrics.prepare()
         there = [{**each, "kind": kind} for kind in _COMPARED for each in api.items(KINDS[kind].folder())]
         yield Session(KueueScheduler(api, metrics, classes=classes), there)
+    except OSError as error:
+        raise ToolError(f"{instance.name}: {error}. What to do: look at `hpkit local status` and its logs") from None
     finally:
         metrics.close()
         _clean(api)
@@ -102,6 +104,8 @@ def _make(api: Api, objects: Sequence[Mapping[str, Any]], nodes: Sequence[Node])
         path = KINDS["Node"].path("", node["metadata"]["name"])
         api.apply(path, node)
         api.merge(f"{path}/status", status)
+        # A node comes with the taint of one that is not ready, and nobody else here takes it away.
+        api.merge(path, {"spec": {"taints": None}})
     for each in objects:
         _insist(api, each)
         if each["kind"] == "ConfigMap":

@@ -1,4 +1,4 @@
-"""The clock of a rehearsal: with the simulator itself as the scheduler, all comes as the simulator's own clock has it."""
+"""The clock of a rehearsal: with the simulator as the scheduler, all comes as the simulator's own clock has it."""
 
 from dataclasses import replace
 

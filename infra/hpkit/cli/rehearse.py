@@ -71,7 +71,7 @@ def command(
         for line in differences:
             click.echo(f"difference: {line}", err=True)
         if differences:
-            raise ToolError(f"Kueue and the simulator differ in {len(differences)} places")
+            raise ToolError("Kueue and the simulator differ, or decide by other objects, as said above")
         to_stderr("no difference from the simulator: neither in the objects nor in what became of any task")
 
 
@@ -138,9 +138,11 @@ def rehearsed(
             quantity=lambda text: float(parse_quantity(text)),  # type: ignore[no-untyped-call]
         )
         end = run(session.scheduler, workloads, until=until, on_event=note, wait_for=pace.wait_for)
-    simulated = _simulated(model, workloads, until)
+        reasons = session.scheduler.reasons()
     report = recorder.report(source.file, _whole(end) if until is None else until)
-    return report, [*found, *event_differences(events, simulated)]
+    happened = event_differences(events, _simulated(model, workloads, until))
+    said = [f"{name} waits; Kueue says: {why}" for name, why in reasons.items()] if happened else []
+    return report, [*found, *happened, *said]
 
 
 def _workloads(plan: Plan, model: Model, source: Source, seed: int | None) -> tuple[list[Workload], Recorder]:

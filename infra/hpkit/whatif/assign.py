@@ -66,7 +66,7 @@ class Asked:
 
     flavors: the indices of those that they may go to. only: whether there is but one for each resource. partial:
     whether fewer pods are enough. amounts: of each pair, where there is one pod set and one flavor for each resource.
-    known: what they get where all of that is free, by the levels of borrowing.
+    known: what was chosen for them then, by the outlook of the queue (`QueueNode.outlook`).
     """
 
     request: Request
@@ -118,7 +118,7 @@ class Assignment:
     def contested(self) -> frozenset[int]:
         """Return the pairs for which someone must be evicted."""
         return frozenset(
-            pair for each in self.pod_sets for pair, mode in each.modes.items() if Mode.NO_FIT < mode < Mode.FIT
+            [pair for each in self.pod_sets for pair, mode in each.modes.items() if Mode.NO_FIT < mode < Mode.FIT]
         )
 
     def result(self) -> tuple[PodSetAssignment, ...]:
@@ -367,14 +367,7 @@ class _Walk:
         level, lies_above = node.borrow_level(pair, amount)
         if amount <= max(0, node.available(pair)):
             return Mode.FIT, level, None
-        preemption = node.spec.preemption
-        borrow = preemption.borrow_within_cohort
-        if (
-            node.nominal[pair] >= amount
-            or lies_above
-            or (borrow is not None and borrow.policy != "Never")
-            or (self.fair and preemption.reclaim_within_cohort != "Never")
-        ):
+        if node.may_take(pair, amount, lies_above=lies_above, fair=self.fair):
             mode, level = self.simulate(self.task, pair, amount)
             return mode, level, None
         return Mode.NO_FIT, level, "WaitingForQuota"

@@ -79,10 +79,9 @@ class Cycle:
     def _assignments(self, task: Task) -> tuple[Assignment, list[Target]]:
         shape = task.shape
         request = shape.asked.request
-        from_first_flavor = not task.pending_flavors()
-        known = (shape.still_blocked() or self._known_fit(task)) if from_first_flavor else None
-        if known is not None:
-            return known, []
+        blocked = None if task.pending_flavors() else shape.still_blocked()
+        if blocked is not None:
+            return blocked, []
         full, targets = self._attempt(task, request, None)
         if full.mode == Mode.FIT or targets:
             return full, targets
@@ -93,16 +92,18 @@ class Cycle:
         self._places.reserve(full, request)
         return full, []
 
-    def _known_fit(self, task: Task) -> Assignment | None:
-        """Return what workloads of the shape get where all of that is free, None where it is not or they choose."""
+    def _known(self, task: Task, *, supposed: bool) -> Assignment | None:
+        """Return what is chosen for a workload without choice, None where it hangs on more than its queue's outlook."""
         asked = task.shape.asked
-        levels = None if asked.amounts is None else task.queue.node.levels_with(asked.amounts)
-        if levels is None:
+        if asked.amounts is None or task.pending_flavors():
             return None
-        known = asked.known.get(levels)
+        fair = self._fair is not None
+        fits, outlook = task.queue.node.outlook(asked.amounts, fair=fair)
+        if not fits and not supposed:
+            return None
+        known = asked.known.get(outlook)
         if known is None:
-            known, _ = self._attempt(task, asked.request, None)
-            asked.known[levels] = known
+            known = asked.known[outlook] = assign(task, asked.request, None, fair=fair, simulate=_suppose)
         return known
 
     def _attempt(
@@ -110,9 +111,11 @@ class Cycle:
     ) -> tuple[Assignment, list[Target]]:
         # With no other flavor to choose it does not matter who could be evicted for one pair alone.
         supposed = not exact and _has_no_choice(task)
-        simulate = _suppose if supposed else self._simulate
-        assignment = assign(task, request, counts, fair=self._fair is not None, simulate=simulate)
-        self._places.place(assignment, request)
+        assignment = self._known(task, supposed=supposed) if counts is None else None
+        if assignment is None:
+            simulate = _suppose if supposed else self._simulate
+            assignment = assign(task, request, counts, fair=self._fair is not None, simulate=simulate)
+            self._places.place(assignment, request)
         # What is found of whole sizes holds until something changes, if it hangs on quota alone.
         stays = supposed and self._stays(task)
         if assignment.mode in (Mode.NO_FIT, Mode.FIT):

@@ -155,10 +155,7 @@ class _Round:
         """Take a workload off, and return whether there is room now."""
         self.search.release(task)
         self.targets.append((task, reason))
-        self.node.remove(self.search.usage)
-        fits = self.search.fits(borrowing=True)
-        self.node.add(self.search.usage)
-        return fits
+        return self.search.fits_added()
 
     def _sides(self, queue: TreeNode) -> tuple[TreeNode, TreeNode]:
         """Return the two children of the lowest cohort that both queues are in, on the way to each."""

@@ -55,6 +55,14 @@ class Search:
         if self.on_release is not None:
             self.on_release(task, 1)
 
+    def fits_added(self) -> bool:
+        """Return whether there is room for what counts as used already: what is left falls by what is used."""
+        node = self.node
+        for pair, amount in self.usage:
+            if amount > 0 and node.available(pair) < 0:
+                return False
+        return self.places is None or self.places()
+
     def fits(self, *, borrowing: bool) -> bool:
         """Return whether there is room now; without borrowing only inside the queue's own quota."""
         node = self.node

@@ -12,6 +12,10 @@ from hpkit.whatif.model import ClusterQueue, Cohort, FlavorQuotas, Model
 
 __all__ = ["Pairs", "QueueNode", "TreeNode", "Usage", "build"]
 
+NEEDS_ROOM = 1000
+TOO_MUCH = -1
+NOT_NOW = -2
+
 Usage = Sequence[tuple[int, int]]
 """Amounts by pair."""
 
@@ -242,15 +246,37 @@ class QueueNode(TreeNode):
                 return node.height, False
             node = node.parent
 
-    def levels_with(self, usage: Usage) -> tuple[int, ...] | None:
-        """Return of each pair the level of borrowing with so much more, or None if there is no room for all."""
-        levels = []
+    def outlook(self, usage: Usage, *, fair: bool) -> tuple[bool, tuple[int, ...]]:
+        """Return whether there is room for so much more, and of each pair how: what is chosen hangs on that alone.
+
+        A pair's number is the level of borrowing, `NEEDS_ROOM` more where someone would have to go, or one of the two
+        below 0 where nobody could: it is more than could ever be used, or the queue may take it from nobody.
+        """
+        fits = True
+        found = []
         for pair, amount in usage:
-            if amount > self.potential[pair] or (amount and amount > self.available(pair)):
-                return None
-            own = self.nominal[pair] >= self.usage[pair] + amount
-            levels.append(0 if own else self.borrow_level(pair, amount)[0])
-        return tuple(levels)
+            if amount > self.potential[pair]:
+                return False, (*found, TOO_MUCH)
+            if self.nominal[pair] >= self.usage[pair] + amount:
+                level, lies_above = 0, self.parent is not None
+            else:
+                level, lies_above = self.borrow_level(pair, amount)
+            if amount and amount > self.available(pair):
+                if not self.may_take(pair, amount, lies_above=lies_above, fair=fair):
+                    return False, (*found, NOT_NOW)
+                fits = False
+                level += NEEDS_ROOM
+            found.append(level)
+        return fits, tuple(found)
+
+    def may_take(self, pair: int, amount: int, *, lies_above: bool, fair: bool) -> bool:
+        """Return whether the queue may look for someone to evict for an amount."""
+        if self.nominal[pair] >= amount or lies_above:
+            return True
+        preemption = self.spec.preemption
+        borrow = preemption.borrow_within_cohort
+        by_share = fair and preemption.reclaim_within_cohort != "Never"
+        return by_share or (borrow is not None and borrow.policy != "Never")
 
 
 def build(model: Model, pairs: Pairs) -> tuple[dict[str, QueueNode], dict[str, TreeNode]]:
