@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hpkit.whatif import Event, Model, Node, Workload
     from local.cloud import Instance
 
-__all__ = ["MOST_TASKS", "command", "rehearsed"]
+__all__ = ["MOST_TASKS", "Rehearsal", "command"]
 
 MOST_TASKS = 1000
 """Each of them takes a second or more: Kueue counts in whole seconds when something was created."""
@@ -63,9 +63,9 @@ def command(
     """
     from hpkit.scenario import open_scenario
 
-    plan, source = plan_of(stack), open_scenario(scenario)
+    rehearsal = Rehearsal.of(plan_of(stack), open_scenario(scenario), seed=seed)
     with _instance(name, root) as instance:
-        report, differences = rehearsed(plan, source, instance, seed=seed, speed=speed, say=to_stderr)
+        report, differences = rehearsal.on(instance, speed=speed)
     write(rendered(report, form), out)
     if check:
         for line in differences:
@@ -96,72 +96,87 @@ def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
         control.reset(instance, say=to_stderr)
 
 
-def rehearsed(
-    plan: Plan,
-    source: Source,
-    instance: Instance,
-    *,
-    seed: int | None = None,
-    speed: float | None = None,
-    say: Callable[[str], None] = to_stderr,
-) -> tuple[Report, list[str]]:
-    """Return the report of a rehearsal, and each difference from the simulator, in objects and in what happened."""
-    from kubernetes.utils.quantity import parse_quantity
+@dataclass(frozen=True)
+class Rehearsal:
+    """A scenario on a stack, ready to be put to a scheduler; nothing runs yet."""
 
-    from hpkit.rehearse import event_differences, object_differences, policy_request, quota_requests, run
-    from hpkit.scenario import model_for
-    from local.cloud import rehearsal, team_objects
+    plan: Plan
+    source: Source
+    model: Model
+    workloads: list[Workload]
+    recorder: Recorder
+    classes: dict[int, str]
 
-    model = model_for(plan, source.scenario.topology)
-    workloads, recorder = _workloads(plan, model, source, seed)
-    until = source.scenario.until
-    guaranteed = {kind: capacity.guaranteed for kind, capacity in plan.capacity.items()}
-    objects = team_objects(quota_requests(plan), policy_request(plan), guaranteed)
-    classes = {each.weight: f"{each.name}-priority" for each in plan.policy.priority_classes} if plan.policy else {}
-    _refuse_other_weights(workloads, classes)
-    events: list[Event] = []
-    pace = _Pace(speed, len(workloads), say)
+    @classmethod
+    def of(cls, plan: Plan, source: Source, *, seed: int | None = None) -> Rehearsal:
+        """Return it; InputError for what is wrong with a task, or for more tasks than can be rehearsed."""
+        from itertools import islice
 
-    def note(event: Event) -> None:
+        from hpkit.rehearse import apart
+        from hpkit.scenario import Tasks, model_for
+        from hpkit.simulate import Recorder
+
+        model = model_for(plan, source.scenario.topology)
+        recorder = Recorder(plan, model)
+        tasks = Tasks(plan, model).workloads(source.tasks(seed=seed))
+        coming = recorder.taken(tasks, lenient=False, until=source.scenario.until)
+        workloads = list(apart(islice(coming, MOST_TASKS + 1)))
+        if len(workloads) > MOST_TASKS:
+            raise InputError(
+                f"{source.file}: more than {MOST_TASKS} tasks; each takes Kueue a second or more. What to do: end the "
+                "scenario earlier (`until`), or simulate it"
+            )
+        classes = {each.weight: f"{each.name}-priority" for each in plan.policy.priority_classes} if plan.policy else {}
+        _refuse_other_weights(workloads, classes)
+        return cls(plan, source, model, workloads, recorder, classes)
+
+    def on(
+        self, instance: Instance, *, speed: float | None = None, say: Callable[[str], None] = to_stderr
+    ) -> tuple[Report, list[str]]:
+        """Return the report, and each difference from the simulator, in objects and in what happened."""
+        from kubernetes.utils.quantity import parse_quantity
+
+        from hpkit.rehearse import event_differences, object_differences, policy_request, quota_requests, run
+        from local.cloud import rehearsal, team_objects
+
+        until = self.source.scenario.until
+        guaranteed = {kind: capacity.guaranteed for kind, capacity in self.plan.capacity.items()}
+        objects = team_objects(quota_requests(self.plan), policy_request(self.plan), guaranteed)
+        nodes = _nodes(self.model, objects, guaranteed)
+        notes = _Notes(self, _Pace(speed, len(self.workloads), say))
+        with rehearsal(instance, objects, nodes, classes=self.classes) as session:
+            found = object_differences(
+                self.plan,
+                self.model,
+                session.objects,
+                quantity=lambda text: float(parse_quantity(text)),  # type: ignore[no-untyped-call]
+            )
+            end = run(session.scheduler, self.workloads, until=until, on_event=notes.take, wait_for=notes.pace.wait_for)
+            reasons = session.scheduler.reasons()
+        report = self.recorder.report(self.source.file, _whole(end) if until is None else until)
+        happened = event_differences(notes.events, _simulated(self.model, self.workloads, until))
+        said = [f"{name} waits; Kueue says: {why}" for name, why in reasons.items()] if happened else []
+        return report, [*found, *happened, *said]
+
+
+class _Notes:
+    """What happened, as the report and the comparison take it up."""
+
+    def __init__(self, rehearsal: Rehearsal, pace: _Pace) -> None:
+        self.pace = pace
+        self.events: list[Event] = []
+        self._recorder = rehearsal.recorder
         # Where the scenario has no topology, the simulator knows of no places.
-        places = event.pod_sets if model.topologies else tuple(replace(each, domains=()) for each in event.pod_sets)
+        self._with_places = bool(rehearsal.model.topologies)
+
+    def take(self, event: Event) -> None:
+        """Take up an event."""
+        sets = event.pod_sets
+        places = sets if self._with_places else tuple(replace(each, domains=()) for each in sets)
         event = replace(event, time=_whole(event.time), pod_sets=places)
-        pace.note(event)
-        events.append(event)
-        recorder.note(event)
-
-    with rehearsal(instance, objects, _nodes(model, objects, guaranteed), classes=classes) as session:
-        found = object_differences(
-            plan,
-            model,
-            session.objects,
-            quantity=lambda text: float(parse_quantity(text)),  # type: ignore[no-untyped-call]
-        )
-        end = run(session.scheduler, workloads, until=until, on_event=note, wait_for=pace.wait_for)
-        reasons = session.scheduler.reasons()
-    report = recorder.report(source.file, _whole(end) if until is None else until)
-    happened = event_differences(events, _simulated(model, workloads, until))
-    said = [f"{name} waits; Kueue says: {why}" for name, why in reasons.items()] if happened else []
-    return report, [*found, *happened, *said]
-
-
-def _workloads(plan: Plan, model: Model, source: Source, seed: int | None) -> tuple[list[Workload], Recorder]:
-    from itertools import islice
-
-    from hpkit.rehearse import apart
-    from hpkit.scenario import Tasks
-    from hpkit.simulate import Recorder
-
-    recorder = Recorder(plan, model)
-    tasks = Tasks(plan, model).workloads(source.tasks(seed=seed))
-    coming = recorder.taken(tasks, lenient=False, until=source.scenario.until)
-    workloads = list(apart(islice(coming, MOST_TASKS + 1)))
-    if len(workloads) > MOST_TASKS:
-        raise InputError(
-            f"{source.file}: more than {MOST_TASKS} tasks; each takes Kueue a second or more. What to do: end the "
-            "scenario earlier (`until`), or simulate it"
-        )
-    return workloads, recorder
+        self.pace.note(event)
+        self.events.append(event)
+        self._recorder.note(event)
 
 
 def _simulated(model: Model, workloads: list[Workload], until: float | None) -> list[Event]:

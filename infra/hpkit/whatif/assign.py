@@ -64,14 +64,15 @@ Request = tuple[PodSetRequest, ...]
 class Asked:
     """What all workloads of a shape ask of their queue.
 
-    flavors: the indices of those that they may go to. only: whether there is but one for each resource. partial:
-    whether fewer pods are enough. amounts: of each pair, where there is one pod set and one flavor for each resource.
-    known: what was chosen for them then, by the outlook of the queue (`QueueNode.outlook`).
+    flavors: the indices of those that they may go to. no_choice: whether there is but one for each resource, and who
+    finds no victims there holds nothing back. partial: whether fewer pods are enough. amounts: of each pair, where
+    there is one pod set and one flavor for each resource. known: what was chosen then, by the outlook of the queue
+    (`QueueNode.outlook`).
     """
 
     request: Request
     flavors: tuple[int, ...]
-    only: bool
+    no_choice: bool
     partial: bool
     amounts: Usage | None
     known: dict[tuple[int, ...], Assignment] = field(default_factory=dict)
@@ -140,7 +141,7 @@ class Assignment:
 class Resolver:
     """Turns what workloads ask of one queue into indices, once for each shape."""
 
-    __slots__ = ("_by_identity", "_group_of", "_groups", "_known", "_pairs", "_topologies")
+    __slots__ = ("_by_identity", "_group_of", "_groups", "_known", "_pairs", "_topologies", "_walks_plainly")
 
     def __init__(self, node: QueueNode, pairs: Pairs, topologies: frozenset[str]) -> None:
         self._known: dict[object, Asked] = {}
@@ -149,6 +150,13 @@ class Resolver:
         self._pairs = pairs
         self._groups = node.spec.resource_groups
         self._topologies = topologies
+        rules = node.spec.fungibility
+        self._walks_plainly = (
+            node.spec.preemption.reclaim_within_cohort == "Any"
+            and rules.when_can_preempt == "TryNextFlavor"
+            # Which of a flavor's resources counts as the worst hangs on the level after evictions there.
+            and rules.preference == "BorrowingOverPreemption"
+        )
         self._group_of: dict[str, int] = {}
         for index, group in enumerate(self._groups):
             for resource in group.covered_resources:
@@ -184,7 +192,7 @@ class Resolver:
         return Asked(
             request=request,
             flavors=tuple(sorted({self._pairs.flavor_of[pair] for pair in pairs})),
-            only=only,
+            no_choice=only and self._walks_plainly,
             partial=any(each.spec.min_count is not None for each in request),
             amounts=amounts,
         )

@@ -110,7 +110,7 @@ class Cycle:
         self, task: Task, request: Request, counts: Sequence[int] | None, *, exact: bool = False
     ) -> tuple[Assignment, list[Target]]:
         # With no other flavor to choose it does not matter who could be evicted for one pair alone.
-        supposed = not exact and _has_no_choice(task)
+        supposed = not exact and task.shape.asked.no_choice
         assignment = self._known(task, supposed=supposed) if counts is None else None
         if assignment is None:
             simulate = _suppose if supposed else self._simulate
@@ -261,18 +261,6 @@ def _active(entries: Sequence[Entry]) -> list[Entry]:
         else:
             active.append(entry)
     return active
-
-
-def _has_no_choice(task: Task) -> bool:
-    """Return whether one flavor alone is left for each pod set, and who finds no victims holds nothing back."""
-    spec = task.queue.node.spec
-    return (
-        spec.preemption.reclaim_within_cohort == "Any"
-        and spec.fungibility.when_can_preempt == "TryNextFlavor"
-        # Which of a flavor's resources counts as the worst hangs on the level after evictions there.
-        and spec.fungibility.preference == "BorrowingOverPreemption"
-        and task.shape.asked.only
-    )
 
 
 def _suppose(task: Task, pair: int, amount: int) -> tuple[Mode, int]:

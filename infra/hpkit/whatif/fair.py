@@ -29,11 +29,10 @@ def fair(search: Search, strategies: Sequence[Strategy]) -> list[Target]:
     search.without_shares = not own and not others
     if search.hopeless or search.without_shares:
         return []
+    if not own and not _may_give_way(search, others):
+        return []
     # Shares are compared as they will be with the workload.
     node.add(search.usage)
-    if not own and not _may_give_way(search, others):
-        node.remove(search.usage)
-        return []
     candidates = _candidates(search, others)
     if own:
         candidates[node] = own
@@ -71,9 +70,10 @@ def _borrowers(search: Search) -> list[QueueNode]:
 def _may_give_way(search: Search, others: Sequence[QueueNode]) -> bool:
     """Return whether any queue could pass a test of shares; what it gives up only makes its share smaller."""
     node = search.node
-    if node.depth > 1 or all(node.usage[pair] <= node.nominal[pair] for pair in search.contested):
+    wanted = dict(search.usage)
+    if node.depth > 1 or all(node.usage[p] + wanted.get(p, 0) <= node.nominal[p] for p in search.contested):
         return True
-    mine = node.share()
+    mine = node.share_with(search.usage)
     return any(other.share() >= mine for other in others if other.depth == 1) or any(o.depth > 1 for o in others)
 
 
@@ -146,6 +146,8 @@ class _Round:
         if strategy == "LessThanInitialShare":
             return mine < before
         node = task.queue.node
+        if node is theirs:
+            return mine <= node.share_with(task.usage, -1)
         node.remove(task.usage)
         after = theirs.share()
         node.add(task.usage)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
@@ -123,7 +124,7 @@ class Task:
 
     def pending_flavors(self) -> bool:
         """Return whether the walk over the flavors stopped before the last one."""
-        return any(index != -1 for tried in self.tried for index in tried.values())
+        return bool(self.tried) and any(index != -1 for tried in self.tried for index in tried.values())
 
 
 class Queue:
@@ -282,7 +283,7 @@ class Queue:
         lists = [there for used, there in self.running_on.items() if there and not used.isdisjoint(pairs)]
         if not lists:
             return ()
-        entries = lists[0] if len(lists) == 1 else heapq.merge(*lists)
+        entries = lists[0] if len(lists) == 1 else sorted(itertools.chain(*lists))
         found = [entry[4] for entry in entries]
         if self.evicting:
             found.sort(key=lambda task: not task.evicted)

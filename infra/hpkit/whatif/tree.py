@@ -192,17 +192,26 @@ class TreeNode:
             self._share = share = (1, ratio) if infinite else (0, ratio / (self.weight or 1.0))
         return share
 
+    def share_with(self, usage: Usage, times: int = 1) -> tuple[int, float]:
+        """Return what the share would be with so much more, times -1 with so much less; of a child of the root."""
+        parent = self.parent
+        if parent is None:
+            return 0, 0.0
+        excess = self.excess.copy()
+        for pair, amount in usage:
+            was = self.usage[pair] - self.subtree[pair]
+            now = was + times * amount
+            if was > 0 or now > 0:
+                excess[self.resource_of[pair]] += (now if now > 0 else 0) - (was if was > 0 else 0)  # noqa: FURB136
+        ratio = _highest(excess, parent.lendable)
+        return (1, ratio) if self.weight == 0.0 and ratio > 0.0 else (0, ratio / (self.weight or 1.0))
+
     def ratio(self) -> float:
         """Return 1000 × what is borrowed ÷ what could be, of the resource of which that is most."""
         parent = self.parent
         if parent is None or not self.excess_pairs:
             return 0.0
-        most = 0.0
-        for excess, lendable in zip(self.excess, parent.lendable, strict=True):
-            if excess > 0 and lendable > 0:
-                ratio = excess * 1000.0 / lendable
-                most = max(most, ratio)
-        return most
+        return _highest(self.excess, parent.lendable)
 
     def weighted_share(self) -> float:
         """Return the share as Kueue reports it, before it rounds it up: infinite for weight 0 that borrows."""
@@ -210,6 +219,16 @@ class TreeNode:
         if ratio == 0.0:
             return 0.0
         return float("inf") if self.weight == 0.0 else ratio / self.weight
+
+
+def _highest(excess: Sequence[int], lendable: Sequence[int]) -> float:
+    most = 0.0
+    for above, there in zip(excess, lendable, strict=True):
+        if above > 0 and there > 0:
+            ratio = above * 1000.0 / there
+            if ratio > most:
+                most = ratio
+    return most
 
 
 class QueueNode(TreeNode):
@@ -236,6 +255,8 @@ class QueueNode(TreeNode):
         """Return the height of the lowest part of the tree with room for the amount, and whether more lies above it."""
         if self.parent is None or not self.borrows_with(pair, amount):
             return 0, self.parent is not None
+        if self.parent.parent is None:
+            return self.parent.height, False
         remaining = amount - self.local_available(pair)
         node: TreeNode = self.parent
         while True:
@@ -254,12 +275,12 @@ class QueueNode(TreeNode):
         """
         fits = True
         found = []
+        in_cohort = self.parent is not None
         for pair, amount in usage:
             if amount > self.potential[pair]:
                 return False, (*found, TOO_MUCH)
-            if self.nominal[pair] >= self.usage[pair] + amount:
-                level, lies_above = 0, self.parent is not None
-            else:
+            level, lies_above = 0, in_cohort
+            if in_cohort and self.nominal[pair] < self.usage[pair] + amount:
                 level, lies_above = self.borrow_level(pair, amount)
             if amount and amount > self.available(pair):
                 if not self.may_take(pair, amount, lies_above=lies_above, fair=fair):
