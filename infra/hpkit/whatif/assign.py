@@ -16,7 +16,7 @@ from hpkit.whatif.tree import Pairs, QueueNode, Usage
 __all__ = ["Asked", "Assignment", "Chosen", "Mode", "Request", "Resolver", "Simulate", "assign", "scaled_counts"]
 
 
-_MOST_REMEMBERED = 1024
+_MOST_REMEMBERED = 64
 
 
 class Mode(IntEnum):
@@ -162,11 +162,11 @@ class Resolver:
             for resource in group.covered_resources:
                 self._group_of.setdefault(resource, index)
 
-    def __call__(self, spec: Workload) -> tuple[object, Asked]:
+    def __call__(self, spec: Workload) -> tuple[object, Asked, tuple[int, ...]]:
         """Return the shape's key, and what a workload of this shape asks."""
         last = self._by_identity.get(id(spec.pod_sets))
         if last is not None and last[0] is spec.pod_sets and last[1] == spec.priority:
-            return last[2], last[3]
+            return last[2], last[3], last[3].flavors
         key = (spec.priority, *map(_key, spec.pod_sets))
         asked = self._known.get(key)
         if asked is None:
@@ -174,7 +174,7 @@ class Resolver:
         if len(self._by_identity) >= _MOST_REMEMBERED:
             self._by_identity.clear()
         self._by_identity[id(spec.pod_sets)] = spec.pod_sets, spec.priority, key, asked
-        return key, asked
+        return key, asked, asked.flavors
 
     def _asked(self, request: Request) -> Asked:
         groups = [group for each in request for group in each.groups]

@@ -6,8 +6,9 @@ Rules: Kueue's `pkg/scheduler/scheduler.go`, version 0.19.2. No state is copied:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
-from hpkit.whatif.assign import Assignment, Mode, Request, assign, scaled_counts
+from hpkit.whatif.assign import Asked, Assignment, Mode, Request, assign, scaled_counts
 from hpkit.whatif.fair import fair
 from hpkit.whatif.model import PodSet, Strategy
 from hpkit.whatif.placement import Places
@@ -77,15 +78,15 @@ class Cycle:
         task.last_generation = task.queue.generation
 
     def _assignments(self, task: Task) -> tuple[Assignment, list[Target]]:
-        shape = task.shape
-        request = shape.asked.request
-        blocked = None if task.pending_flavors() else shape.still_blocked()
+        asked = _asked(task)
+        request = asked.request
+        blocked = None if task.pending_flavors() else task.shape.still_blocked()
         if blocked is not None:
-            return blocked, []
+            return cast("Assignment", blocked), []
         full, targets = self._attempt(task, request, None)
         if full.mode == Mode.FIT or targets:
             return full, targets
-        if shape.asked.partial:
+        if asked.partial:
             smaller = self._reduced(task, request)
             if smaller is not None:
                 return smaller
@@ -94,7 +95,7 @@ class Cycle:
 
     def _known(self, task: Task, *, supposed: bool) -> Assignment | None:
         """Return what is chosen for a workload without choice, None where it hangs on more than its queue's outlook."""
-        asked = task.shape.asked
+        asked = _asked(task)
         if asked.amounts is None or task.pending_flavors():
             return None
         fair = self._fair is not None
@@ -110,7 +111,7 @@ class Cycle:
         self, task: Task, request: Request, counts: Sequence[int] | None, *, exact: bool = False
     ) -> tuple[Assignment, list[Target]]:
         # With no other flavor to choose it does not matter who could be evicted for one pair alone.
-        supposed = not exact and task.shape.asked.no_choice
+        supposed = not exact and _asked(task).no_choice
         assignment = self._known(task, supposed=supposed) if counts is None else None
         if assignment is None:
             simulate = _suppose if supposed else self._simulate
@@ -140,7 +141,7 @@ class Cycle:
         return assignment, targets
 
     def _stays(self, task: Task) -> bool:
-        asked, spec = task.shape.asked, task.queue.node.spec.preemption
+        asked, spec = _asked(task), task.queue.node.spec.preemption
         alike = spec.within_cluster_queue != "LowerOrNewerEqualPriority"
         whole = not asked.partial and not task.pending_flavors()
         return alike and whole and not self._places.asked_by(asked.request)
@@ -248,6 +249,10 @@ class Cycle:
 
 def _least(spec: PodSet) -> int:
     return spec.count if spec.min_count is None else spec.min_count
+
+
+def _asked(task: Task) -> Asked:
+    return cast("Asked", task.shape.asked)
 
 
 def _active(entries: Sequence[Entry]) -> list[Entry]:

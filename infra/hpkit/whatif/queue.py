@@ -10,13 +10,10 @@ import bisect
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from hpkit.whatif.model import PodSetAssignment, Workload
 from hpkit.whatif.tree import QueueNode, TreeNode, Usage
-
-if TYPE_CHECKING:
-    from hpkit.whatif.assign import Asked, Assignment
 
 __all__ = ["Queue", "Shape", "Task"]
 
@@ -26,21 +23,23 @@ State = Literal["waiting", "running", "gone"]
 
 
 class Shape:
-    """Workloads that ask for the same: requests, priority, counts. `asked` is what they ask, resolved once.
+    """Workloads that ask for the same: requests, priority, counts.
 
+    asked: what they ask, resolved once. flavors: the indices of those that they may go to.
     blocked: what was found of them when there was no room, and what it hangs on: the node (the queue alone, if its own
     limit was in the way, else all below the root), and how much had changed there on the flavors that they may go to.
     """
 
-    __slots__ = ("asked", "blocked", "heap", "parked", "priority", "size")
+    __slots__ = ("asked", "blocked", "flavors", "heap", "parked", "priority", "size")
 
-    def __init__(self, priority: int, asked: Asked) -> None:
+    def __init__(self, priority: int, asked: object, flavors: tuple[int, ...]) -> None:
         self.priority = priority
         self.asked = asked
+        self.flavors = flavors
         self.heap: list[tuple[float, str, Task]] = []
         self.parked = False
         self.size = 0
-        self.blocked: tuple[TreeNode, int, Assignment] | None = None
+        self.blocked: tuple[TreeNode, int, object] | None = None
 
     def first(self) -> Task | None:
         """Return the first of those that wait."""
@@ -49,11 +48,11 @@ class Shape:
             heapq.heappop(heap)
         return heap[0][2] if heap else None
 
-    def block(self, node: TreeNode, assignment: Assignment) -> None:
+    def block(self, node: TreeNode, assignment: object) -> None:
         """Remember what was found of them for as long as nothing changes at the node."""
         self.blocked = node, self._changes(node), assignment
 
-    def still_blocked(self) -> Assignment | None:
+    def still_blocked(self) -> object | None:
         """Return what was found of them when there was no room, if nothing has changed since."""
         blocked = self.blocked
         if blocked is None or blocked[1] != self._changes(blocked[0]):
@@ -62,7 +61,7 @@ class Shape:
 
     def _changes(self, node: TreeNode) -> int:
         changes = node.changes
-        return sum([changes[flavor] for flavor in self.asked.flavors])
+        return sum([changes[flavor] for flavor in self.flavors])
 
 
 class Task:
@@ -149,7 +148,7 @@ class Queue:
         "waiting",
     )
 
-    def __init__(self, node: QueueNode, resolve: Callable[[Workload], tuple[object, Asked]]) -> None:
+    def __init__(self, node: QueueNode, resolve: Callable[[Workload], tuple[object, object, tuple[int, ...]]]) -> None:
         self.node = node
         self.strict = node.spec.queueing_strategy == "StrictFIFO"
         self.resolve = resolve
@@ -171,10 +170,10 @@ class Queue:
 
     def new(self, spec: Workload) -> Task:
         """Return a workload that neither waits nor runs yet."""
-        key, asked = self.resolve(spec)
+        key, asked, flavors = self.resolve(spec)
         shape = self.shapes.get(key)
         if shape is None:
-            shape = self.shapes[key] = Shape(spec.priority, asked)
+            shape = self.shapes[key] = Shape(spec.priority, asked, flavors)
         return Task(spec, self, shape)
 
     def push(self, task: Task) -> None:
