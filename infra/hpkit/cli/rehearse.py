@@ -88,6 +88,11 @@ def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
         with exclusive(instance, "hpkit rehearse", wait=True, say=to_stderr):
             yield instance
         return
+    if control.running(instance) is not None:
+        raise ToolError(
+            f"an instance {_OWN} runs already: another rehearsal, or one that was killed. What to do: wait for it, or "
+            f"hpkit local reset --name {_OWN}"
+        )
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
     try:
         control.start(instance, say=to_stderr)

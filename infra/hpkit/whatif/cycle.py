@@ -183,8 +183,10 @@ class Cycle:
         if assignment.mode == Mode.NO_FIT:
             entry.outcome = "NoFit"
             return
-        # Nothing has changed since the first was nominated, and it needs nobody to go.
-        untouched = assignment.mode == Mode.FIT and not self._applied and not gone
+        # Nothing has changed since the first was nominated, and it needs nobody to go. Where borrowing counts as worse
+        # than preempting, what fits by its mode may need someone to go all the same.
+        plain = task.queue.node.spec.fungibility.preference == "BorrowingOverPreemption"
+        untouched = plain and assignment.mode == Mode.FIT and not self._applied and not gone
         fits = "Fits" if untouched else self._still_fits(entry, gone)
         if fits == "NoPlace":
             task.tried = ()
