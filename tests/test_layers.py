@@ -42,6 +42,11 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"hpkit.errors", "hpkit.catalog", "hpkit.plan", "hpkit.whatif", "hpkit.live", "hpkit.preflight"},
         {"boto3", "botocore", "kubernetes", "textual"},
     ),
+    # Of clients, boto3 and urllib3: Grafana's HTTP API has none of its own.
+    "grafana": (
+        {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.grafana"},
+        {"boto3", "botocore", "urllib3"},
+    ),
     "scenario": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.spelling"}
         | {"hpkit.whatif", "hpkit.scenario"},

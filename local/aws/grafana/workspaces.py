@@ -5,6 +5,8 @@ Does not: run a Grafana; the endpoint it names does not answer.
 
 from __future__ import annotations
 
+import json
+
 from local.aws.api import operation, page
 from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
@@ -17,7 +19,9 @@ __all__ = ["TABLE", "arn_of", "require_workspace"]
 TABLE = "grafana"
 DEFAULT_VERSION = "10.4"
 VERSIONS = ("8.4", "9.4", "10.4", "12.4")  # Amazon Managed Grafana user guide, "Differences between Grafana versions"
-_HIDDEN = ("arn", "permissions", "authenticationProviders", "saml", "organization")
+# Amazon Managed Grafana user guide, "Configure a Amazon Managed Grafana workspace".
+_CONFIGURED = {"unifiedAlerting": {"enabled": False}, "plugins": {"pluginAdminEnabled": False}}
+_HIDDEN = ("arn", "configuration", "permissions", "authenticationProviders", "saml", "organization")
 # How a request names a member, and how a workspace does.
 _MEMBERS = {
     "accountAccessType": "accountAccessType",
@@ -92,6 +96,7 @@ def create_workspace(ctx: Context, params: Record) -> Record:
         "modified": ctx.now,
         "tags": params.get("tags", {}),
         "authenticationProviders": params["authenticationProviders"],
+        "configuration": _configuration(params),
         "saml": None,
         "permissions": [],
     }
@@ -157,6 +162,34 @@ def delete_workspace(ctx: Context, params: Record) -> Record:
     identifier = workspace["id"]
     workspace["status"] = ctx.begin("grafana.delete", "grafana.changed", identifier=identifier, change="delete")
     return {"workspace": _document(workspace)}
+
+
+def _configuration(params: Record) -> Record:
+    """Return a request's configuration, or that of a workspace that was asked for none."""
+    try:
+        found = json.loads(params.get("configuration", "{}"))
+    except ValueError:
+        raise ServiceError("ValidationException", "configuration is not valid JSON") from None
+    if not isinstance(found, dict) or found.keys() - _CONFIGURED.keys():
+        raise ServiceError("ValidationException", f"configuration may have {', '.join(_CONFIGURED)} alone")
+    return {**_CONFIGURED, **found}
+
+
+@operation("grafana", "DescribeWorkspaceConfiguration")
+def describe_workspace_configuration(ctx: Context, params: Record) -> Record:
+    """Return alerting and plugins of one workspace, as the JSON text that it is."""
+    workspace = require_workspace(ctx, params["workspaceId"])
+    return {"configuration": json.dumps(workspace["configuration"]), "grafanaVersion": workspace["grafanaVersion"]}
+
+
+@operation("grafana", "UpdateWorkspaceConfiguration")
+def update_workspace_configuration(ctx: Context, params: Record) -> Record:
+    """Change it; the workspace restarts."""
+    workspace = require_workspace(ctx, params["workspaceId"], active=True)
+    workspace.update(configuration=_configuration(params), modified=ctx.now)
+    identifier = workspace["id"]
+    workspace["status"] = ctx.begin("grafana.update", "grafana.changed", identifier=identifier, change="update")
+    return {}
 
 
 @operation("grafana", "DescribeWorkspaceAuthentication")
