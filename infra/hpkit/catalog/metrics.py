@@ -1,4 +1,4 @@
-"""Which metrics a platform exports to Managed Prometheus, with their labels: Kueue's own, and those of the exporters."""
+"""Which metrics a platform exports to Managed Prometheus, with their labels: Kueue's, and those of exporters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -134,7 +134,7 @@ def _told_by_prometheus(context: Context) -> Iterator[Issue]:
         if field in alerts.model_fields_set:
             yield Issue(
                 (*path, "grafanaAlerts", key),
-                f"{key} does nothing: of waits and preemptions Managed Prometheus tells, by alerts, with limits of its own",
+                f"{key} does nothing: of waits and preemptions Managed Prometheus tells, with limits of its own",
                 f"Remove {key}, or have Grafana alone tell: remove alerts, and name grafanaAlerts.snsTopicArn.",
             )
 

@@ -41,8 +41,8 @@ def apply(
 ) -> None:
     """Make the workspace hold the stack's data source, folder, dashboards, alert rules and contact point.
 
-    First what differs is printed. Objects of others are left alone: the kit's have uids of their own. Signs in by a token
-    that lives as long as the run, ten minutes at most, and is kept nowhere. A second run changes nothing.
+    First what differs is printed. Objects of others are left alone: the kit's have uids of their own. Signs in by a
+    token that lives as long as the run, ten minutes at most, and is kept nowhere. A second run changes nothing.
     """
     from hpkit.grafana.changes import changes
     from hpkit.grafana.client import Client
@@ -111,8 +111,8 @@ def _with_grafana(plan: Plan, *, removes: bool) -> Plan:
     spec = plan.spec.observability
     if not removes and (spec is None or not spec.grafana or not spec.prometheus):
         raise SelectionError(
-            f"{plan.stack} has no Grafana on Prometheus. What to do: write `grafana: true` and `prometheus: true` in its "
-            "observability, and deploy it"
+            f"{plan.stack} has no Grafana on Prometheus. What to do: write `grafana: true` and `prometheus: true` in "
+            "its observability, and deploy it"
         )
     return plan
 

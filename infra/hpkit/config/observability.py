@@ -108,7 +108,7 @@ class GrafanaAlerts(Model):
     sns_topic_arn: str | None = Field(
         default=None,
         pattern=_TOPIC,
-        description="A topic that is there already; the workspace's role gets the right to publish. Absent = that of `alerts`.",
+        description="A topic that is there already; the workspace's role may publish to it. Absent = that of `alerts`.",
     )
     waiting_minutes: int = Field(
         default=30, ge=1, le=1440, description="How long a team's work may wait while the team is below its guarantee."

@@ -107,6 +107,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
 def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
     # Of ten minutes, so that a pause between two steps of training does not begin the count anew.
     busy = f"avg_over_time({queries.selector('DCGM_FI_DEV_GPU_UTIL', namespace='~hyperpod-ns-.+')}[10m])"
+    mean = queries.by_team(f"avg by (namespace) ({busy})", "namespace")
     hot = queries.selector("DCGM_FI_DEV_GPU_TEMP")
     return [
         _rule(
@@ -131,8 +132,8 @@ def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             "gpu-idle",
             "GPUs in use are idle",
             # The idle share: a utilization of 0 would not be above the rule's threshold.
-            f"100 - {queries.by_team(f'avg by (namespace) ({busy})', 'namespace')} > {100 - spec.idle_gpu_percent}",
-            f"GPUs that {{{{ $labels.team }}}} holds were less than {spec.idle_gpu_percent} % busy for {spec.idle_gpu_hours} h.",
+            f"100 - {mean} > {100 - spec.idle_gpu_percent}",
+            f"GPUs of {{{{ $labels.team }}}} were less than {spec.idle_gpu_percent} % busy for {spec.idle_gpu_hours} h.",
             minutes=spec.idle_gpu_hours * _MINUTES_OF_AN_HOUR,
         ),
     ]

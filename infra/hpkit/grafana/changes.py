@@ -24,14 +24,16 @@ class Found:
 class Change:
     """One change: what is made, updated or deleted, and where it differs.
 
-    wanted is None for what is deleted, found for what is made; a policy has neither kind nor uid of its own.
+    uid: empty for the notification policy, of which a workspace has one. body: what Grafana is sent, empty for a
+    deletion; version: what an update is made of, None where Grafana counts none.
     """
 
     action: Literal["create", "update", "delete"]
     kind: Kind | Literal["notification policy"]
     title: str
-    wanted: dict[str, Any] | None = None
-    found: GrafanaObject | None = None
+    uid: str
+    body: Mapping[str, Any]
+    version: int | None = None
     where: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -48,7 +50,7 @@ def changes(wanted: Desired, found: Found, *, stack: str) -> list[Change]:
     made = {(each.kind, each.uid): each for each in wanted.objects}
     steps = [step for each in wanted.objects if (step := _step(each, found.objects.get((each.kind, each.uid))))]
     gone = [
-        Change("delete", each.kind, each.title, found=each)
+        Change("delete", each.kind, each.title, each.uid, {})
         for kind in reversed(KINDS)
         for key, each in sorted(found.objects.items())
         if each.kind == kind and key not in made
@@ -63,9 +65,11 @@ def changes(wanted: Desired, found: Found, *, stack: str) -> list[Change]:
 
 def _step(wanted: GrafanaObject, found: GrafanaObject | None) -> Change | None:
     if found is None:
-        return Change("create", wanted.kind, wanted.title, wanted=wanted.body)
+        return Change("create", wanted.kind, wanted.title, wanted.uid, wanted.body)
     where = tuple(differences(wanted.body, found.body))
-    return Change("update", wanted.kind, wanted.title, wanted.body, found, where) if where else None
+    if not where:
+        return None
+    return Change("update", wanted.kind, wanted.title, wanted.uid, wanted.body, found.body.get("version"), where)
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
@@ -103,4 +107,4 @@ def _policy_step(route: dict[str, Any] | None, policy: Mapping[str, Any], stack:
     # First, since the branches of others may match everything.
     routes = [*([route] if route else []), *rest["routes"]]
     action: Literal["create", "update", "delete"] = "delete" if route is None else "update" if own else "create"
-    return [Change(action, "notification policy", f"branch of {stack}", wanted={**rest, "routes": routes})]
+    return [Change(action, "notification policy", f"branch of {stack}", "", {**rest, "routes": routes})]

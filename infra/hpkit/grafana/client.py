@@ -7,7 +7,7 @@ and 12.4. A body says what is wrong in `message`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -58,63 +58,51 @@ class Client:
 
     def read(self, stack: str) -> Found:
         """Return what the workspace holds of a stack: whatever has a uid of it."""
-        prefix, folder = prefix_of(stack), uid_of(stack, "folder")
-        objects: dict[tuple[Kind, str], GrafanaObject] = {}
-
-        def keep(kind: Kind, uid: str, title: str, body: dict[str, Any]) -> None:
-            objects[kind, uid] = GrafanaObject(kind, uid, title, body)
-
-        for each in self._get("/api/datasources"):
-            if str(each["uid"]).startswith(prefix):
-                # The list leaves out what the source itself has.
-                keep("data source", each["uid"], each["name"], self._get(_path("data source", each["uid"])))
-        if (found := self._find(_path("folder", folder))) is not None:
-            keep("folder", folder, found["title"], found)
-            query = f"/api/search?type=dash-db&folderUIDs={quote(folder)}&limit={_PAGE}"
-            for each in self._get(query):
-                if str(each["uid"]).startswith(prefix):
-                    body = self._get(_path("dashboard", each["uid"]))["dashboard"]
-                    keep("dashboard", each["uid"], each["title"], body)
-        for each in self._get(_CREATE["contact point"]):
-            if str(each["uid"]).startswith(prefix):
-                keep("contact point", each["uid"], each["name"], each)
-        for each in self._get(_CREATE["alert rule"]):
-            if str(each["uid"]).startswith(prefix):
-                keep("alert rule", each["uid"], each["title"], each)
-        return Found(objects, self._get(_POLICIES))
+        prefix = prefix_of(stack)
+        found = (*self._data_sources(), *self._folder(stack), *self._alerting())
+        objects = {(each.kind, each.uid): each for each in found if each.uid.startswith(prefix)}
+        # A workspace without Grafana alerting has no policy either.
+        return Found(objects, self._find(_POLICIES) or {})
 
     def carry_out(self, change: Change, *, stack: str) -> None:
         """Make, update or delete one object, or write the notification policy."""
         if change.kind == "notification policy":
-            assert change.wanted is not None
-            # What was provisioned by the API stays so: Grafana refuses to take that mark away.
-            provisioned = change.wanted.get("provenance") == "api"
-            body = {key: value for key, value in change.wanted.items() if key != "provenance"}
-            self._call("PUT", _POLICIES, body, headers={} if provisioned else _EDITABLE)
-        elif change.wanted is None:
-            assert change.found is not None
-            self._delete(change.found)
-        elif change.found is None:
-            self._create(change.kind, change.wanted, stack)
+            self._set_policy(change.body)
+        elif change.action == "delete":
+            self._call("DELETE", _path(change.kind, change.uid), may_be_gone=True)
+        elif change.kind == "dashboard":
+            self._call("POST", _CREATE[change.kind], _dashboard_request(change, stack))
+        elif change.action == "create":
+            self._call("POST", _CREATE[change.kind], change.body)
         else:
-            self._update(change.kind, change.wanted, change.found, stack)
+            self._call("PUT", _path(change.kind, change.uid), _versioned(change))
 
-    def _create(self, kind: Kind, body: dict[str, Any], stack: str) -> None:
-        sent = _dashboard_request(body, stack) if kind == "dashboard" else body
-        self._call("POST", _CREATE[kind], sent)
+    def _data_sources(self) -> Iterator[GrafanaObject]:
+        for each in self._get(_CREATE["data source"]):
+            yield GrafanaObject("data source", each["uid"], each["name"], each)
 
-    def _update(self, kind: Kind, body: dict[str, Any], found: GrafanaObject, stack: str) -> None:
-        # Grafana refuses a version that is no longer the newest: somebody changed it since it was read.
-        version = found.body.get("version")
-        if kind == "dashboard":
-            self._call("POST", _CREATE[kind], _dashboard_request({**body, "version": version}, stack))
-        elif kind in ("folder", "data source"):
-            self._call("PUT", _path(kind, found.uid), {**body, "version": version})
-        else:
-            self._call("PUT", _path(kind, found.uid), body)
+    def _folder(self, stack: str) -> Iterator[GrafanaObject]:
+        """Yield the stack's folder, and the dashboards in it."""
+        uid = uid_of(stack, "folder")
+        folder = self._find(_path("folder", uid))
+        if folder is None:
+            return
+        yield GrafanaObject("folder", uid, folder["title"], folder)
+        for each in self._get(f"/api/search?type=dash-db&folderUIDs={quote(uid)}&limit={_PAGE}"):
+            body = self._get(_path("dashboard", each["uid"]))["dashboard"]
+            yield GrafanaObject("dashboard", each["uid"], each["title"], body)
 
-    def _delete(self, found: GrafanaObject) -> None:
-        self._call("DELETE", _path(found.kind, found.uid), may_be_gone=True)
+    def _alerting(self) -> Iterator[GrafanaObject]:
+        for each in self._find(_CREATE["contact point"]) or ():
+            yield GrafanaObject("contact point", each["uid"], each["name"], each)
+        for each in self._find(_CREATE["alert rule"]) or ():
+            yield GrafanaObject("alert rule", each["uid"], each["title"], each)
+
+    def _set_policy(self, policy: Mapping[str, Any]) -> None:
+        # What was provisioned by the API stays so: Grafana refuses to take that mark away.
+        headers = {} if policy.get("provenance") == "api" else _EDITABLE
+        body = {key: value for key, value in policy.items() if key != "provenance"}
+        self._call("PUT", _POLICIES, body, headers=headers)
 
     def _get(self, path: str) -> Any:
         return self._call("GET", path)
@@ -126,7 +114,7 @@ class Client:
         self,
         method: str,
         path: str,
-        body: dict[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
         *,
         headers: Mapping[str, str] | None = None,
         may_be_gone: bool = False,
@@ -157,9 +145,14 @@ def _path(kind: Kind, uid: str) -> str:
     return _PATHS[kind].format(uid=quote(uid, safe=""))
 
 
-def _dashboard_request(body: dict[str, Any], stack: str) -> dict[str, Any]:
+def _versioned(change: Change) -> Mapping[str, Any]:
+    """Return what is sent: Grafana refuses a version that is no longer the newest."""
+    return change.body if change.version is None else {**change.body, "version": change.version}
+
+
+def _dashboard_request(change: Change, stack: str) -> dict[str, Any]:
     return {
-        "dashboard": {"id": None, **body},
+        "dashboard": {"id": None, **_versioned(change)},
         "folderUid": uid_of(stack, "folder"),
         "message": "hpkit grafana apply",
         "overwrite": False,
@@ -173,6 +166,7 @@ def _refused(method: str, path: str, status: int, data: bytes) -> ToolError:
         said = "no reason given"
     advice = {
         401: "the token of this run is no longer taken; run it again",
+        404: "alert rules need Grafana alerting, which `pulumi up` turns on for a file with grafanaAlerts",
         403: "see the permissions of service accounts in the workspace",
         **dict.fromkeys(_CHANGED_MEANWHILE, "something of this name or a newer version is there; run it again to see"),
     }.get(status, "see Grafana's message")

@@ -6,7 +6,7 @@ process that was killed leaves a token of ten minutes, and the next run takes it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -55,7 +55,7 @@ class Access:
 
 
 def find_workspace(session: Session, plan: Plan, identifier: str | None = None) -> dict[str, Any]:
-    """Return the description of a stack's workspace, by its name or by an id; ToolError unless it is one, and ACTIVE."""
+    """Return the description of a stack's workspace, found by name or id; ToolError unless it is one, and ACTIVE."""
     grafana = _client(session, "grafana")
     if identifier is None:
         pages = _called(lambda: grafana.get_paginator("list_workspaces").paginate().build_full_result())
@@ -91,32 +91,43 @@ def prometheus_url(session: Session, plan: Plan) -> str:
 def account_of(session: Session) -> str:
     """Return the 12 digits of the account that the credentials are of."""
     sts = _client(session, "sts")
-    return str(_called(lambda: sts.get_caller_identity())["Account"])
+    return str(_called(sts.get_caller_identity)["Account"])
 
 
 @contextmanager
 def let_in(session: Session, workspace: dict[str, Any]) -> Iterator[Access]:
     """Yield access to a workspace by a token that ends with the block."""
     grafana, identifier = _client(session, "grafana"), {"workspaceId": workspace["id"]}
-    account = _service_account(grafana, identifier)
+    account = {**identifier, "serviceAccountId": _service_account(grafana, identifier)}
+    deletions = [lambda: grafana.delete_workspace_service_account(**account)]
     try:
         answer = _called(
             lambda: grafana.create_workspace_service_account_token(
-                **identifier, serviceAccountId=account, name=_ACCOUNT, secondsToLive=_TOKEN_SECONDS
+                **account, name=_ACCOUNT, secondsToLive=_TOKEN_SECONDS
             )
         )
         token = answer["serviceAccountToken"]
+        deletions.insert(0, lambda: grafana.delete_workspace_service_account_token(**account, tokenId=token["id"]))
+        yield _access(grafana, workspace, token["key"])
+    except BaseException as error:
+        left = _end(deletions)
+        if left and isinstance(error, ToolError):
+            raise ToolError(f"{error}. {left}") from None
+        raise
+    if left := _end(deletions):
+        raise ToolError(left)
+
+
+def _end(deletions: Sequence[Callable[[], object]]) -> str:
+    """Delete token and account, whether one of them fails or not; return what is left, in words."""
+    problems = []
+    for delete in deletions:
         try:
-            yield _access(grafana, workspace, token["key"])
-        finally:
-            _gone(
-                grafana.delete_workspace_service_account_token,
-                **identifier,
-                serviceAccountId=account,
-                tokenId=token["id"],
-            )
-    finally:
-        _gone(grafana.delete_workspace_service_account, **identifier, serviceAccountId=account)
+            delete()
+        except (ClientError, BotoCoreError) as error:
+            if not (isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceNotFoundException"):
+                problems.append(str(_failed(error)))
+    return f"Its service account {_ACCOUNT} is left in the workspace: {'; '.join(problems)}" if problems else ""
 
 
 def _service_account(grafana: Any, identifier: dict[str, str]) -> str:
@@ -169,17 +180,6 @@ def _called(call: Any) -> Any:
     try:
         return call()
     except (ClientError, BotoCoreError) as error:
-        raise _failed(error) from None
-
-
-def _gone(call: Any, **params: str) -> None:
-    """Delete; what is gone already is as it should be, and any other failure must not hide what came before it."""
-    try:
-        call(**params)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFoundException":
-            raise _failed(error) from None
-    except BotoCoreError as error:
         raise _failed(error) from None
 
 

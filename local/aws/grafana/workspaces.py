@@ -1,6 +1,6 @@
 """Grafana workspaces: what a workspace is, and its way from creation to deletion.
 
-Does not: run a Grafana; the endpoint it names does not answer.
+Does not: run a Grafana. Requests whose Host header is the endpoint that it names are answered by `http`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ DEFAULT_VERSION = "10.4"
 VERSIONS = ("8.4", "9.4", "10.4", "12.4")  # Amazon Managed Grafana user guide, "Differences between Grafana versions"
 # Amazon Managed Grafana user guide, "Configure a Amazon Managed Grafana workspace".
 _CONFIGURED = {"unifiedAlerting": {"enabled": False}, "plugins": {"pluginAdminEnabled": False}}
-_HIDDEN = ("arn", "configuration", "permissions", "authenticationProviders", "saml", "organization")
+_HIDDEN = (
+    *("arn", "authenticationProviders", "configuration", "content", "organization", "permissions", "saml"),
+    *("serial", "serviceAccounts"),
+)
 # How a request names a member, and how a workspace does.
 _MEMBERS = {
     "accountAccessType": "accountAccessType",
@@ -97,12 +100,29 @@ def create_workspace(ctx: Context, params: Record) -> Record:
         "tags": params.get("tags", {}),
         "authenticationProviders": params["authenticationProviders"],
         "configuration": _configuration(params),
+        "serviceAccounts": {},
+        "serial": 0,
+        "content": _empty_grafana(),
         "saml": None,
         "permissions": [],
     }
     ctx.table(TABLE)[identifier] = workspace
     workspace["status"] = ctx.begin("grafana.create", "grafana.changed", identifier=identifier, change="create")
     return {"workspace": _document(workspace)}
+
+
+def _empty_grafana() -> Record:
+    """Return what a Grafana has at first: its own contact point, to which the policy sends everything."""
+    own = "grafana-default-email"
+    point = {"uid": own, "name": own, "type": "email", "settings": {"addresses": "<example@email.com>"}}
+    return {
+        "datasources": {},
+        "folders": {},
+        "dashboards": {},
+        "rules": {},
+        "contactPoints": {own: {**point, "provenance": ""}},
+        "policy": {"receiver": own, "group_by": ["grafana_folder", "alertname"], "routes": []},
+    }
 
 
 @action("grafana.changed")

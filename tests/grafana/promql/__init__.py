@@ -1,4 +1,4 @@
-"""Asks the real Prometheus: its query engine over its own TSDB, in a Go test that is built once and kept in the tool cache."""
+"""Asks the real Prometheus: its engine over its own TSDB, in a Go test that is built once and kept."""
 
 from __future__ import annotations
 
