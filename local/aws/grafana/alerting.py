@@ -25,8 +25,7 @@ _POINT_TYPES = {"email": "addresses", "sns": "topic", "slack": "url", "webhook":
 
 def _provenance(request: Request, before: str = "") -> str:
     """Return the mark of what is written, after that of what was there."""
-    if not request.workspace["configuration"]["unifiedAlerting"]["enabled"]:
-        raise GrafanaError(404, "Not found")
+    _require_alerting(request)
     wanted = "" if "x-disable-provenance" in request.headers else "api"
     if before == "api" and not wanted:
         raise GrafanaError(403, "cannot change provenance from 'api' to ''")

@@ -89,9 +89,7 @@ def answer(backend: Backend, environ: Mapping[str, Any], identifier: str, region
 
 
 def _answered(ctx: Context, environ: Mapping[str, Any], identifier: str) -> tuple[int, Any]:
-    workspace = ctx.table(TABLE).get(identifier)
-    if workspace is None or workspace["status"] != "ACTIVE":
-        raise GrafanaError(404, "Not found")
+    workspace = _workspace(ctx, identifier)
     method, path = environ["REQUEST_METHOD"], unquote(environ.get("PATH_INFO", ""))
     role = _role(ctx, workspace, environ.get("HTTP_AUTHORIZATION", ""))
     for known, pattern, least, handler in _ROUTES:
@@ -103,11 +101,18 @@ def _answered(ctx: Context, environ: Mapping[str, Any], identifier: str) -> tupl
     raise GrafanaError(404, "Not found")
 
 
+def _workspace(ctx: Context, identifier: str) -> Record:
+    found = ctx.table(TABLE).get(identifier)
+    if found is None or found["status"] != "ACTIVE":
+        raise GrafanaError(404, "Not found")
+    return found
+
+
 def _role(ctx: Context, workspace: Record, authorization: str) -> str:
     kind, _, key = authorization.partition(" ")
     role = role_of_token(ctx, workspace, key) if kind == "Bearer" else None
     if role is None:
-        raise GrafanaError(401, "Unauthorized")
+        raise GrafanaError(401, "Invalid API key")
     return role
 
 
@@ -116,7 +121,7 @@ def _request(ctx: Context, workspace: Record, environ: Mapping[str, Any], uid: s
     try:
         body = json.loads(raw) if raw else {}
     except ValueError:
-        raise GrafanaError(400, "bad request data") from None
+        body = None
     if not isinstance(body, dict):
         raise GrafanaError(400, "bad request data")
     headers = {name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name[:5] == "HTTP_"}
