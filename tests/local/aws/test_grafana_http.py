@@ -131,7 +131,9 @@ def test_a_request_is_refused(grafana: Grafana, method: str, path: str, body: An
     assert said in answer["message"]
 
 
-def test_a_token_is_needed_that_lives_and_a_role_that_is_enough(cloud: Any, grafana: Grafana) -> None:
+def test_a_token_is_needed_that_lives(cloud_on: Callable[[str], Any]) -> None:
+    cloud = cloud_on("2026-11-21")
+    grafana = Grafana(cloud)
     assert grafana.ask("GET", "/api/search", key="glsa_made_up") == (401, {"message": "Invalid API key"})
     assert grafana.ask("GET", "/api/search", key=grafana.keys["VIEWER"]) == (200, [])
     assert grafana.ask("GET", "/api/search")[0] == 200
