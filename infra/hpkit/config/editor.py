@@ -191,7 +191,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "emails": Hint("ml-platform@example.com"),
         "snsTopicArn": Hint("arn:aws:sns:us-west-2:123456789012:ml-platform"),
     },
-    "GrafanaDashboards": {"teams": Hint("john")},
+    "GrafanaDashboards": {"teams": Hint(["john"])},
     "GrafanaAlerts": {
         "snsTopicArn": Hint("arn:aws:sns:us-west-2:123456789012:ml-platform"),
         "waitingMinutes": Hint(30, "minutes"),
