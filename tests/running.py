@@ -13,6 +13,7 @@ from hpkit.errors import ToolError
 from local.supervisor import control
 from local.supervisor.instance import Instance
 from local.toolchain import TOOL_NAMES, TOOLS, get_all, tool_path
+from tests.leftovers import ended_with_this_process
 
 __all__ = ["AT_ONCE", "HANGS", "bring_dependencies", "chart_mirror", "eventually", "held_port", "helm", "running"]
 
@@ -50,6 +51,7 @@ def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Ite
         pytest.skip(str(error))
     instance = Instance.named(name, root=root)
     instance.write_aws_arguments(list(arguments))
+    ended_with_this_process(instance.folder)
     try:
         control.start(instance, say=print)
         yield instance

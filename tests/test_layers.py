@@ -55,9 +55,20 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "simulate": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project"}
         | {"hpkit.whatif", "hpkit.scenario", "hpkit.simulate"},
-        {"jinja2"},
+        {"distributed", "jinja2", "joblib"},
     ),
-    "review": (PURE | {"hpkit.review"}, {"jinja2"}),
+    # Of live its model alone: what was read is handed in.
+    "record": (
+        {"hpkit.errors", "hpkit.catalog", "hpkit.plan", "hpkit.live", "hpkit.scenario", "hpkit.record"},
+        {"yaml"},
+    ),
+    "recommend": (
+        {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project", "hpkit.spelling"}
+        | {"hpkit.scenario", "hpkit.simulate", "hpkit.recommend"},
+        set(),
+    ),
+    # Of simulate how times and amounts are written alone: what was simulated is handed in.
+    "review": (PURE | {"hpkit.review", "hpkit.simulate.formatting"}, {"jinja2"}),
     "explain": ((PURE - {"hpkit.change"}) | {"hpkit.explain", "hpkit.spelling"}, set()),
     "iam": ({"hpkit.errors", "hpkit.config", "hpkit.plan", "hpkit.iam"}, {"yaml"}),
     "components": (

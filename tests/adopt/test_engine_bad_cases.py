@@ -11,7 +11,7 @@ import pytest
 from tests.adopt.shapes import Maker, by_hand
 from tests.adopt.test_engine_shapes import STACK, counts
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 def killed_while_importing(shell):

@@ -48,6 +48,8 @@ RUNS = {
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
+    "recommend": ("no.yaml --stack handson-dev --goal fairness>0.9", 1, "error: no.yaml: no such file"),
+    "record": ("--stack handson-dev --to x.yaml", 2, "no AWS credentials"),
     "review": ("", 0, "john"),
     "rules": ("CAP001", 0, "in tests/stacks/rules/CAP001.yaml"),
     "schema": ("", 0, '"$schema"'),

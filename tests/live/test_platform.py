@@ -7,6 +7,7 @@ import pytest
 
 from hpkit.catalog import NETWORK_LAYERS
 from hpkit.live.read import RIGHTS
+from hpkit.scenario import open_scenario
 from tests.cli.invoke import hpkit
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually
@@ -130,6 +131,21 @@ def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
     words = ask("why", "huge").stdout
     assert "It can never run" in words
     assert "it asks for at most 2 of its 6 pods, and others end" in words
+
+
+def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
+    del tasks
+    result = ask("record", "--since", "2h", "--to", tmp_path / "hours.yaml")
+    assert result.returncode == 0, result.stderr
+    found = {task.name: task for task in open_scenario(tmp_path / "hours.yaml").scenario.tasks}
+    assert found.keys() >= {"smith/first", "smith/borrowed", "smith/huge", "john/own"}
+    own, huge = found["john/own"], found["smith/huge"]
+    assert (own.team, own.priority, own.pods, own.accelerators, own.instance_type, own.run) == (
+        "john", "training", 3, 4, "ml.g5.12xlarge", None,
+    )  # fmt: skip
+    assert (huge.pods, huge.run) == (6, None)
+    assert found["smith/first"].submit <= found["smith/borrowed"].submit <= own.submit
+    assert "how long they will run is not known" in result.stderr
 
 
 def test_what_why_promises_comes_true(live, ask, tasks):

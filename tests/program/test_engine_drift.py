@@ -185,6 +185,7 @@ def viewer(up, repository, live):
     iam.delete_role(RoleName=VIEWER)
 
 
+@pytest.mark.nightly
 def test_a_viewer_looks_for_drift_and_changes_nothing(edit, viewer, up, live):
     arn, work_as_it, work_as_before = viewer
     work_as_it()

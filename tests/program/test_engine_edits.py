@@ -257,6 +257,7 @@ def smith_goes_and_john_has_it_all(data, dev):
     dev["governance"]["allocations"]["john"][0]["count"] = 4
 
 
+@pytest.mark.nightly
 def test_a_team_that_goes_leaves_its_quota_to_others_one_step_later_and_the_preview_says_so(up, edit, live):
     edit(smith_goes_unasked)
     refused = up.run("preview", check=False)

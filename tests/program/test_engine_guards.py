@@ -110,7 +110,7 @@ CASES = {
 
 # Tried each time, in an `up` without a preview as well: a guard refuses it, and no guard at all. The others are told of
 # two recordings by tests/change, and by the plugin itself by tests/provider; here of the engine, at night.
-ALWAYS = {"HyperPod cluster renamed", "VPC that leaves the program"}
+ALWAYS = {"HyperPod cluster renamed"}
 # A guard took note of what is refused before another refused it: the next `up` notes what there is anew.
 NOTED = {"group renamed", "EKS cluster and key that leave the program"}
 

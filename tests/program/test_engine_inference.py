@@ -4,7 +4,10 @@ import json
 
 import pytest
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = [
+    *(pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.nightly),
+    pytest.mark.timeout(1800),
+]
 
 OPERATOR = "amazon-sagemaker-hyperpod-inference"
 NEEDED = ("aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver", "cert-manager", "metrics-server")

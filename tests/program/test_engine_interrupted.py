@@ -52,20 +52,9 @@ def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(handson,
     assert handson.preview() == {}
 
 
-def test_an_up_gets_over_the_death_of_the_supervisor(handson, instance, live, reference, tmp_path):
-    settled, _, nothing = reference
-    if handson.resources():
-        handson.destroy()
-    assert live.everything() == nothing
-    with run_of(handson, instance, tmp_path) as run:
-        run.reaches("eks.CreateCluster")
-        run.loses_its_supervisor()
-        assert run.ends(), run.said
-    handson.up()
-    assert live.settled() == settled
-
-
-def test_an_up_takes_over_the_log_group_that_eks_wrote_again(handson, live, reference):
+def test_an_up_takes_over_the_log_group_that_eks_wrote_again_and_gets_over_the_death_of_the_supervisor(
+    handson, instance, live, reference, tmp_path
+):
     settled, _, nothing = reference
     if handson.resources():
         handson.destroy()
@@ -74,6 +63,10 @@ def test_an_up_takes_over_the_log_group_that_eks_wrote_again(handson, live, refe
     logs, name = live.client("logs"), "/aws/eks/handson-dev/cluster"
     logs.create_log_group(logGroupName=name)
     logs.create_log_stream(logGroupName=name, logStreamName="last")
+    with run_of(handson, instance, tmp_path) as run:
+        run.reaches("eks.CreateCluster")
+        run.loses_its_supervisor()
+        assert run.ends(), run.said
     handson.up()
     (group,) = logs.describe_log_groups()["logGroups"]
     assert group["retentionInDays"] == 90

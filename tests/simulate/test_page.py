@@ -1,6 +1,7 @@
 """What the page shows is what the commands print."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ RUNS = re.findall(r"```console\n\$ hpkit ([^\n]+)\n(.*?)```", PAGE, re.DOTALL)
 
 @pytest.mark.parametrize(("arguments", "shown"), RUNS, ids=[arguments for arguments, _ in RUNS])
 def test_a_command_of_the_page_prints_what_the_page_shows(arguments, shown):
-    assert hpkit(*arguments.split(), cwd=ROOT).stdout == shown
+    assert hpkit(*shlex.split(arguments), cwd=ROOT).stdout == shown
 
 
 def test_the_scenario_that_the_page_shows_can_be_read(tmp_path):

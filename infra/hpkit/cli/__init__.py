@@ -37,6 +37,8 @@ _COMMANDS: dict[str, str] = {
     "plan": "Show what will be created for an organization.",
     "preflight": "Say whether an AWS account has what a stack needs.",
     "quota": "Show capacity and every team's share of it.",
+    "recommend": "Say which quotas, weights and limits meet goals for a scenario.",
+    "record": "Write what a cluster or a public trace ran as a scenario.",
     "review": "Say what a change does to the stacks it touches.",
     "rules": "List the validator's rules, or explain one.",
     "schema": "Write the JSON Schema that editors read.",

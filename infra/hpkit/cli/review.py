@@ -16,7 +16,7 @@ from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.project import project_root
 from hpkit.review import Review, review
-from hpkit.review.model import Preview
+from hpkit.review.model import Preview, ScenarioChange
 
 __all__ = ["command"]
 
@@ -34,9 +34,16 @@ __all__ = ["command"]
 )
 @click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
 @click.option("--quick", is_flag=True, help="Compare the files alone, not what is made of them: faster, and says less.")
+@click.option("--scenario", metavar="FILE", help="Also simulate this scenario's tasks, before and after.")
 @click.option("--preview", is_flag=True, help="Also run `pulumi preview` for every stack that is touched.")
 def command(
-    ref: str | None, stacks: tuple[str, ...], form: str, output: str | None, quick: bool, preview: bool
+    ref: str | None,
+    stacks: tuple[str, ...],
+    form: str,
+    output: str | None,
+    quick: bool,
+    scenario: str | None,
+    preview: bool,
 ) -> None:
     """Say what the change in the working tree does to the stacks it touches.
 
@@ -56,6 +63,7 @@ def command(
         commit=base.commit,
         notes=scope.notes,
         previews=previews,
+        scenarios=_scenarios(scope, scenario) if scenario else {},
     )
     text = _writer(form)(found)
     if output is None:
@@ -90,6 +98,12 @@ def _writer(form: str) -> Callable[[Review], str]:
     from hpkit.review.as_text import as_text
 
     return lambda found: as_text(found, width=width())
+
+
+def _scenarios(scope: Scope, file: str) -> dict[str, ScenarioChange]:
+    from hpkit.cli.review_scenario import scenario_changes
+
+    return scenario_changes(scope.stacks, file)
 
 
 def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:

@@ -20,7 +20,9 @@ _MOST_ROWS = 40
 @click.command("simulate")
 @click.argument("scenario", metavar="SCENARIO")
 @click.option("--stack", metavar="S", help="The stack whose teams share, such as handson-dev.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "html", "csv"]), default="table", show_default=True
+)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
 @click.option("--seed", type=int, help="Another draw of the scenario's generators.")
 @click.option(
@@ -37,6 +39,7 @@ _MOST_ROWS = 40
     "--seeds", default=1, show_default=True, type=click.IntRange(1, 100), help="Draws, of which --vary takes the mean."
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes of --vary; default: one a core.")
+@click.option("--on", metavar="dask://HOST:PORT", help="The Dask cluster that --vary simulates on, not this machine.")
 def command(
     scenario: str,
     stack: str | None,
@@ -47,6 +50,7 @@ def command(
     variations: tuple[str, ...],
     seeds: int,
     workers: int | None,
+    on: str | None,
 ) -> None:
     """Say what becomes of a scenario's tasks on a stack.
 
@@ -56,10 +60,7 @@ def command(
     from hpkit.scenario import open_scenario
     from hpkit.simulate import simulate
 
-    if (compare or variations) and form == "html":
-        raise click.UsageError("--compare and --vary are written as table or json")
-    if compare and variations:
-        raise click.UsageError("--compare or --vary, not both")
+    _refuse_misuse(form, compare=bool(compare), vary=bool(variations), on=on)
     if compare:
         from hpkit.cli.simulate_compare import compared
 
@@ -69,19 +70,40 @@ def command(
         raise click.UsageError("Missing option '--stack': whose teams share")
     if variations:
         from hpkit.cli.simulate_vary import varied
+        from hpkit.simulate.workers import cluster
 
+        where = cluster(on) if on else None
         draws = range(seed or 0, (seed or 0) + seeds) if seeds > 1 else [seed]
-        _write(varied(open_scenario(scenario), stack, variations, form, seeds=list(draws), workers=workers), out)
+        source = open_scenario(scenario)
+        _write(varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where), out)
         return
-    report = simulate(plan_of(stack), open_scenario(scenario), seed=seed)
+    _write(_written(simulate(plan_of(stack), open_scenario(scenario), seed=seed), form), out)
+
+
+def _refuse_misuse(form: str, *, compare: bool, vary: bool, on: str | None) -> None:
+    if (compare or vary) and form in ("html", "csv"):
+        raise click.UsageError("--compare and --vary are written as table or json")
+    if compare and vary:
+        raise click.UsageError("--compare or --vary, not both")
+    if on and not vary:
+        raise click.UsageError("--on belongs to --vary: a single run needs no cluster")
+
+
+def _written(report: "Report", form: str) -> str:
+    """Return a report in a format; only what writes it is imported."""
     if form == "json":
-        _write(json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n", out)
-    elif form == "html":
+        return json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n"
+    if form == "csv":
+        from hpkit.simulate.as_csv import as_csv
+
+        if report.omitted:
+            click.echo(f"warning: {report.omitted:,} more tasks are counted, but not listed", err=True)
+        return as_csv(report)
+    if form == "html":
         from hpkit.simulate.as_html import as_html
 
-        _write(as_html(report), out)
-    else:
-        _write(_table(report), out)
+        return as_html(report)
+    return _table(report)
 
 
 def _write(text: str, out: Path | None) -> None:

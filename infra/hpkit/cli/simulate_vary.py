@@ -9,6 +9,7 @@ from hpkit.scenario import Source
 from hpkit.simulate.formatting import amount, percent, span
 from hpkit.simulate.vary import Result, mean_wait, means, sweep, variation
 from hpkit.simulate.vary import grid as combinations
+from hpkit.simulate.workers import Cluster
 
 __all__ = ["varied"]
 
@@ -21,11 +22,12 @@ def varied(
     *,
     seeds: Sequence[int | None],
     workers: int | None,
+    on: Cluster | None = None,
 ) -> str:
     """Return what comes of every combination, as a table or JSON."""
     loaded = load_stack(stack)
     policies = combinations([variation(text) for text in variations])
-    results = list(sweep(loaded, source, policies, seeds=seeds, workers=workers))
+    results = list(sweep(loaded, source, policies, seeds=seeds, workers=workers, on=on))
     if form == "json":
         return json.dumps([_as_dict(result) for result in results], indent=2, ensure_ascii=False) + "\n"
     names = [team.name for result in results for team in (result.reports[0].teams if result.reports else ())]

@@ -10,7 +10,7 @@ from hpkit.change import Step
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import CapacityChange, Change, ShareChange, TeamChange
 from hpkit.review.formatting import cost_change
-from hpkit.review.model import Cost, FindingChanges, Loss, Preview, Review, StackReview
+from hpkit.review.model import Cost, FindingChanges, Loss, Preview, Review, ScenarioChange, StackReview
 from hpkit.review.tables import concerned_teams, nodes_lost
 
 __all__ = ["VERSION", "as_dict", "as_json"]
@@ -86,6 +86,7 @@ def _stack(stack: StackReview) -> dict[str, Any]:
         "priorityClasses": {key: _change(each) for key, each in diff.priority_classes.items()} if diff else {},
         "changes": [_step(each) for each in stack.change.steps if each.custom] if stack.change else [],
         "preview": _preview(stack.preview),
+        "scenario": _scenario(stack.scenario),
     }
 
 
@@ -181,6 +182,29 @@ def _share(share: ShareChange) -> dict[str, Any]:
         "elastic": _change(share.elastic, _number),
         "borrowable": _change(share.borrowable, _number),
         "lendable": _change(share.lendable, _number),
+    }
+
+
+def _scenario(scenario: ScenarioChange | None) -> dict[str, Any] | None:
+    if scenario is None:
+        return None
+    return {
+        "file": scenario.scenario,
+        "note": scenario.note,
+        "utilization": _change(scenario.utilization),
+        "waitedInstanceHours": _change(scenario.waited),
+        "preemptions": _change(scenario.preemptions),
+        "teams": [
+            {
+                "team": each.name,
+                "service": _change(each.service),
+                "waitMedian": _change(each.wait_median),
+                "waitP95": _change(each.wait_p95),
+                "preempted": _change(each.preempted),
+                "never": _change(each.never),
+            }
+            for each in scenario.teams
+        ],
     }
 
 

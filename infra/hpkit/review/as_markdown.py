@@ -105,6 +105,11 @@ def _stack(stack: StackReview) -> Iterator[str]:
         yield _findings(f"{stack.stack}: findings", stack.findings)
     if stack.note:
         yield f"**{escape(stack.stack)}**: {escape(stack.note)}."
+    if stack.scenario is not None:
+        lines = [f"- {escape(_short(line))}" for line in tables.scenario_lines(stack.scenario)]
+        rows = tables.wait_rows(stack.scenario)[:_MOST]
+        body = ["\n".join(lines), *([_table(tables.WAIT_HEAD, rows)] if rows else [])]
+        yield _details(f"{stack.stack}: waits in {stack.scenario.scenario}", "\n\n".join(body), is_open=True)
     if stack.status in ("unchanged", "unreadable") and stack.preview is None:
         return
     yield from _lists(stack)

@@ -35,6 +35,10 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     yield from _findings(stack.findings, width)
     yield from _section("loses", [tables.loss_line(loss) for loss in stack.losses], width)
     yield from _section("preview", list(tables.preview_lines(stack.preview)) if stack.preview else [], width)
+    if stack.scenario is not None:
+        title = f"scenario {stack.scenario.scenario}"
+        yield from _section(title, list(tables.scenario_lines(stack.scenario)), width)
+        yield from _table("waits", tables.WAIT_HEAD, tables.wait_rows(stack.scenario))
     if stack.status in ("unchanged", "unreadable"):
         return
     yield from _section("resources", tables.resource_lines(stack), width)

@@ -19,6 +19,7 @@ from hpkit.review.model import (
     Preview,
     Review,
     Risk,
+    ScenarioChange,
     StackReview,
     Status,
     Verdict,
@@ -26,11 +27,14 @@ from hpkit.review.model import (
     worst,
 )
 from hpkit.review.risks import risks_of, with_rename_risks
+from hpkit.simulate.formatting import span
 
 __all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "review"]
 
 # Returns what a plan registers in a stack of that name.
 Record = Callable[[Plan, str], Recorded]
+# A tenth more and a minute: below that, waits differ by chance.
+_LONGER, _MINUTE = 1.1, 60
 _UNREAD_BASE = "the base could not be read, so what is lost is not known"
 _QUICK = "the files are compared, not what is made of them: what is replaced is not known; leave --quick out to know it"
 
@@ -83,14 +87,19 @@ def review(
     commit: str,
     notes: Sequence[str] = (),
     previews: Mapping[str, Preview] | None = None,
+    scenarios: Mapping[str, ScenarioChange] | None = None,
 ) -> Review:
     """Return the review of a change.
 
     record returns what a plan registers in a stack; without it, only what the files say is compared. base and commit
-    name what the change is compared with; previews holds what the engine said, by stack.
+    name what the change is compared with; previews holds what the engine said, by stack, and scenarios what becomes of
+    a scenario's tasks.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
-    reviewed = with_rename_risks([_stack(each, record, (previews or {}).get(each.stack)) for each in stacks])
+    previews, scenarios = previews or {}, scenarios or {}
+    reviewed = with_rename_risks(
+        [_stack(each, record, previews.get(each.stack), scenarios.get(each.stack)) for each in stacks]
+    )
     reviewed = tuple(gravest_first(reviewed))
     of_files: list[tuple[Verdict, str]] = [
         (verdict, f"{each.file}: {reason}")
@@ -138,7 +147,9 @@ def _plan(version: StackVersion | None) -> Plan | None:
     return version.file.plans.get(version.environment) if version is not None else None
 
 
-def _stack(given: StackInput, record: Record | None, preview: Preview | None) -> StackReview:
+def _stack(
+    given: StackInput, record: Record | None, preview: Preview | None, scenario: ScenarioChange | None
+) -> StackReview:
     before, after = _plan(given.before), _plan(given.after)
     unread = [
         name
@@ -156,6 +167,7 @@ def _stack(given: StackInput, record: Record | None, preview: Preview | None) ->
         *_verdicts_of_findings(findings),
         *_verdicts_of_plan(risks, losses),
         *_verdicts_of_preview(preview),
+        *_verdicts_of_scenario(scenario),
     ]
     if unread:
         verdicts.append(("blocked", "the head cannot be read") if "head" in unread else ("attention", _UNREAD_BASE))
@@ -178,6 +190,7 @@ def _stack(given: StackInput, record: Record | None, preview: Preview | None) ->
         risks=risks,
         losses=losses,
         preview=preview,
+        scenario=scenario,
     )
 
 
@@ -256,6 +269,19 @@ def _verdicts_of_plan(risks: Sequence[Risk], losses: Sequence[Loss]) -> list[tup
     if others:
         verdicts.append(("attention", f"{plural(len(others), 'team')} with less to borrow, less weight or less access"))
     return verdicts
+
+
+def _verdicts_of_scenario(scenario: ScenarioChange | None) -> list[tuple[Verdict, str]]:
+    """Return whose tasks wait much longer in the scenario, or can never run any more."""
+    found: list[tuple[Verdict, str]] = []
+    for team in scenario.teams if scenario else ():
+        before, after = team.wait_p95.before, team.wait_p95.after
+        if before is not None and after is not None and after > before * _LONGER + _MINUTE:
+            found.append(("attention", f"95 of 100 tasks of {team.name} wait up to {span(after)}, not {span(before)}"))
+        more = (team.never.after or 0) - (team.never.before or 0)
+        if more > 0:
+            found.append(("attention", f"{plural(more, 'task')} of {team.name} can never run any more"))
+    return found
 
 
 def _verdicts_of_preview(preview: Preview | None) -> list[tuple[Verdict, str]]:

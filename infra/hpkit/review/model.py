@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from hpkit.change import Action, StackChange
 from hpkit.checks import Finding
@@ -20,8 +20,10 @@ __all__ = [
     "PreviewStep",
     "Review",
     "Risk",
+    "ScenarioChange",
     "StackReview",
     "Status",
+    "TeamWaits",
     "Verdict",
     "gravest_first",
     "worst",
@@ -29,6 +31,7 @@ __all__ = [
 
 Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
 Verdict = Literal["ok", "attention", "blocked"]
+_UNKNOWN: Change[Any] = Change(None, None)
 _ORDER: tuple[Verdict, ...] = ("ok", "attention", "blocked")
 
 
@@ -128,6 +131,36 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
+class TeamWaits:
+    """A team's tasks of a scenario, simulated before and after; None where the team is not there.
+
+    service: what it got of what it asked for, a part of one. Waits in seconds. never: tasks that can never run.
+    """
+
+    name: str
+    service: Change[float]
+    wait_median: Change[float]
+    wait_p95: Change[float]
+    preempted: Change[int]
+    never: Change[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioChange:
+    """What a change does to a scenario's tasks; note says why nothing is known.
+
+    utilization: a part of one; waited: instance-hours that tasks stood in queues.
+    """
+
+    scenario: str
+    note: str = ""
+    utilization: Change[float] = _UNKNOWN
+    waited: Change[float] = _UNKNOWN
+    preemptions: Change[int] = _UNKNOWN
+    teams: tuple[TeamWaits, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FileReview:
     """Findings of an organization file that concern all of its stacks."""
 
@@ -158,6 +191,7 @@ class StackReview:
     risks: tuple[Risk, ...]
     losses: tuple[Loss, ...]
     preview: Preview | None
+    scenario: ScenarioChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

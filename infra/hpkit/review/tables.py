@@ -1,7 +1,8 @@
 """Tables and lines that every readable format shows: headline, teams, capacity, cost, findings, as plain text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hpkit.change import CLUSTER, GUARDED_TYPES, Step, describe
 from hpkit.checks import Finding
@@ -10,7 +11,20 @@ from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, TeamChange
 from hpkit.plan.names import short_type
 from hpkit.review.formatting import arrow, cost, cost_change, maximum, plural, quantity, signed_money
-from hpkit.review.model import Cost, FindingChanges, Loss, Preview, PreviewStep, Review, Risk, StackReview, Verdict
+from hpkit.review.model import (
+    Cost,
+    FindingChanges,
+    Loss,
+    Preview,
+    PreviewStep,
+    Review,
+    Risk,
+    ScenarioChange,
+    StackReview,
+    TeamWaits,
+    Verdict,
+)
+from hpkit.simulate.formatting import amount, percent, span
 
 __all__ = [
     "CAPACITY_HEAD",
@@ -19,6 +33,7 @@ __all__ = [
     "SUMMARY_HEAD",
     "TEAM_HEAD",
     "VERDICTS",
+    "WAIT_HEAD",
     "Row",
     "capacity_rows",
     "changed_teams",
@@ -35,13 +50,16 @@ __all__ = [
     "resource_rows",
     "risk_line",
     "rule_and_path",
+    "scenario_lines",
     "setting_list",
     "step_row",
     "summary_rows",
     "team_table",
     "unknown_lines",
+    "wait_rows",
 ]
 
+T = TypeVar("T")
 Row = tuple[str, ...]
 
 VERDICTS: dict[Verdict, str] = {
@@ -54,6 +72,7 @@ COST_HEAD = ("capacity", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
 SUMMARY_HEAD = ("stack", "verdict", "what goes", "teams concerned", "guaranteed a month", "at most a month")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "weight", "preemption")
+WAIT_HEAD = ("team", "got", "waits p50", "waits p95", "preempted", "never run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,3 +311,34 @@ def preview_lines(preview: Preview) -> Iterator[str]:
         changed = f" ({', '.join(step.properties)})" if step.properties else ""
         yield f"{step.action} {step.type} {step.name}{changed}"
     yield f"{plural(preview.unchanged, 'resource')} unchanged"
+
+
+def scenario_lines(scenario: ScenarioChange) -> Iterator[str]:
+    """Return what a change does to the scenario as a whole, or why nothing is known of it."""
+    if scenario.note:
+        yield scenario.note
+        return
+    yield f"in use: {_shown(scenario.utilization, percent)}"
+    yield f"instance-hours waited for: {_shown(scenario.waited, amount)}"
+    yield f"preemptions: {_shown(scenario.preemptions, str)}"
+
+
+def wait_rows(scenario: ScenarioChange) -> list[Row]:
+    """Return a row for each team: what it gets, how long it waits, and how often it is preempted."""
+    return [_wait_row(team) for team in scenario.teams]
+
+
+def _wait_row(team: TeamWaits) -> Row:
+    return (
+        team.name,
+        _shown(team.service, percent),
+        _shown(team.wait_median, span),
+        _shown(team.wait_p95, span),
+        _shown(team.preempted, str),
+        _shown(team.never, str),
+    )
+
+
+def _shown(change: Change[T], write: Callable[[T], str]) -> str:
+    before, after = ("–" if side is None else write(side) for side in (change.before, change.after))
+    return arrow(before, after)

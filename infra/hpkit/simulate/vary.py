@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,12 +13,12 @@ from hpkit.config.document import Path
 from hpkit.config.load import resolve
 from hpkit.config.organization import Environment
 from hpkit.config.suggest import nearest
-from hpkit.errors import SelectionError, ToolError
+from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
-from hpkit.scenario.read import Located, Source
+from hpkit.scenario.read import Source
 from hpkit.simulate.report import Report
-from hpkit.simulate.run import simulate_tasks
+from hpkit.simulate.workers import Cluster, simulate_plans
 
 __all__ = [
     "MOST_POLICIES",
@@ -182,55 +178,18 @@ def sweep(
     *,
     seeds: Sequence[int | None] = (None,),
     workers: int | None = None,
+    on: Cluster | None = None,
 ) -> Iterator[Result]:
-    """Simulate a scenario under each policy, in their order, in as many processes as there are cores.
+    """Simulate a scenario under each policy, in their order, in as many processes as there are cores, or on a cluster.
 
-    InputError for what is wrong with the scenario or a path, ToolError when a process dies.
+    InputError for what is wrong with the scenario or a path, ToolError when a process dies or the cluster is not there.
     """
-    count = min(workers or os.cpu_count() or 1, len(policies))
-    if count <= 1:
-        bench = _Bench(loaded, source)
-        yield from (bench.run(policy, seeds) for policy in policies)
-        return
-    context = multiprocessing.get_context("spawn")
-    try:
-        with ProcessPoolExecutor(count, context, _begin, (loaded, source)) as pool:
-            yield from pool.map(_run, policies, itertools.repeat(tuple(seeds)))
-    except BrokenProcessPool:
-        raise ToolError("a process of the sweep died; with little memory run fewer at once (--workers 1)") from None
-
-
-class _Bench:
-    """A stack and a scenario, whose tasks are read or drawn once for each seed."""
-
-    def __init__(self, loaded: Loaded, source: Source) -> None:
-        self._loaded = loaded
-        self._source = source
-        self._tasks: dict[int | None, list[Located]] = {}
-
-    def run(self, policy: tuple[Change, ...], seeds: Sequence[int | None]) -> Result:
-        """Simulate one policy."""
-        _, plan = changed(self._loaded, policy)
-        if isinstance(plan, str):
-            return Result(policy, refused=plan)
-        reports = []
-        for seed in seeds:
-            if seed not in self._tasks:
-                self._tasks[seed] = list(self._source.tasks(seed=seed))
-            # A task that runs under no policy of the sweep counts, but does not end it.
-            reports.append(simulate_tasks(plan, self._source, self._tasks[seed], lenient=True, keep=0))
-        return Result(policy, tuple(reports))
-
-
-_benches: dict[str, _Bench] = {}
-
-
-def _begin(loaded: Loaded, source: Source) -> None:
-    _benches["mine"] = _Bench(loaded, source)
-
-
-def _run(policy: tuple[Change, ...], seeds: tuple[int | None, ...]) -> Result:
-    return _benches["mine"].run(policy, seeds)
+    # What a policy makes of the file is decided here: workers elsewhere have neither the project nor its charts.
+    plans = [changed(loaded, policy)[1] for policy in policies]
+    good = [plan for plan in plans if isinstance(plan, Plan)]
+    reports = simulate_plans(good, source, seeds=seeds, workers=workers, on=on)
+    for policy, plan in zip(policies, plans, strict=True):
+        yield Result(policy, refused=plan) if isinstance(plan, str) else Result(policy, next(reports))
 
 
 def means(reports: Sequence[Report]) -> Mapping[str, float]:

@@ -25,7 +25,7 @@ _TRIES = 8
 _FIRST, _MOST = 0.1, 3.0
 _PATIENCE_SECONDS = 60.0
 _AWAY: Final = (ConnectionClosedError, EndpointConnectionError)
-_AWAY_TRIES = 36  # a minute: an endpoint that ended is up again by then
+_AWAY_TRIES = 156  # five minutes: a cloud that is started again is up by then, on the busiest machine
 _AWAY_MOST = 2.0
 _GONE: Final = re.compile(
     r"NotFound$|^NoSuch|^ResourceNotFound|NotFoundException$|NotFoundError$|^404$|^InvalidVpcEndpoint(Id)?NotFound"

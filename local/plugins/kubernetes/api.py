@@ -18,7 +18,7 @@ from provider.engine.task import Task
 __all__ = ["ApiError", "RetryingApi"]
 
 _SECONDS = 30
-_PATIENCE_SECONDS = 60.0  # a service of the local cloud that ended is up again by then
+_PATIENCE_SECONDS = 300.0  # a cloud that is started again is up by then, on the busiest machine
 _FIRST, _MOST = 0.1, 2.0
 _DENIALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 

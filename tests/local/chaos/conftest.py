@@ -8,6 +8,7 @@ from hpkit.errors import ToolError
 from local.supervisor import control
 from local.supervisor.instance import Instance
 from local.toolchain import TOOLS, get_all
+from tests.leftovers import ended_with_this_process
 from tests.local.chaos.harness import MARK
 from tests.program.cloud import Repository
 
@@ -39,6 +40,7 @@ def make(tools, mark, tmp_path_factory):
         made.append(Instance.named(name, root=root))
         # Long enough for a change to be under way when something is killed.
         made[-1].write_aws_arguments(["--latency-factor", str(latency)])
+        ended_with_this_process(made[-1].folder)
         return made[-1]
 
     yield instance

@@ -1,0 +1,192 @@
+"""`hpkit recommend`: which quotas, weights and borrow limits meet goals for a scenario."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from hpkit.cli.completion import complete_stacks
+from hpkit.cli.tables import grid, paper, text_of
+from hpkit.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hpkit.recommend import Recommendation
+    from hpkit.recommend.model import CapacityChange
+
+__all__ = ["command"]
+
+Figure = TypeVar("Figure")
+
+
+@click.command("recommend")
+@click.argument("scenario", metavar="SCENARIO")
+@click.option(
+    "--stack", metavar="S", required=True, shell_complete=complete_stacks, help="The stack whose teams share."
+)
+@click.option(
+    "--goal",
+    "goals",
+    multiple=True,
+    required=True,
+    metavar="GOAL",
+    help="What must be true, such as 'p95 wait of serving < 10m'; repeated: all of them.",
+)
+@click.option("--trials", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Policies to simulate.")
+@click.option(
+    "--seeds", default=3, show_default=True, type=click.IntRange(1, 50), help="Draws of the scenario for each policy."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Another search, on other draws.")
+@click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
+@click.option("--on", metavar="dask://HOST:PORT", help="Simulate on a Dask cluster, not on this machine.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "patch"]), default="table", show_default=True)
+@click.option("--capacity", is_flag=True, help="The patch changes the instance groups too, as is cheapest.")
+@click.option("--write", is_flag=True, help="Change the organization file, if the goals are met.")
+def command(
+    scenario: str,
+    stack: str,
+    goals: tuple[str, ...],
+    trials: int,
+    seeds: int,
+    seed: int,
+    workers: int | None,
+    on: str | None,
+    form: str,
+    capacity: bool,
+    write: bool,
+) -> None:
+    """Say which quotas, weights and borrow limits meet goals for a scenario.
+
+    Every policy that is tried passes the validator and is simulated; the answer is a patch of the organization file,
+    with what each team gains and gives up. Goals: `p50|p95|max wait of TEAM|all < 10m`, `preemptions of TEAM|all < 5`,
+    `lost work of TEAM|all < 2` (instance-hours), `utilization > 80%`, `fairness > 0.9`. Exit 1 if none was found that
+    meets them all; the nearest is shown then.
+    """
+    from hpkit.cli.tables import plan_of
+    from hpkit.project import load_stack
+    from hpkit.recommend import parse_goal, recommend
+    from hpkit.scenario import open_scenario
+    from hpkit.simulate.workers import cluster
+
+    teams = [team.name for team in plan_of(stack).teams]
+    wanted = [parse_goal(goal, teams) for goal in goals]
+    where = cluster(on) if on else None
+    loaded = load_stack(stack)
+    found = recommend(
+        loaded, open_scenario(scenario), wanted, trials=trials, seeds=seeds, seed=seed, workers=workers, on=where
+    )
+    patch, met = _chosen(found, capacity=capacity)
+    if form == "json":
+        click.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+    elif form == "patch":
+        click.echo(patch, nl=False)
+        if not met:
+            click.echo(f"no policy was found that meets the goals; this is the nearest of {found.tried}", err=True)
+    else:
+        click.echo(_table(found, capacity=capacity), nl=False)
+    if write:
+        _write(found, met=met, capacity=capacity)
+    sys.exit(0 if met else 1)
+
+
+def _chosen(found: Recommendation, *, capacity: bool) -> tuple[str, bool]:
+    """Return the patch that was asked for, and whether it meets the goals."""
+    if not capacity:
+        return found.patch, found.met
+    if found.capacity is None:
+        raise InputError(
+            f"{found.file} has no instance group whose instances teams share: --capacity has nothing to change"
+        )
+    return found.capacity.patch, found.capacity.met
+
+
+def _write(found: Recommendation, *, met: bool, capacity: bool) -> None:
+    if not met:
+        click.echo(f"{found.file} stays as it is: the goals are not met", err=True)
+        return
+    text = found.capacity.text if capacity and found.capacity is not None else found.text
+    file = Path(found.file)
+    try:
+        bom = file.read_bytes().startswith(b"\xef\xbb\xbf")
+        file.write_bytes((b"\xef\xbb\xbf" if bom else b"") + text.encode())
+    except OSError as error:
+        raise InputError(f"{os.fspath(file)} cannot be written: {error.strerror}") from None
+    click.echo(f"wrote {found.file}", err=True)
+
+
+def _table(found: Recommendation, *, capacity: bool) -> str:
+    from hpkit.simulate.formatting import amount, percent, span
+
+    console = paper()
+    console.print(f"{found.stack}, {found.scenario}: {found.tried} policies simulated, {found.refused} refused")
+    console.print(_verdict(found) + "\n")
+    table = grid("Goals", "goal", "now", "then", "met in")
+    for each in found.goals:
+        before, after = (sum(side) / len(side) for side in (each.before, each.after))
+        table.add_row(
+            each.goal.text, each.goal.shown(before), each.goal.shown(after), f"{each.met} of {len(each.after)}"
+        )
+    console.print(table)
+    if found.changes:
+        table = grid("Changes", "value", "now", "then")
+        for change in found.changes:
+            table.add_row(change.path, str(change.before), str(change.after))
+        console.print(table)
+        table = grid("Teams: what each gains and gives up", "team", "quota", "got", "p50", "p95", "preempted", "lost")
+        for team in found.teams:
+            table.add_row(
+                team.name, _pair(team.guarantee, amount), _pair(team.service, percent), _pair(team.wait_median, span),
+                _pair(team.wait_p95, span), _pair(team.preempted, amount), _pair(team.lost, amount),
+            )  # fmt: skip
+        console.print(table)
+    for line in found.fixed:
+        console.print(f"not varied: {line}")
+    if found.capacity is not None:
+        _print_capacity(console, found.capacity)
+    patch, _ = _chosen(found, capacity=capacity)
+    return text_of(console) + (f"\n{patch}" if patch else "")
+
+
+def _verdict(found: Recommendation) -> str:
+    sure = found.confidence
+    if not sure.drawn:
+        said = "the scenario draws nothing at random: one run says all"
+    else:
+        said = f"in {sure.met} of {sure.draws} draws searched on, and {sure.other_met} of {sure.other_draws} others"
+    if found.met and not found.changes:
+        return f"The goals are met as the file is; {said}."
+    if found.met:
+        return f"The goals are met with {len(found.changes)} value{'s' * (len(found.changes) > 1)} changed; {said}."
+    return f"No policy was found that meets the goals; this is the nearest. All are met {said}."
+
+
+def _print_capacity(console: Console, capacity: CapacityChange) -> None:
+    if not capacity.changes or all(before == after for _, before, after in capacity.instances):
+        said = "no fewer instances were found to do" if capacity.met else "no more instances were found to help"
+        console.print(f"Capacity: {said}.")
+        return
+    what = ", ".join(
+        f"{after} × {kind} instead of {before}" for kind, before, after in capacity.instances if before != after
+    )
+    if capacity.monthly is None:
+        money = "at a price that is not known"
+    else:
+        money = f"${abs(capacity.monthly):,.0f} a month {'more' if capacity.monthly > 0 else 'less'}, on demand"
+    verdict = "Cheapest that meets the goals" if capacity.met else "Not even these meet the goals"
+    console.print(f"Capacity: {verdict}: {what}, {money}, with:")
+    for change in capacity.changes:
+        console.print(f"  {change.path}: {change.before} → {change.after}")
+    console.print("`--capacity` makes a patch of it.")
+
+
+def _pair(pair: tuple[Figure, Figure], write: Callable[[Figure], str]) -> str:
+    """Write a figure now and then, once where it stays."""
+    now, then = map(write, pair)
+    return now if now == then else f"{now} → {then}"

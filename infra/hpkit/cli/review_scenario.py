@@ -1,0 +1,86 @@
+"""What a change does to a scenario's tasks: the same ones simulated at the base and at the head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from hpkit.errors import CatalogError, InputError
+from hpkit.plan.diff import Change
+from hpkit.plan.model import Plan
+from hpkit.review import StackInput, StackVersion
+from hpkit.review.model import ScenarioChange, TeamWaits
+
+if TYPE_CHECKING:
+    from hpkit.scenario import Source
+    from hpkit.simulate import Report
+
+Side = TypeVar("Side")
+T = TypeVar("T")
+__all__ = ["scenario_changes"]
+
+
+def scenario_changes(stacks: Iterable[StackInput], file: str) -> dict[str, ScenarioChange]:
+    """Return stack → what becomes of the scenario's tasks there, before and after; without stacks that stay the same.
+
+    InputError for a scenario that cannot be read; what is wrong with it for one stack is that one's note.
+    """
+    from hpkit.scenario import open_scenario
+
+    source = open_scenario(file)
+    found = {}
+    for stack in stacks:
+        before, after = _plan(stack.before), _plan(stack.after)
+        if before != after:
+            found[stack.stack] = _change(source, before, after)
+    return found
+
+
+def _plan(version: StackVersion | None) -> Plan | None:
+    return None if version is None else version.file.plans.get(version.environment)
+
+
+def _change(source: Source, before: Plan | None, after: Plan | None) -> ScenarioChange:
+    try:
+        sides = [None if plan is None else _simulated(plan, source) for plan in (before, after)]
+    except (InputError, CatalogError) as error:
+        return ScenarioChange(source.file, note=str(error))
+    if not any(team.submitted for side in sides if side is not None for team in side.teams):
+        return ScenarioChange(source.file, note="no task of it is of a team of this stack")
+    names = dict.fromkeys(team.name for side in sides if side is not None for team in side.teams)
+    return ScenarioChange(
+        source.file,
+        utilization=_both(sides, lambda report: report.cluster.utilization),
+        waited=_both(sides, lambda report: report.cluster.waited),
+        preemptions=_both(sides, lambda report: report.cluster.preemptions),
+        teams=tuple(_team(name, sides) for name in names),
+    )
+
+
+def _both(sides: Sequence[Side | None], figure: Callable[[Side], T | None]) -> Change[T]:
+    """Return a figure before and after; None on a side that is not there."""
+    before, after = (None if side is None else figure(side) for side in sides)
+    return Change(before, after)
+
+
+def _simulated(plan: Plan, source: Source) -> Report:
+    """Return what becomes of the tasks whose teams are there: a change may bring a team, or take one away."""
+    from hpkit.simulate.run import simulate_tasks
+
+    teams = {team.name for team in plan.teams}
+    tasks = (located for located in source.tasks() if located.spec.team in teams)
+    return simulate_tasks(plan, source, tasks, lenient=True, keep=0)
+
+
+def _team(name: str, sides: Sequence[Report | None]) -> TeamWaits:
+    teams = [
+        next((team for team in side.teams if team.name == name), None) if side is not None else None for side in sides
+    ]
+    return TeamWaits(
+        name,
+        service=_both(teams, lambda team: team.service),
+        wait_median=_both(teams, lambda team: team.wait_median),
+        wait_p95=_both(teams, lambda team: team.wait_p95),
+        preempted=_both(teams, lambda team: team.evicted),
+        never=_both(teams, lambda team: team.never),
+    )

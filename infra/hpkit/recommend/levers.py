@@ -1,0 +1,187 @@
+"""What may be changed of a file: quotas, weights and borrow limits of teams, and the instances of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from hpkit.catalog import find_instance_type
+from hpkit.config.document import Document, Path
+from hpkit.plan.model import Plan, QuotaResource, TeamPlan
+
+__all__ = ["Lever", "State", "instance_levers", "levers_of", "moves", "per_instance"]
+
+Value = int | str
+State = tuple[Value, ...]
+"""The value of each lever, in their order."""
+Kind = Literal["quota", "weight", "borrow limit", "instances"]
+_WEIGHTS: Final = (0, 10, 25, 50, 75, 100)
+_LIMITS: Final = (1, 25, 50, 100, 150, 200, 300, 500)
+_SHARE_STEP: Final = 5
+_MOST_PERCENT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """A value that may be changed.
+
+    paths: where it stands; several where an anchor of the file gives several places the same value. unit: what a quota
+    counts: `count`, `accelerators` or `share`. base: what it is now, also where the file leaves it out.
+    """
+
+    label: str
+    kind: Kind
+    teams: tuple[str, ...]
+    instance_type: str
+    paths: tuple[Path, ...]
+    unit: str
+    base: Value
+    most: int
+
+
+def levers_of(plan: Plan, document: Document) -> tuple[Lever, ...]:
+    """Return what a search may change of a stack's sharing: each place of the file once."""
+    found: dict[object, Lever] = {}
+    for lever in _candidates(plan, document.data):
+        mark = document.locate(lever.paths[0])
+        # What the file leaves out stands nowhere yet, and is a place of its own.
+        key = (mark, lever.kind) if document.raw(lever.paths[0]) is not None else lever.paths
+        known = found.get(key)
+        if known is None:
+            found[key] = lever
+        else:
+            teams = (*known.teams, *lever.teams)
+            label = f"{lever.kind} of {', '.join(teams)}"
+            found[key] = replace(known, label=label, teams=teams, paths=(*known.paths, *lever.paths))
+    return tuple(found.values())
+
+
+def _candidates(plan: Plan, data: Any) -> Iterator[Lever]:
+    fair = plan.policy is not None and plan.policy.fair_share == "Enabled"
+    positions = {each["name"]: index for index, each in enumerate(data.get("teams") or ()) if isinstance(each, dict)}
+    for team in plan.teams:
+        if team.is_shared_pool or team.name not in positions:
+            continue
+        yield from _of_team(team, _homes(plan, data, team.name, positions[team.name]), fair=fair)
+        yield from _quotas(plan, team)
+
+
+def _homes(plan: Plan, data: Any, team: str, position: int) -> dict[str, Path]:
+    """Return where a team's weight and sharing stand: in the environment's overrides, or with the team."""
+    governance = data["environments"][plan.environment].get("governance") or {}
+    override = (governance.get("overrides") or {}).get(team) or {}
+    there: Path = ("environments", plan.environment, "governance", "overrides", team)
+    return {key: (there if key in override else ("teams", position)) for key in ("fairShareWeight", "sharing")}
+
+
+def _of_team(team: TeamPlan, homes: dict[str, Path], *, fair: bool) -> Iterator[Lever]:
+    if fair:
+        label = f"fairShareWeight of {team.name}"
+        where: Path = (*homes["fairShareWeight"], "fairShareWeight")
+        yield Lever(label, "weight", (team.name,), "", (where,), "", team.fair_share_weight, 100)
+    if team.strategy == "LendAndBorrow" and not team.absolute_borrow_limits and team.borrow_limit is not None:
+        label = f"borrowLimit of {team.name}"
+        where = (*homes["sharing"], "sharing", "borrowLimit")
+        yield Lever(label, "borrow limit", (team.name,), "", (where,), "", team.borrow_limit, _LIMITS[-1])
+
+
+def _quotas(plan: Plan, team: TeamPlan) -> Iterator[Lever]:
+    for resource in team.quota_resources:
+        found = _unit(resource)
+        capacity = plan.capacity.get(resource.instance_type)
+        if found is None or capacity is None or not resource.path:
+            continue
+        unit, value = found
+        most = _MOST_PERCENT if unit == "share" else capacity.guaranteed * per_instance(resource.instance_type, unit)
+        if resource.elastic and isinstance(value, int):
+            most = max(most, value)
+        label = f"{resource.instance_type} {unit} of {team.name}"
+        yield Lever(label, "quota", (team.name,), resource.instance_type, ((*resource.path, unit),), unit, value, most)
+
+
+def _unit(resource: QuotaResource) -> tuple[str, Value] | None:
+    """Return in what a quota is written, and how much; None for what is written in parts of an instance by hand."""
+    if resource.share is not None:
+        whole = 100 * resource.share
+        return ("share", f"{whole}%") if whole.denominator == 1 else None
+    if resource.partition is not None or resource.v_cpu is not None or resource.memory_in_gib is not None:
+        return None
+    if resource.count is not None:
+        return "count", resource.count
+    return ("accelerators", resource.accelerators) if resource.accelerators is not None else None
+
+
+def per_instance(instance_type: str, unit: str) -> int:
+    """Return how much of a quota's unit one instance is."""
+    kind = find_instance_type(instance_type)
+    return (kind.accelerators or 1) if unit == "accelerators" and kind is not None else 1
+
+
+def instance_levers(plan: Plan, data: Any) -> tuple[Lever, ...]:
+    """Return the instance groups whose size may be changed: those of instance types of which teams have quota."""
+    kinds = {resource.instance_type for team in plan.teams for resource in team.quota_resources}
+    place = ("environments", plan.environment, "cluster", "instanceGroups")
+    groups = data["environments"][plan.environment]["cluster"].get("instanceGroups") or ()
+    found = []
+    for index, group in enumerate(groups):
+        kind, count = group.get("instanceType"), group.get("instanceCount")
+        if kind in kinds and isinstance(count, int):
+            path: Path = (*place, index, "instanceCount")
+            label = f"instanceCount of {group['name']}"
+            found.append(Lever(label, "instances", (), kind, (path,), "", count, 100_000))
+    return tuple(found)
+
+
+def moves(levers: Sequence[Lever], state: State) -> list[State]:
+    """Return the states one step away: a value changed, or changed back, or quota handed from one team to another."""
+    found: dict[State, None] = {}
+    for index, lever in enumerate(levers):
+        for value in _steps(lever, state[index]):
+            found.setdefault(_with(state, index, value))
+        found.setdefault(_with(state, index, lever.base))
+        if lever.kind == "quota":
+            for other, giver in enumerate(levers):
+                if other != index and giver.kind == "quota" and giver.instance_type == lever.instance_type:
+                    found.update(dict.fromkeys(_handed(levers, state, giver=other, taker=index)))
+    found.pop(state, None)
+    return list(found)
+
+
+def _with(state: State, index: int, value: Value) -> State:
+    return (*state[:index], value, *state[index + 1 :])
+
+
+def _steps(lever: Lever, value: Value) -> Iterator[Value]:
+    if lever.kind == "weight":
+        yield from _WEIGHTS
+    elif lever.kind == "borrow limit":
+        yield from _LIMITS
+    else:
+        step = _SHARE_STEP if lever.unit == "share" else 1
+        now = _number(value)
+        for by in (step, -step, 4 * step, -4 * step):
+            if 0 < now + by <= lever.most:
+                yield _written(lever, now + by)
+
+
+def _handed(levers: Sequence[Lever], state: State, *, giver: int, taker: int) -> Iterator[State]:
+    """Return the states in which one team hands quota to another: a step, or half of what it has."""
+    units = (levers[giver].unit, levers[taker].unit)
+    if units[0] != units[1]:
+        return
+    step = _SHARE_STEP if units[0] == "share" else 1
+    has = _number(state[giver])
+    for by in dict.fromkeys((step, has // 2 // step * step)):
+        got = _number(state[taker]) + by
+        if by > 0 and has - by > 0 and got <= levers[taker].most:
+            given = _with(state, giver, _written(levers[giver], has - by))
+            yield _with(given, taker, _written(levers[taker], got))
+
+
+def _number(value: Value) -> int:
+    return value if isinstance(value, int) else int(value.removesuffix("%"))
+
+
+def _written(lever: Lever, value: int) -> Value:
+    return f"{value}%" if lever.unit == "share" else value

@@ -1,0 +1,81 @@
+"""Writes tasks as a scenario file: whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from hpkit.errors import InputError
+from hpkit.scenario.model import TaskSpec
+
+__all__ = ["Yaml", "writing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Yaml:
+    """A scenario as YAML: what it is about, how long it is in seconds, and its tasks."""
+
+    description: str
+    until: float
+    tasks: Iterable[TaskSpec]
+
+    def write(self, file: TextIO) -> int:
+        """Write it, a line for each task, so that it can be edited; return how many there are."""
+        import yaml
+
+        tasks = [_as_dict(task) for task in self.tasks]
+        head = {"description": self.description, "until": _seconds(self.until)}
+        yaml.safe_dump(head, file, sort_keys=False, allow_unicode=True)
+        yaml.safe_dump(
+            {"tasks": tasks}, file, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1_000_000
+        )
+        return len(tasks)
+
+
+def _as_dict(task: TaskSpec) -> dict[str, object]:
+    found = {
+        "name": task.name,
+        "team": task.team,
+        "priority": task.priority,
+        "instanceType": task.instance_type,
+        "count": task.count,
+        "accelerators": task.accelerators,
+        "vCpu": task.v_cpu,
+        "memoryInGiB": task.memory_in_gib,
+        "pods": None if task.count is not None else task.pods,
+        "submit": _seconds(task.submit),
+        "run": None if task.run is None else _seconds(task.run),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.15g}s"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[TextIO]:
+    """Open a file that takes its name when all is written: an error on the way leaves nothing half done.
+
+    InputError where it cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
+        # As any new file: the temporary one is for its owner alone.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,24 @@
+"""Whose a trace's tasks become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+__all__ = ["Teams"]
+
+
+class Teams:
+    """Gives a trace's groups to a stack's teams: as was said, and the others in turn, as they come."""
+
+    def __init__(self, teams: Sequence[str], given: Mapping[str, str]) -> None:
+        self._teams = teams
+        self.of: dict[str, str] = dict(given)
+        """Group → team, with those that were dealt out so far."""
+        self._dealt = 0
+
+    def team(self, group: str) -> str:
+        """Return the team of a group; the next one in turn for a group that is new."""
+        if group not in self.of:
+            self.of[group] = self._teams[self._dealt % len(self._teams)]
+            self._dealt += 1
+        return self.of[group]

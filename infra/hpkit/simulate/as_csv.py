@@ -1,0 +1,60 @@
+"""What became of each task as CSV, for spreadsheets and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Final
+
+from hpkit.simulate.report import Report, TaskReport
+
+__all__ = ["COLUMNS", "as_csv"]
+
+COLUMNS: Final = (
+    "name", "team", "instanceType", "instances", "priority", "submit", "admitted", "finished", "wait", "borrowed",
+    "borrowedFrom", "preempted", "preemptedBy", "preemptionReasons", "lost", "never",
+)  # fmt: skip
+"""Times are seconds from the scenario's beginning, amounts are in instances; lists have `;` between their items."""
+# What a spreadsheet takes for a formula when a cell begins with it.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def as_csv(report: Report) -> str:
+    """Return a row for each task of a report, in the order of submission; an empty cell is what did not happen."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for task in report.tasks:
+        writer.writerow(_row(task))
+    return text.getvalue()
+
+
+def _row(task: TaskReport) -> tuple[str, ...]:
+    evictions = task.evictions
+    return (
+        _text(task.name),
+        _text(task.team),
+        task.instance_type,
+        _number(task.instances),
+        str(task.priority),
+        _number(task.submit),
+        _number(task.admitted),
+        _number(task.finished),
+        _number(task.wait),
+        _number(sum(task.borrowed.values())),
+        ";".join(_text(team) for team in task.borrowed if team),
+        str(len(evictions)),
+        ";".join(_text(each.by) for each in evictions),
+        ";".join(dict.fromkeys(each.reason for each in evictions)),
+        _number(task.lost),
+        task.never or "",
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.10g}"
+
+
+def _text(value: str) -> str:
+    """Return a name that a spreadsheet shows and does not compute."""
+    return f"'{value}" if value.startswith(_FORMULA) else value

@@ -1,0 +1,183 @@
+"""The life of an example stack on the real engine and the local cloud: up, a job per team, no drift, a change, gone.
+
+Where HPKIT_MIRROR names the folder that holds the chart of HyperPod's dependencies, that is installed too.
+"""
+
+import json
+import os
+
+import pytest
+
+from hpkit.catalog import find_instance_type
+from hpkit.errors import ToolError
+from tests.program.asked import FOLDER as ASKED
+from tests.program.asked import Asked, recorded
+from tests.program.asked import text_of as text_of_asked
+from tests.program.cloud import NODE_CLASSES, NODE_POOLS, Live, Program, change_every_part
+from tests.program.states import FOLDER, text_of
+from tests.running import eventually
+
+__all__ = ["live_through"]
+
+
+def live_through(stack, instance, repository, *, as_on_aws=True):
+    """Take a stack through its life and check each step; return the types of what was made.
+
+    as_on_aws: a protected stack goes once its file says `protect: false`; else as `hpkit local down` takes it.
+    """
+    organization, data, environment = environment_of(repository, stack)
+    live = Live(instance, environment["region"])
+    before = live.everything()
+    program = Program(instance, stack, root=repository.folder)
+    mirror = os.environ.get("HPKIT_TESTS_MIRROR")
+    with_chart = mirror is not None and not os.environ.get("HPKIT_WRITE_STATES")
+    if with_chart:
+        program.environment["HPKIT_MIRROR"] = mirror
+    asked = Asked(instance)
+    asked.during(program.up)
+    exported = program.read("stack", "export")
+    teams = environment["governance"]["allocations"]
+    assert set(live.quotas()) >= set(teams)
+    # At once: what restarted Kueue has waited for it.
+    run_jobs(live, teams)
+    if with_chart:
+        assert_chart_runs(live, next(iter(teams)))
+    if os.environ.get("HPKIT_WRITE_STATES"):
+        (FOLDER / f"{stack}.json").write_text(text_of(json.loads(exported)), encoding="utf-8")
+    again = program.up("--json")
+    assert_unchanged(again.stdout)
+    assert_unchanged(asked.during(program.run, "refresh", "--yes", "--skip-preview", "--json").stdout)
+    if environment.get("autoscaling"):
+        assert_autoscaling_is_ready(live, environment["autoscaling"])
+    if environment.get("protect"):
+        with pytest.raises(ToolError, match="set `protect: false` in its environment"):
+            program.destroy()
+        assert live.cluster()["ClusterStatus"] == "InService"
+    change_every_part(data, environment)
+    if as_on_aws:
+        environment["protect"] = False
+    repository.write(organization, data)
+    asked.during(program.up)
+    if not as_on_aws:
+        program.lift_protection()
+    asked.during(program.destroy)
+    assert program.resources() == []
+    if os.environ.get("HPKIT_WRITE_ASKED"):
+        (ASKED / f"{stack}.txt").write_text(text_of_asked(asked.operations), encoding="utf-8")
+    assert asked.operations == recorded(stack), "record anew: tests/program/asked/README.md"
+    eventually(lambda: differences(before, live.everything()) == {}, lambda: differences(before, live.everything()))
+    return {each["type"] for each in json.loads(exported)["deployment"]["resources"]}
+
+
+def environment_of(repository, stack):
+    """Return the organization and the part of it that the stack is."""
+    organization, _, environment = stack.rpartition("-")
+    data = repository.read(organization)
+    return organization, data, data["environments"][environment]
+
+
+def run_jobs(live, teams):
+    """Have each team run a small job on a type of its own, and wait until all are complete."""
+    for team, rows in teams.items():
+        kind = find_instance_type(rows[0]["instanceType"])
+        limits = {kind.accelerator_resource: "1"} if kind.accelerators else {}
+        resources = {"requests": {"cpu": "100m", "memory": "64Mi", **limits}, "limits": limits}
+        container = {"name": "main", "image": "train", "resources": resources}
+        pod = {
+            "restartPolicy": "Never",
+            "containers": [container],
+            "nodeSelector": {"node.kubernetes.io/instance-type": kind.name},
+        }
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "small", "labels": queue_of(team)},
+            "spec": {
+                "template": {
+                    "metadata": {"labels": queue_of(team), "annotations": {"hpkit.local/run": "1s"}},
+                    "spec": pod,
+                }
+            },
+        }
+        live.api.create(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", job)
+
+    def late():
+        found = {team: live.api.read(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs/small") for team in teams}
+        return {team: job.get("status") for team, job in found.items() if not job.get("status", {}).get("succeeded")}
+
+    eventually(lambda: not late(), late)
+    for team in teams:
+        live.api.delete(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs/small")
+
+
+def queue_of(team):
+    return {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
+
+
+def assert_chart_runs(live, team):
+    """Wait until what the chart brought runs; its training operator runs a PyTorchJob with the rights that it got."""
+
+    def late():
+        wanted = [("daemonsets", "desiredNumberScheduled", "numberReady"), ("deployments", "replicas", "readyReplicas")]
+        return [
+            each["metadata"]["name"]
+            for plural, desired, ready in wanted
+            for each in live.api.items(f"/apis/apps/v1/{plural}")
+            if each["status"].get(desired, 0) != each["status"].get(ready, 0)
+        ]
+
+    eventually(lambda: not late(), late)
+    names = {each["metadata"]["name"] for each in live.api.items("/apis/apps/v1/daemonsets")}
+    assert "health-monitoring-agent" in names
+    resources = {"requests": {"cpu": "100m", "memory": "64Mi"}}
+    container = {"name": "pytorch", "image": "train", "resources": resources}
+    metadata = {"labels": queue_of(team), "annotations": {"hpkit.local/run": "1s"}}
+    worker = {
+        "replicas": 1,
+        "restartPolicy": "Never",
+        "template": {"metadata": metadata, "spec": {"containers": [container]}},
+    }
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "small", "labels": queue_of(team)},
+        "spec": {"pytorchReplicaSpecs": {"Worker": worker}},
+    }
+    folder = f"/apis/kubeflow.org/v1/namespaces/hyperpod-ns-{team}/pytorchjobs"
+    live.api.create(folder, job)
+
+    def done():
+        conditions = live.api.read(f"{folder}/small").get("status", {}).get("conditions") or []
+        return any(each["type"] == "Succeeded" and each["status"] == "True" for each in conditions)
+
+    eventually(done, lambda: live.api.read(f"{folder}/small").get("status"))
+    live.api.delete(f"{folder}/small")
+
+
+def assert_unchanged(events):
+    """Fail unless Pulumi, told to write events, counted nothing but resources that stay the same."""
+    lines = [json.loads(line) for line in events.splitlines() if line.startswith("{")]
+    (counts,) = [line["summaryEvent"]["resourceChanges"] for line in lines if "summaryEvent" in line]
+    steps = [line["resOutputsEvent"]["metadata"] for line in lines if "resOutputsEvent" in line]
+    changed = [step for step in steps if step["op"] not in ("same", "read", "refresh") or step.get("detailedDiff")]
+    assert counts.keys() <= {"same", "read"}, (counts, changed)
+
+
+def assert_autoscaling_is_ready(live, wanted):
+    for folder, names in ((NODE_POOLS, wanted["nodePools"]), (NODE_CLASSES, wanted["nodeClasses"])):
+        states = {each["metadata"]["name"]: ready(each) for each in live.api.items(folder)}
+        assert states == {each["name"]: "True" for each in names}
+    (node_class,) = live.api.items(NODE_CLASSES)
+    assert {group["name"] for group in node_class["status"]["instanceGroups"]} == {"burst-a", "burst-b"}
+
+
+def ready(found):
+    return next(each["status"] for each in found["status"]["conditions"] if each["type"] == "Ready")
+
+
+def differences(before, after):
+    return {
+        kind: sorted(set(before.get(kind, [])) ^ set(after.get(kind, [])))
+        for kind in {**before, **after}
+        if before.get(kind) != after.get(kind)
+    }

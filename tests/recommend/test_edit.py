@@ -1,0 +1,98 @@
+"""Values changed in a file's own text: what is typed around them stays, and git takes the patch."""
+
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpkit.config import read_text
+from hpkit.errors import InputError
+from hpkit.recommend.edit import diff, edited, with_values
+from tests.recommend.builders import ROOT
+
+TEXT = """\
+# On top.
+teams:
+  - name: a          # first
+    fairShareWeight: 5   # five
+    sharing: {strategy: LendAndBorrow, borrowLimit: 50}
+  - {name: b, "fairShareWeight": '7'}
+  - name: ü
+    sharing:
+      # why
+      strategy: LendAndBorrow
+x-shared: &shared {borrowLimit: 10}
+one: *shared
+two: *shared
+"""
+EXAMPLES = sorted(file.stem for file in (ROOT / "stacks").glob("*.yaml") if not file.stem.startswith("Pulumi."))
+PLACES = (
+    ("teams", 0, "fairShareWeight"),
+    ("teams", 0, "sharing", "borrowLimit"),
+    ("teams", 1, "fairShareWeight"),
+    ("teams", 1, "sharing", "borrowLimit"),
+    ("teams", 2, "fairShareWeight"),
+    ("teams", 2, "sharing", "borrowLimit"),
+)
+
+
+def change(text, values):
+    return edited(text, read_text(text.encode()), values, file="acme.yaml")
+
+
+def test_only_the_values_change():
+    after = change(TEXT, dict.fromkeys(PLACES, 42))
+    assert after == (
+        TEXT.replace("fairShareWeight: 5 ", "fairShareWeight: 42 ")
+        .replace("borrowLimit: 50", "borrowLimit: 42")
+        .replace(
+            """{name: b, "fairShareWeight": '7'}""", """{sharing: {borrowLimit: 42}, name: b, "fairShareWeight": 42}"""
+        )
+        .replace("  - name: ü\n", "  - fairShareWeight: 42\n    name: ü\n")
+        .replace("      strategy: LendAndBorrow\n", "      borrowLimit: 42\n      strategy: LendAndBorrow\n")
+    )
+
+
+@given(values=st.dictionaries(st.sampled_from(PLACES), st.integers(0, 999)))
+def test_any_set_of_values_is_what_the_file_says_then(values):
+    document = read_text(TEXT.encode())
+    assert read_text(change(TEXT, values).encode()).data == with_values(document.data, values)
+
+
+@pytest.mark.parametrize("path", [("one", "borrowLimit"), ("x-shared", "borrowLimit")])
+def test_a_value_that_an_anchor_shares_is_not_changed_alone(path):
+    with pytest.raises(InputError, match=r"acme.yaml:11:\d+: .* cannot be changed alone"):
+        change(TEXT, {path: 20})
+
+
+def test_values_that_an_anchor_shares_change_together():
+    places = (("one", "borrowLimit"), ("two", "borrowLimit"), ("x-shared", "borrowLimit"))
+    assert "&shared {borrowLimit: 20}" in change(TEXT, dict.fromkeys(places, 20))
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT.rstrip("\n"), TEXT.replace("\n", "\r\n")], ids=["unix", "cut", "windows"])
+def test_git_applies_the_patch(tmp_path, text):
+    after = change(
+        text, {("teams", 0, "fairShareWeight"): 42, ("teams", 2, "fairShareWeight"): 3, ("x-shared", "borrowLimit"): 10}
+    )
+    file = tmp_path / "stacks" / "acme.yaml"
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    patch = diff(text, after, "stacks/acme.yaml")
+    subprocess.run(["git", "apply"], cwd=tmp_path, input=patch.encode(), check=True)
+    assert file.read_bytes() == after.encode()
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    name=st.sampled_from(["handson", "enterprise", "startup", "topology", "autoscale", "bestpractice"]),
+    weight=st.integers(0, 100),
+)
+def test_every_example_takes_another_weight(name, weight):
+    text = (ROOT / "stacks" / f"{name}.yaml").read_text()
+    after = change(text, {("teams", 0, "fairShareWeight"): weight})
+    before = read_text(text.encode()).data
+    assert read_text(after.encode()).data == with_values(before, {("teams", 0, "fairShareWeight"): weight})
+    assert sum(a != b for a, b in zip(text.splitlines(), after.splitlines(), strict=True)) <= 1

@@ -1,0 +1,110 @@
+"""Recommendations for the examples: goals that can be met and that cannot, by the real simulator and validator."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from hpkit.recommend import parse_goal, recommend
+from hpkit.scenario import open_scenario
+from tests.cli.invoke import hpkit
+from tests.recommend.builders import HANDSON, ROOT, handson
+
+SMITH = "max wait of smith < 10m"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return recommend(
+        handson(), open_scenario(HANDSON), [parse_goal(SMITH, ("john", "smith"))], trials=60, seeds=3, workers=1
+    )
+
+
+def test_a_goal_is_met_by_as_few_changes_as_can_be(found):
+    assert found.met
+    assert {change.path: (change.before, change.after) for change in found.changes} == {
+        "governance.allocations.john[0].count": (3, 2),
+        "governance.allocations.smith[0].count": (1, 2),
+    }
+    assert [(each.before, each.after, each.met) for each in found.goals] == [((1800.0,), (0.0,), 1)]
+    teams = {team.name: team for team in found.teams}
+    assert teams["smith"].wait_p95 == (1800, 0)
+    assert teams["john"].wait_p95 == (0, 5400), "john pays for it"
+    assert (found.confidence.drawn, found.confidence.met, found.confidence.draws) == (False, 1, 1)
+
+
+def test_fewer_instances_are_found_where_they_do(found):
+    assert found.capacity.met
+    assert found.capacity.instances == (("ml.g5.12xlarge", 4, 3),)
+    assert found.capacity.monthly is None, "the catalogue has no price of it in that region"
+
+
+@pytest.fixture
+def project(tmp_path):
+    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def run(project, *arguments):
+    return hpkit(
+        "recommend", "stacks/scenarios/handson.yaml", "--stack", "handson-dev", "--workers", 1, "--trials", 60,
+        *arguments, cwd=project,
+    )  # fmt: skip
+
+
+def test_the_patch_applies_and_write_does_the_same(project):
+    patched = run(project, "--goal", SMITH, "--format", "patch")
+    assert patched.returncode == 0
+    subprocess.run(["git", "apply"], cwd=project, input=patched.stdout.encode(), check=True)
+    file = project / "stacks" / "handson.yaml"
+    after = file.read_bytes()
+    shutil.copy(ROOT / "stacks" / "handson.yaml", file)
+    assert run(project, "--goal", SMITH, "--write").stderr.endswith("wrote stacks/handson.yaml\n")
+    assert file.read_bytes() == after != (ROOT / "stacks" / "handson.yaml").read_bytes()
+    again = run(project, "--goal", SMITH)
+    assert "The goals are met as the file is" in again.stdout
+
+
+def test_a_patch_with_capacity_changes_the_group_too(project):
+    result = run(project, "--goal", SMITH, "--format", "patch", "--capacity")
+    assert "+        - {name: gpu, instanceType: ml.g5.12xlarge, instanceCount: 3, availabilityZone" in result.stdout
+
+
+def test_what_cannot_be_met_is_said_with_the_nearest_and_nothing_is_written(project):
+    before = (project / "stacks" / "handson.yaml").read_bytes()
+    goals = ("--trials", 8, "--goal", "utilization > 99%", "--goal", "max wait of all < 1s")
+    result = run(project, *goals, "--write", "--format", "json")
+    said = json.loads(result.stdout)
+    assert (result.returncode, said["met"]) == (1, False)
+    assert "stays as it is: the goals are not met" in result.stderr
+    assert (project / "stacks" / "handson.yaml").read_bytes() == before
+    assert "No policy was found that meets the goals; this is the nearest" in run(project, *goals).stdout
+
+
+def test_random_scenarios_are_judged_by_draws_that_were_not_searched_on(project):
+    (project / "random.yaml").write_text(
+        "generators:\n- {name: r, team: smith, priority: training, perHour: 2, last: 6h, sizes: [{count: 1}],\n"
+        "   run: {kind: exponential, mean: 1h}}\n"
+    )
+    arguments = ("recommend", "random.yaml", "--stack", "handson-dev", "--trials", 4, "--format", "json")
+    goal = ("--goal", "p95 wait of smith < 20m")
+    first, second = (hpkit(*arguments, *goal, "--workers", 1, cwd=project).stdout for _ in range(2))
+    assert first == second, "the same seed, the same answer"
+    confidence = json.loads(first)["confidence"]
+    assert (confidence["drawn"], confidence["searched"]["draws"], confidence["others"]["draws"]) == (True, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--goal", "p95 wait of smit < 1m"), "did you mean smith"),
+        (("--goal", SMITH, "--on", "ray://x:1"), "write dask://HOST:PORT"),
+        ((), "Missing option '--goal'"),
+    ],
+)
+def test_misuse_is_said_in_a_sentence(project, arguments, said):
+    result = run(project, *arguments)
+    assert (result.returncode, said in result.stderr) == (2, True), result.stderr

@@ -1,0 +1,102 @@
+"""The search, with figures that are computed instead of simulated: what it finds, and that nothing else decides it."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpkit.recommend.capacity import cheapest
+from hpkit.recommend.goals import Goal
+from hpkit.recommend.levers import Lever, moves
+from hpkit.recommend.search import Outcome, outcome_of, search
+from hpkit.simulate.report import ClusterReport, Report
+
+KIND = "ml.g5.12xlarge"
+GOAL = Goal("fairness > 0.9", "fairness", None, 0.9, upper=False, strict=True)
+
+
+def quota(team, base, most=8):
+    return Lever(f"count of {team}", "quota", (team,), KIND, ((team,),), "count", base, most)
+
+
+LEVERS = (
+    quota("a", 4),
+    quota("b", 4),
+    Lever("weight of a", "weight", ("a",), "", (("w",),), "", 0, 100),
+    Lever("limit of a", "borrow limit", ("a",), "", (("l",),), "", 50, 500),
+)
+
+
+def report(fairness, waited=0.0):
+    return Report("s", "f", 1.0, ClusterReport(8, 0.5, 0.5, waited, None, fairness, 0, ()), (), (), 0, 15.0, {})
+
+
+def evaluator(fairness, *, capacity=8):
+    """Return what simulates states by a function, and refuses those with more quota than there is."""
+    asked = []
+
+    def evaluate(states):
+        asked.extend(states)
+        return [
+            None if state[0] + state[1] > capacity else outcome_of([GOAL], (report(fairness(state)),))
+            for state in states
+        ]
+
+    return evaluate, asked
+
+
+@settings(deadline=None, max_examples=30)
+@given(want=st.integers(1, 7), seed=st.integers(0, 5))
+def test_it_finds_the_quota_that_meets_the_goal_by_changing_no_more_than_that(want, seed):
+    evaluate, asked = evaluator(lambda state: 1.0 if state[1] == want else 0.8 - abs(state[1] - want) / 20)
+    found = search(LEVERS, evaluate, trials=300, seed=seed)
+    assert found.outcome.good
+    assert found.state[1] == want
+    assert found.state[2:] == (0, 50), "what does not matter stays as it is"
+    assert found.tried + found.refused == len(asked) == len(set(asked)), "no state is simulated twice"
+    assert (found.state[0] == 4) == (want <= 4), "a gives up only what there is no other way to get"
+
+
+@settings(deadline=None, max_examples=20)
+@given(trials=st.integers(1, 60), seed=st.integers(0, 3))
+def test_it_simulates_no_more_than_it_may_and_never_answers_worse_than_the_file(trials, seed):
+    evaluate, _ = evaluator(lambda state: 0.5 + state[2] / 1000)
+    found = search(LEVERS, evaluate, trials=trials, seed=seed)
+    assert found.tried <= trials
+    assert found.outcome.miss <= outcome_of([GOAL], (report(0.5),)).miss
+    again = search(LEVERS, evaluate, trials=trials, seed=seed)
+    assert (again.state, again.tried) == (found.state, found.tried)
+
+
+def test_a_goal_that_is_met_changes_nothing():
+    evaluate, _ = evaluator(lambda _: 1.0)
+    assert search(LEVERS, evaluate, trials=100, seed=0).state == (4, 4, 0, 50)
+
+
+@given(st.tuples(st.integers(1, 8), st.integers(1, 8), st.sampled_from([0, 7, 100]), st.sampled_from([50, 500])))
+def test_every_move_is_another_state_within_bounds(state):
+    found = moves(LEVERS, state)
+    assert state not in found
+    assert len(found) == len(set(found))
+    for after in found:
+        assert all(0 <= value <= lever.most for value, lever in zip(after, LEVERS, strict=True))
+        assert min(after[:2]) > 0, "a team keeps some quota"
+
+
+def test_instances_go_as_long_as_the_goal_is_met_and_come_until_it_is():
+    group = Lever("instanceCount of gpu", "instances", (), KIND, (("g",),), "", 8, 100)
+    levers = (*LEVERS, group)
+
+    def evaluate(states):
+        return [
+            None if state[0] + state[1] > state[4] else outcome_of([GOAL], (report(0.5 + state[1] / 10 - 0.001),))
+            for state in states
+        ]
+
+    def run(state):
+        (outcome,) = evaluate([state])
+        assert isinstance(outcome, Outcome)
+        return cheapest(levers, state, outcome, evaluate, lambda _: None)
+
+    state, outcome = run((3, 5, 0, 50, 8))
+    assert (state, outcome.good) == ((1, 5, 0, 50, 6), True), "a gives what b needs not; b keeps five"
+    state, outcome = run((4, 4, 0, 50, 8))
+    assert (state, outcome.good) == ((4, 5, 0, 50, 9), True)

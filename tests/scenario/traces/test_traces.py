@@ -1,0 +1,229 @@
+"""Public traces, in small files of their shape: what each row becomes, and what is refused or counted."""
+
+import io
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpkit.errors import InputError
+from hpkit.scenario.read import write_csv
+from hpkit.scenario.traces import TRACES, Shape, Tally, Teams, TraceTask, tasks_of
+from tests.cli.invoke import hpkit
+from tests.recommend.builders import ROOT
+
+TRACE = ("--trace", "philly", "no", "--to", "x.csv")
+SHAPE = Shape("ml.g5.12xlarge", 4)
+PODS = """\
+name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
+pod-1,12000,16384,1,1000,,LS,Running,100,400,100
+pod-2,6000,12288,1,460,,LS,Running,200,900,250
+pod-3,88000,327680,8,1000,G2,Burstable,Succeeded,300,1000,300
+pod-4,8000,30517,0,0,,BE,Running,310,400,310
+pod-5,11908,47104,1,1000,,BE,Pending,320,330,
+pod-6,11908,47104,2,1000,A10|G2,BE,Failed,90,120,100
+"""
+JOBS = """\
+job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type
+1,13,A10,20,1,1,0,2764799,HP
+2,57,A100-SXM4-80GB,15,1,16,9589663,41060,Spot
+3,13.0,A10,8,0.5,2,9589664,100,HP
+4,13,A10,8,1,2,9589665,0,HP
+"""
+NOON = "2017-10-07 12:00:00"
+GPUS = [f"gpu{number}" for number in range(8)]
+
+
+def attempt(start, end, *machines):
+    return {
+        "start_time": start,
+        "end_time": end,
+        "detail": [{"ip": f"m{number}", "gpus": GPUS[:gpus]} for number, gpus in enumerate(machines)],
+    }
+
+
+def job(name, submitted, *attempts, vc="ee9e8c"):
+    return {
+        "status": "Pass", "vc": vc, "jobid": name, "attempts": list(attempts), "submitted_time": submitted,
+        "user": "ce2f4c",
+    }  # fmt: skip
+
+
+PHILLY = [
+    job("late", "2017-10-07 01:11:39", attempt("2017-10-07 01:12:09", "2017-10-07 01:13:09", 8),
+        attempt("2017-10-07 01:20:00", "2017-10-07 01:21:30", 8)),
+    job("early", "2017-10-07 01:00:00", attempt("2017-10-07 01:00:00", "2017-10-07 02:00:00", 2, 2), vc="b"),
+    job("uneven", "2017-10-07 01:11:40", attempt("2017-10-07 01:12:00", "2017-10-07 01:12:10", 2, 1)),
+    job("none", "2017-10-07 01:11:41"),
+    job("runs", "2017-10-07 01:11:42", attempt("2017-10-07 01:12:00", "None", 1)),
+    job("gap", "2017-10-07 01:11:43", attempt("None", "2017-10-07 01:12:00", 1),
+        attempt("2017-10-07 01:12:00", "2017-10-07 01:12:05", 1)),
+]  # fmt: skip
+
+
+def read(trace, folder, text, teams=("a", "b")):
+    file = folder / "trace"
+    file.write_text(text)
+    tally, dealt = Tally(), Teams(teams, {})
+    tasks = list(tasks_of(TRACES[trace](file, tally), SHAPE, dealt, tally))
+    return [(each.name, each.team, each.pods, each.accelerators, each.submit, each.run) for each in tasks], tally
+
+
+def reasons(tally):
+    return {reason.split(":")[0]: count for reason, count in tally.counts.items()}
+
+
+def test_the_pods_of_2023_are_tasks_from_the_first_on(tmp_path):
+    tasks, tally = read("alibaba-2023", tmp_path, PODS)
+    assert tasks == [
+        ("pod-6", "a", 1, 2, 0, 20),
+        ("pod-1", "a", 1, 1, 10, 300),
+        ("pod-2", "a", 1, 1, 110, 650),
+        ("pod-3", "b", 2, 4, 210, 700),
+    ]
+    assert reasons(tally) == {
+        "tasks share a GPU, which quota cannot": 1,
+        "tasks have more GPUs in a pod than ml.g5.12xlarge": 1,
+        "tasks ask for no GPU": 1,
+        "pods were never scheduled, so that nobody knows how long they would have run": 1,
+    }
+    assert tally.first["tasks ask for no GPU: left out"].endswith(":5")
+
+
+def test_the_jobs_of_2026_are_gangs_of_their_workers(tmp_path):
+    tasks, tally = read("alibaba-2026-spot", tmp_path, JOBS)
+    assert tasks == [
+        ("1", "a", 1, 1, 0, 2764799),
+        ("2", "b", 16, 1, 9589663, 41060),
+        ("3", "a", 2, 1, 9589664, 100),
+    ]
+    assert reasons(tally)["jobs are Spot, which could be evicted for others"] == 1
+    assert reasons(tally)["tasks ran for no time"] == 1
+
+
+@pytest.mark.parametrize("indent", [None, 4], ids=["one line", "as published"])
+def test_the_jobs_of_philly_run_as_long_as_all_attempts(tmp_path, indent):
+    tasks, tally = read("philly", tmp_path, json.dumps(PHILLY, indent=indent))
+    assert tasks == [
+        ("early", "b", 2, 2, 0, 3600),
+        ("late", "a", 2, 4, 699, 150),
+        ("uneven", "a", 3, 1, 700, 10),
+        ("gap", "a", 1, 1, 703, 5),
+    ]
+    assert reasons(tally) == {
+        "tasks have more GPUs in a pod than ml.g5.12xlarge": 1,
+        "jobs had different numbers of GPUs on their machines": 1,
+        "jobs have no attempt, so that nobody knows what they took": 1,
+        "jobs still ran when the trace was taken": 1,
+        "attempts have a time that was not logged": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("trace", "text", "said"),
+    [
+        ("alibaba-2023", "", "trace:1: column name is missing"),
+        ("alibaba-2023", JOBS, "trace:1: column name is missing; there are job_name"),
+        ("alibaba-2023", PODS.replace("Running,200,900,250", "Running,200,900,150"), "3: scheduled_time 150 comes"),
+        ("alibaba-2023", PODS.replace(",100,400,100", ",100,90,100"), "trace:2: deletion_time 90 comes before"),
+        ("alibaba-2023", PODS.replace(",100,400,100", ",100,,100"), "trace:2: deletion_time is empty"),
+        ("alibaba-2023", PODS.replace("1,460", "one,460"), "trace:3: num_gpu is `one` and must be a number"),
+        ("alibaba-2023", PODS.replace("1,460", "nan,460"), "trace:3: num_gpu is `nan` and must be a number"),
+        ("alibaba-2023", PODS.replace("pod-2,", 'pod-2,"'), "trace:3: "),
+        ("alibaba-2023", PODS.replace(",,LS,Running,100,400,100", ",LS"), "trace:2: 6 values for 11 columns"),
+        ("alibaba-2026-spot", JOBS.replace("41060", "-41060"), "trace:3: duration is -41060, and cannot be negative"),
+        ("alibaba-2026-spot", JOBS.replace("1,16,", "1,0,"), "trace:3: worker_num is `0` and must be a whole"),
+        ("philly", "{}", "trace:1: the file is no JSON list of jobs"),
+        ("philly", "[1]", "trace:1: a job must be a JSON object"),
+        ("philly", '[\n{"jobid": 1}]', "trace:2: the job has no `vc`"),
+        ("philly", json.dumps(PHILLY, indent=1)[:-20], "no JSON"),
+        ("philly", json.dumps(PHILLY[:1]) [:-1], "trace:1: the file ends inside the list"),
+        ("philly", json.dumps([job("x", "yesterday", attempt(NOON, NOON, 1))]), "submitted_time is `yesterday`"),
+        ("philly", json.dumps([job("x", NOON, attempt(NOON, "2017-10-07 01:11:00", 1))]), "before it starts"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_line(tmp_path, trace, text, said):
+    with pytest.raises(InputError) as raised:
+        read(trace, tmp_path, text)
+    assert said in str(raised.value)
+
+
+@given(
+    submits=st.lists(st.integers(0, 50), max_size=60),
+    at_once=st.integers(1, 20),
+)
+def test_sorted_in_files_is_sorted_in_memory(submits, at_once):
+    tasks = [TraceTask(f":{n}", f"t{n:03}", "g", float(s), 5.0, 1, 1.0) for n, s in enumerate(submits)]
+    ways = [list(tasks_of(tasks, SHAPE, Teams(("a",), {}), Tally(), at_once=count)) for count in (at_once, 1000)]
+    assert [(t.name, t.submit) for t in ways[0]] == [(t.name, t.submit) for t in ways[1]]
+    assert [t.submit for t in ways[0]] == sorted(s - min(submits) for s in submits)
+
+
+@pytest.mark.nightly
+def test_a_long_trace_is_not_held_in_memory(tmp_path):
+    import tracemalloc
+
+    chance = random.Random(1)  # noqa: S311 - not a secret
+    file = tmp_path / "jobs.csv"
+    with file.open("w") as out:
+        out.write(JOBS.splitlines()[0] + "\n")
+        for number in range(30_000):
+            out.write(f"{number},{number % 7},A10,8,1,1,{chance.randrange(10**7)},{chance.randrange(1, 10**5)},HP\n")
+    tally = Tally()
+    tracemalloc.start()
+    tasks = TRACES["alibaba-2026-spot"](file, tally)
+    count = write_csv(tasks_of(tasks, SHAPE, Teams(("a",), {}), tally, at_once=1000), Sink())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 30_000
+    assert most < 2_000_000, "a thirtieth of it at a time, and one line of each part"
+
+
+class Sink(io.TextIOBase):
+    def write(self, text):
+        return len(text)
+
+
+def test_a_recorded_trace_is_simulated(tmp_path):
+    (tmp_path / "pods.csv").write_text(PODS)
+    arguments = ("record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
+    result = hpkit(*arguments, "--team", "Burstable=john", "--to", tmp_path / "tasks.csv", cwd=ROOT)
+    assert result.stdout == f"wrote 4 tasks to {tmp_path}/tasks.csv\n"
+    assert "john is 2 groups of the trace: Burstable, LS" in result.stderr
+    simulated = hpkit("simulate", tmp_path / "tasks.csv", "--stack", "handson-dev", "--format", "json", cwd=ROOT)
+    assert [task["name"] for task in json.loads(simulated.stdout)["tasks"]] == ["pod-6", "pod-1", "pod-2", "pod-3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--trace", "philly", "--to", "x.csv"), 2, "--trace needs the trace's FILE"),
+        (("--trace", "philly", "no", "--to", "x.txt"), 2, "ends in .yaml or .csv"),
+        (("--trace", "philly", "no", "--to", "x.yaml"), 2, "written as CSV"),
+        ((*TRACE, "--stack", "handson-dev"), 1, "no: no such file"),
+        ((*TRACE, "--stack", "handson-dev", "--team", "a=jon"), 2, "did you mean john"),
+        ((*TRACE, "--stack", "bestpractice-prod"), 2, "no team of bestpractice-prod"),
+        ((*TRACE, "--stack", "handson-dev", "--instance-type", "ml.p5.48xlarge"), 2, "did you mean ml.g5.12xlarge"),
+        (("--team", "a=b", "--to", "x.csv"), 2, "belong to --trace"),
+        (("a.yaml", "b.yaml", "--to", "x.csv"), 2, "one scenario at a time"),
+        (("--to", "README.md"), 2, "ends in .yaml or .csv"),
+        (("stacks/scenarios/month.yaml", "--to", "stacks/handson.yaml"), 2, "is there already"),
+        (("stacks/scenarios/month.yaml", "--to", "no/such/x.csv"), 1, "cannot be written"),
+    ],
+)  # fmt: skip
+def test_misuse_is_said_in_a_sentence_and_leaves_no_file(arguments, code, said):
+    result = hpkit("record", *arguments, cwd=ROOT)
+    assert (result.returncode, said in result.stderr) == (code, True), result.stderr
+    assert not [*ROOT.glob("x.*"), *ROOT.glob(".x.*")]
+
+
+def test_a_scenario_becomes_a_csv_of_the_same_tasks(tmp_path):
+    result = hpkit("record", "stacks/scenarios/handson.yaml", "--to", tmp_path / "t.csv", cwd=ROOT)
+    assert "a CSV has no `until`" in result.stderr
+    sides = []
+    for scenario in ("stacks/scenarios/handson.yaml", tmp_path / "t.csv"):
+        said = hpkit("simulate", scenario, "--stack", "handson-dev", "--format", "json", cwd=ROOT)
+        sides.append([(task["name"], task["admitted"]) for task in json.loads(said.stdout)["tasks"]])
+    assert sides[0] == sides[1]
