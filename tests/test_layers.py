@@ -71,6 +71,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         | {"hpkit.scenario", "hpkit.simulate", "hpkit.recommend"},
         set(),
     ),
+    "rehearse": ({"hpkit.plan", "hpkit.whatif", "hpkit.rehearse"}, set()),
     # Of simulate how times and amounts are written alone: what was simulated is handed in.
     "review": (PURE | {"hpkit.review", "hpkit.simulate.formatting"}, {"jinja2"}),
     "explain": ((PURE - {"hpkit.change"}) | {"hpkit.explain", "hpkit.spelling"}, set()),
@@ -114,8 +115,9 @@ LOCAL_ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "kubernetes": ({"processes"}, set()),
     "controllers": ({"aws", "kubernetes", "toolchain"}, {"hpkit.catalog"}),
     "plugins": ({"kubernetes", "toolchain"}, {"hpkit.errors", "provider"}),
+    "rehearsal": ({"aws", "controllers", "kubernetes", "supervisor"}, {"hpkit.errors", "hpkit.whatif"}),
     "supervisor": ({"kubernetes", "plugins", "processes", "toolchain"}, {"hpkit.errors", "hpkit.teardown"}),
-    "cloud": ({"plugins", "supervisor", "toolchain"}, set()),
+    "cloud": ({"plugins", "rehearsal", "supervisor", "toolchain"}, set()),
 }
 # The modules of preflight that reach out; all others compute.
 CLIENTS = {"aws_client.py", "kubernetes_client.py", "network_client.py"}
@@ -156,7 +158,7 @@ def test_a_layer_imports_only_what_the_design_allows(layer):
             assert allowed, f"{file.relative_to(ROOT)} imports {name}"
 
 
-@pytest.mark.parametrize("layer", ["plan", "checks", "change", "review", "whatif", "explain"])
+@pytest.mark.parametrize("layer", ["plan", "checks", "change", "review", "whatif", "rehearse", "explain"])
 def test_pure_layers_touch_no_clock_file_or_network(layer):
     for file in modules_of(layer):
         # datetime.date is a value; only asking for the current one would be impure.

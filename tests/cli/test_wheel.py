@@ -51,6 +51,7 @@ RUNS = {
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
     "recommend": ("no.yaml --stack handson-dev --goal fairness>0.9", 1, "error: no.yaml: no such file"),
     "record": ("--stack handson-dev --to x.yaml", 2, "no AWS credentials"),
+    "rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
     "review": ("", 0, "john"),
     "rules": ("CAP001", 0, "in tests/stacks/rules/CAP001.yaml"),
     "schema": ("", 0, '"$schema"'),

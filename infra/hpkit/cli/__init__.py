@@ -43,6 +43,7 @@ _COMMANDS: dict[str, str] = {
     "review": "Say what a change does to the stacks it touches.",
     "rules": "List the validator's rules, or explain one.",
     "schema": "Write the JSON Schema that editors read.",
+    "rehearse": "Let the real Kueue decide a scenario, on a local cloud.",
     "simulate": "Say what becomes of a scenario's tasks on a stack.",
     "status": "Show a running platform: groups, teams, what waits, what fails.",
     "topology": "Show the nodes by the layers of the network, and where tasks sit.",
