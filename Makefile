@@ -68,12 +68,20 @@ lock:
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \
 	  --python-version 3.11 --extra dev --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
-# Independent scanners, with an environment of their own: they bring more packages than the kit has.
+# Independent scanners, with an environment of their own: they bring more packages than the kit has. Needs Go and git.
 SCANNERS := .venv-scanners
+SCANNED  := tests/security/scanners
+# A clone of it elsewhere does as well: the commit is pinned, and names every byte.
+SEMGREP_RULES ?= https://github.com/semgrep/semgrep-rules.git
 
-$(SCANNERS)/.installed: tests/security/scanners/requirements.lock
+$(SCANNERS)/.installed: $(SCANNED)/requirements.lock $(SCANNED)/kube-score/go.sum $(SCANNED)/semgrep-rules.commit
 	$(PYTHON) -m venv $(SCANNERS)
 	$(SCANNERS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	cd $(SCANNED)/kube-score && GOWORK=off GOFLAGS= GOTOOLCHAIN=local CGO_ENABLED=0 \
+	  go build -mod=readonly -trimpath -o $(abspath $(SCANNERS))/bin/kube-score github.com/zegl/kube-score/cmd/kube-score
+	git init --quiet $(SCANNERS)/semgrep-rules
+	git -C $(SCANNERS)/semgrep-rules fetch --quiet --depth 1 $(SEMGREP_RULES) $$(cat $(SCANNED)/semgrep-rules.commit)
+	git -C $(SCANNERS)/semgrep-rules checkout --quiet --detach --force FETCH_HEAD
 	touch $@
 
 scan: install $(SCANNERS)/.installed

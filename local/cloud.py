@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from local.plugins.aws.table import RESOURCE_TYPES
     from local.plugins.kubernetes.diff import CONTENT, IMMUTABLE
     from local.plugins.kubernetes.release import REPLACES, TOKEN
+    from local.rehearsal.objects import team_objects
+    from local.rehearsal.session import rehearsal
     from local.supervisor import control
     from local.supervisor.control import VARIABLES
     from local.supervisor.instance import Instance
@@ -45,9 +47,11 @@ __all__ = [
     "get_all",
     "locate",
     "overviews",
+    "rehearsal",
     "settings_of",
     "stacks_of",
     "stacks_up",
+    "team_objects",
     "the_only",
     "usage_of",
 ]
@@ -74,9 +78,11 @@ _SOURCES = {
     "get_all": "local.toolchain:get_all",
     "locate": "local.toolchain:locate",
     "overviews": "local.supervisor.instances:overviews",
+    "rehearsal": "local.rehearsal.session:rehearsal",
     "settings_of": "local.supervisor.pulumi_stack:settings_of",
     "stacks_of": "local.supervisor.stacks:stacks_of",
     "stacks_up": "local.supervisor.stacks:stacks_up",
+    "team_objects": "local.rehearsal.objects:team_objects",
     "the_only": "local.supervisor.instances:the_only",
     "usage_of": "local.supervisor.usage:usage_of",
 }

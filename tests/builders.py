@@ -2,12 +2,16 @@
 
 import copy
 import datetime
+import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from hpkit.checks import Finding, check
 from hpkit.config import Organization, parse, read_text
+from hpkit.project import project_root
 
 TODAY = datetime.date(2026, 11, 21)
 
@@ -99,3 +103,17 @@ def findings_in(content: bytes, *, today: datetime.date = TODAY) -> list[Finding
 
 def rules(data: Any) -> set[str]:
     return {finding.rule for finding in findings(data)}
+
+
+def copy_of_handson(folder: Path, change: Callable[[str], str]) -> Path:
+    """Return a project whose one organization is the example handson, changed as text."""
+    (folder / "stacks").mkdir()
+    for name in ("Pulumi.yaml", "stacks/Pulumi.handson-dev.yaml", "stacks/handson.yaml"):
+        text = (project_root() / name).read_text(encoding="utf-8")
+        (folder / name).write_text(change(text) if name.endswith("handson.yaml") else text, encoding="utf-8")
+    return folder
+
+
+def without_account(text: str) -> str:
+    """Return an organization file whose environments name no account."""
+    return re.sub(r"\n    account: .*", "", text)

@@ -111,7 +111,7 @@ def at_the_readme(begun, shell, clone):
     require_kubectl()
     yield
     shell.run('git checkout -q stacks; eval "$(.venv/bin/hpkit local env --name handson-dev)"')
-    for folder in (clone / ".local").iterdir():
+    for folder in (clone / ".local").glob("*"):
         if folder.name != "handson-dev":
             control.reset(Instance.named(folder.name, root=clone))
 

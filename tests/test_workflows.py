@@ -68,7 +68,9 @@ def test_rights_are_given_to_jobs_and_only_those_they_need(file):
     for name, job in jobs(file):
         assert "permissions" in job, f"{name} would get the repository's default"
         assert isinstance(job["permissions"], dict), f"{name}: rights are named one by one"
-        assert job["permissions"].get("contents", "read") == "read"
+        # What a tag's release offers was built and signed by jobs that cannot write.
+        most = "write" if (file.name, name) == ("release.yml", "publish") else "read"
+        assert job["permissions"].get("contents", "read") in ("read", most)
         assert job["timeout-minutes"] <= 240
 
 

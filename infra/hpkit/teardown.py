@@ -19,6 +19,7 @@ _NAMED = {
     "aws:ec2/vpc:Vpc": ("the VPC", "id"),
     "aws:s3/bucket:Bucket": ("the bucket", "bucket"),
     "aws:fsx/lustreFileSystem:LustreFileSystem": ("the FSx for Lustre file system with all files on it", "id"),
+    "aws:ecr/repository:Repository": ("the repository, which ECR keeps while it has images", "name"),
     "aws:kms/key:Key": ("the key, without which nothing that it encrypted can be read", "keyId"),
 }
 

@@ -32,6 +32,7 @@ _RESPONSES = {
     "cloudwatch": "moto.cloudwatch.responses.CloudWatchResponse",
     "servicequotas": "moto.servicequotas.responses.ServiceQuotasResponse",
     "ec2": "moto.ec2.responses.EC2Response",
+    "ecr": "moto.ecr.responses.ECRResponse",
     "fsx": "moto.fsx.responses.FSxResponse",
     "iam": "moto.iam.responses.IamResponse",
     "kms": "moto.kms.responses.KmsResponse",

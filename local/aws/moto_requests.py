@@ -24,6 +24,10 @@ __all__ = ["CODES", "check_moto_request"]
 CODES: Final = {
     "amp": ("ValidationException", "https://docs.aws.amazon.com/prometheus/latest/APIReference/CommonErrors.html"),
     "ec2": ("InvalidParameterValue", "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"),
+    "ecr": (
+        "InvalidParameterException",
+        "https://docs.aws.amazon.com/AmazonECR/latest/APIReference/API_CreateRepository.html",
+    ),
     "fsx": ("BadRequest", "https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html"),
     "iam": ("ValidationError", "https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html"),
     "kms": ("ValidationException", "https://docs.aws.amazon.com/kms/latest/APIReference/CommonErrors.html"),

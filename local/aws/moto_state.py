@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["ACCOUNT_ID", "SERVICES", "MotoState"]
 
 ACCOUNT_ID: str = DEFAULT_ACCOUNT_ID
-SERVICES = ("amp", "cloudwatch", "ec2", "fsx", "iam", "kms", "logs", "s3", "servicequotas", "sns", "sts")
+SERVICES = ("amp", "cloudwatch", "ec2", "ecr", "fsx", "iam", "kms", "logs", "s3", "servicequotas", "sns", "sts")
 
 # Thousands of public images that HyperPod never asks for: without them EC2 is 20 times lighter to save.
 os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")

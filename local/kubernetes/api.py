@@ -60,6 +60,11 @@ class Api:
         )
         return cls(loopback_client(configuration), field_manager=field_manager)
 
+    @property
+    def host(self) -> str:
+        """Return the server's address."""
+        return str(self._client.configuration.host)
+
     def healthy(self) -> bool:
         """Say whether it is ready to serve."""
         return self._send("GET", "/readyz")[0] == http.client.OK

@@ -33,6 +33,7 @@ _KUEUE_FITS = Range(Version("0.19"), Version("0.20"))
 _KARPENTER = "1.15.0"
 _JOBSET = "0.12.0"
 _KUBERAY = "1.6.2"
+_KEDA = "2.17.2"
 
 
 def _pulumi_release(*members: str) -> Release:
@@ -291,6 +292,23 @@ TOOLS: tuple[Tool, ...] = (
             ),
         ),
         purpose="KubeRay's CRDs",
+        on_demand=True,
+    ),
+    Tool(
+        name="keda-crds",
+        version=_KEDA,
+        fits=Range(Version(_KEDA), Version("2.18")),
+        executables=(),
+        # Of the version whose chart the program installs. The operator has 2,213 packages, the clients of four clouds
+        # among them, which is too much to build for a cloud of one machine.
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "keda",
+                module="github.com/kedacore/keda/v2",
+                patterns=("config/crd/bases/keda.sh_*.yaml",),
+            ),
+        ),
+        purpose="KEDA's CRDs",
         on_demand=True,
     ),
     Tool(

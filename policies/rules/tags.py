@@ -31,6 +31,7 @@ _MAPPED: Final = (
     "aws:ec2/subnet:Subnet",
     "aws:ec2/vpc:Vpc",
     "aws:ec2/vpcEndpoint:VpcEndpoint",
+    "aws:ecr/repository:Repository",
     "aws:eks/accessEntry:AccessEntry",
     "aws:eks/addon:Addon",
     "aws:eks/cluster:Cluster",

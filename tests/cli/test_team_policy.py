@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests import builders
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 
@@ -12,8 +13,9 @@ def run(*arguments):
     return hpkit("team-policy", *arguments, cwd=ROOT)
 
 
-def test_it_is_of_the_stacks_clusters_in_the_account_that_is_given():
-    done = run("--stack", "handson-dev", "--team", "john", "--account", "210987654321")
+def test_it_is_of_the_stacks_clusters_in_the_account_that_is_given(tmp_path):
+    asked = ("team-policy", "--stack", "handson-dev", "--team", "john", "--account", "210987654321")
+    done = hpkit(*asked, cwd=builders.copy_of_handson(tmp_path, builders.without_account))
     cluster, kubernetes, _ = json.loads(done.stdout)["Statement"]
     assert kubernetes["Resource"] == ["arn:aws:eks:us-west-2:210987654321:cluster/handson-dev"]
     assert cluster["Condition"]["StringEquals"] == {
@@ -23,8 +25,34 @@ def test_it_is_of_the_stacks_clusters_in_the_account_that_is_given():
     assert "role/john-scientists" in done.stderr
 
 
-def test_without_an_account_it_says_that_it_allows_nothing():
-    assert "it allows nothing yet" in run("--stack", "handson-dev", "--team", "john").stderr
+def test_members_push_to_the_repositories_of_their_team_alone(tmp_path):
+    def change(text):
+        for name, wanted in (("john", "[train, serve]"), ("smith", "[others]")):
+            text = text.replace(f"  - name: {name}\n", f"  - name: {name}\n    registry: {wanted}\n")
+        return text
+
+    done = hpkit(
+        "team-policy", "--stack", "handson-dev", "--team", "john", cwd=builders.copy_of_handson(tmp_path, change)
+    )
+    statements = json.loads(done.stdout)["Statement"]
+    pushing = [each for each in statements if "ecr:PutImage" in each["Action"]]
+    assert [each["Resource"] for each in pushing] == [
+        [f"arn:aws:ecr:us-west-2:123456789012:repository/handson-dev/john/{name}" for name in ("train", "serve")]
+    ]
+    (login,) = [each for each in statements if each["Action"] == ["ecr:GetAuthorizationToken"]]
+    assert login["Resource"] == ["*"]
+
+
+def test_without_an_account_it_says_that_it_allows_nothing(tmp_path):
+    done = hpkit(
+        "team-policy",
+        "--stack",
+        "handson-dev",
+        "--team",
+        "john",
+        cwd=builders.copy_of_handson(tmp_path, builders.without_account),
+    )
+    assert "it allows nothing yet" in done.stderr
 
 
 @pytest.mark.parametrize(

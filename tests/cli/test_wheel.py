@@ -30,6 +30,7 @@ for package in sys.argv[1:]:
 """
 # Command → arguments, exit code, what it says.
 RUNS = {
+    "access": ("--stack handson-dev", 2, "no AWS credentials"),
     "adopt": ("--cluster c --region us-west-2", 1, "error: sagemaker:DescribeCluster: NoCredentialsError"),
     "catalog": ("refresh", 1, "is no clone of hpkit's own repository"),
     "chart-fetch": ("--help", 0, "HPKIT_MIRROR"),
@@ -45,11 +46,13 @@ RUNS = {
     "job": ("new --team john --instance-type ml.g5.12xlarge", 0, "hyperpod-ns-john-localqueue"),
     "jobs": ("--stack handson-dev", 2, "no AWS credentials"),
     "local": ("list", 1, "pip install 'hpkit[local]'"),
+    "nodes": ("list --stack handson-dev", 2, "no AWS credentials"),
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
     "recommend": ("no.yaml --stack handson-dev --goal fairness>0.9", 1, "error: no.yaml: no such file"),
     "record": ("--stack handson-dev --to x.yaml", 2, "no AWS credentials"),
+    "rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
     "review": ("", 0, "john"),
     "rules": ("CAP001", 0, "in tests/stacks/rules/CAP001.yaml"),
     "schema": ("", 0, '"$schema"'),
@@ -57,6 +60,7 @@ RUNS = {
     "status": ("--stack handson-dev", 2, "no AWS credentials"),
     "topology": ("--stack handson-dev", 2, "no AWS credentials"),
     "team-policy": ("--stack handson-dev --team john", 0, "sagemaker:DescribeCluster"),
+    "upgrade": ("plan --offline --quick --stack handson-dev", 0, "handson-dev: Kubernetes 1.35"),
     "validate": ("", 0, "0 errors"),
     "why": ("train --stack handson-dev", 2, "no AWS credentials"),
 }

@@ -27,6 +27,7 @@ for stack in ("handson-dev", "enterprise-prod"):
 data = yaml.safe_load(open("stacks/autoscale.yaml").read())
 dev = data["environments"]["dev"]
 dev["autoscaling"]["nodePools"][0]["warmPool"] = {"replicas": 1, "requests": {"nvidia.com/gpu": 1}}
+data["teams"][0]["registry"] = ["train"]
 dev["storage"] = {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}}
 record(derive(typed(data), "dev"))
 # Of the AWS package each service is there from the start, as a name that loads when something of it is asked for.

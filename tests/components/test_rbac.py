@@ -4,8 +4,10 @@ from itertools import product
 
 import pytest
 
-from hpkit.components.rbac import GROUP_PREFIX, cluster_rules, groups_of, team_rules
+from hpkit.components.rbac import cluster_rules, team_rules
+from hpkit.plan.access import groups_of
 from hpkit.plan.derive import derive
+from hpkit.plan.names import GROUP_PREFIX
 from tests.builders import organization, team, typed
 
 READ = {"get", "list", "watch"}

@@ -15,6 +15,7 @@ BY_OTHER_DOCUMENTS = {
     "iam:GetRole": "EKS user guide, EKS Pod Identity: who associates a role may read it",
     "kms:CreateGrant": "EKS user guide, encrypting secrets: the caller gives EKS its grant on the key",
     "kms:DescribeKey": "the same",
+    "kms:RetireGrant": "ECR user guide, encryption at rest: of a repository that is deleted",
     "eks:DescribeAccessEntry": "SageMaker developer guide, setting up task governance",
     "eks:DisassociateAccessPolicy": "the same",
     # Managed policies AWSGrafanaWorkspacePermissionManagementV2 and AWSGrafanaAccountAdministrator, and the SageMaker

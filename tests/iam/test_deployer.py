@@ -52,12 +52,15 @@ def plans():
 
 
 def variants():
-    """Yield organizations with what no example has: network and EKS that exist, Lustre, a custom AMI, inference."""
+    """Yield organizations with what no example has: network and EKS that exist, files, images, an AMI, inference."""
     found = builders.organization(teams=[builders.team("nlp")])
     found["environments"]["dev"]["network"] = NETWORK
     found["environments"]["dev"]["eks"]["existing"] = {"name": "theirs"}
     yield found
-    files = builders.organization(teams=[builders.team("nlp")])
+    files = builders.organization(
+        teams=[builders.team("nlp", registry=["train"])],
+        allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]},
+    )
     key = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
     files["environments"]["dev"]["storage"] = {
         "kmsKeyArn": key,
@@ -242,7 +245,8 @@ def test_names_of_rules_are_unique_and_every_rule_is_needed_by_some_type():
     assert {name for plan in PLANS for name in types(plan)} == set(calls())
 
 
-def test_the_command_prints_documents_that_allow_nothing_until_the_account_is_named():
+def test_the_command_prints_documents_that_allow_nothing_until_the_account_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(builders.copy_of_handson(tmp_path, builders.without_account))
     bare = CliRunner().invoke(command, ["--stack", "handson-dev"])
     assert bare.exit_code == 0
     assert NO_ACCOUNT in bare.stderr

@@ -18,6 +18,15 @@ RIGHTS = {
         subnet_ids=["subnet-0a1b2c3d4e5f60718"],
         security_group_ids=["sg-0a1b2c3d4e5f60718"],
     ),
+    "nodes with images of their own": iam.instance_role_policy(
+        ACCOUNT,
+        eks_arn=EKS,
+        bucket_arn=None,
+        vpc_id="vpc-0a1b2c3d4e5f60718",
+        subnet_ids=["subnet-0a1b2c3d4e5f60718"],
+        security_group_ids=["sg-0a1b2c3d4e5f60718"],
+        pulled=["handson-dev/*"],
+    ),
     "karpenter": iam.karpenter_role_policy(ACCOUNT),
     "metrics": iam.metrics_policy(ACCOUNT, WORKSPACE),
     "grafana": iam.grafana_policy(ACCOUNT, eks="handson-dev", workspace_arn=WORKSPACE),
@@ -28,6 +37,9 @@ RIGHTS = {
         None, cloudwatch=False, queues=["arn:aws:sqs:us-west-2:123456789012:requests"]
     ),
     "scientist": iam.scientist_policy(ACCOUNT, eks="handson-dev", tags={"hpkit:environment": "dev"}),
+    "scientist with repositories": iam.scientist_policy(
+        ACCOUNT, eks="handson-dev", tags={}, repositories=["handson-dev/john/train"]
+    ),
     "volumes": iam.volumes_policy("arn:aws:sagemaker:us-west-2:123456789012:cluster/0a1b2c3d4e5f", EKS),
     "inference": iam.inference_policy(ACCOUNT, "acme-certificates"),
     "models": iam.models_policy(ACCOUNT, ["acme-models", "jumpstart-cache-prod-us-west-2"]),

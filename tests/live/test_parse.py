@@ -1,12 +1,10 @@
 """What the APIs say, as the model has it."""
 
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from hpkit.live.parse import group_of, node_of, pod_of, queue_of, task_of
-from hpkit.live.read import RIGHTS
 from tests.live.builders import GPU, KIND, node, queue, task
 
 
@@ -73,11 +71,3 @@ def test_layers_end_where_the_first_label_lacks():
 def test_a_group_with_requirements_has_several_types():
     group = {"InstanceGroupName": "gpu", "InstanceRequirements": {"DesiredInstanceTypes": ["ml.p5.48xlarge", KIND]}}
     assert group_of(group).instance_types == ("ml.p5.48xlarge", KIND)
-
-
-def test_the_page_lists_the_rights_that_the_reader_needs():
-    page = (Path(__file__).parents[2] / "docs" / "live.md").read_text(encoding="utf-8").partition("## Rights")[2]
-    for action in RIGHTS["iam"]:
-        assert action.partition(":")[2] in page, action
-    for resource in RIGHTS["kubernetes"]:
-        assert f"`{resource.partition('.')[0]}`" in page, resource

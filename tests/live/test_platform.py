@@ -1,12 +1,13 @@
 """`hpkit status`, `jobs`, `why` and `topology` against a real API server and a real Kueue."""
 
+import contextlib
 import json
 import shutil
 
 import pytest
 
 from hpkit.catalog import NETWORK_LAYERS
-from hpkit.live.read import RIGHTS
+from hpkit.iam.commands import COMMANDS
 from hpkit.scenario import open_scenario
 from tests.cli.invoke import hpkit
 from tests.program.cloud import ROOT, Live
@@ -170,44 +171,161 @@ def test_topology_shows_each_node_and_how_near_the_pods_sit(live, ask, tasks):
         assert all(name in tree for name in path)
 
 
-def test_each_command_runs_with_just_the_rights_that_it_lists(live, ask, tasks):
-    """A user whose policy has the listed actions alone, and a role that lists what is listed."""
-    del tasks
-    iam = live.client("iam")
+@pytest.fixture
+def limited(live):
+    """Give the variables of a user who has the rights of one command alone, until the end of a `with`."""
+    iam, eks, rbac = live.client("iam"), live.client("eks"), "/apis/rbac.authorization.k8s.io/v1"
     iam.create_user(UserName="reader")
-    statement = {"Effect": "Allow", "Action": list(RIGHTS["iam"]), "Resource": "*"}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=policy)
     key = iam.create_access_key(UserName="reader")["AccessKey"]
-    name, arn = "handson-dev", iam.get_user(UserName="reader")["User"]["Arn"]
-    eks = live.client("eks")
-    eks.create_access_entry(clusterName=name, principalArn=arn, kubernetesGroups=["readers"])
-    rules = [
-        {"apiGroups": [group], "resources": [plural], "verbs": ["list"]}
-        for plural, _, group in (each.partition(".") for each in RIGHTS["kubernetes"])
-    ]
-    rbac = "/apis/rbac.authorization.k8s.io/v1"
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "reader"}}
-    live.api.create(f"{rbac}/clusterroles", {**role, "rules": rules})
-    binding = {
-        **role,
-        "kind": "ClusterRoleBinding",
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "readers"}],
-    }
+    arn = iam.get_user(UserName="reader")["User"]["Arn"]
+    eks.create_access_entry(clusterName="handson-dev", principalArn=arn, kubernetesGroups=["readers"])
+    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "reader"}}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"}
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "readers"}
+    binding = {**kind, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [group]}
     live.api.create(f"{rbac}/clusterrolebindings", binding)
-    as_reader = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
-    try:
-        for words in (("status",), ("jobs",), ("why", "huge"), ("topology",)):
-            eventually(lambda words=words: ask(*words, **as_reader).returncode == 0, "the role holds")
-            assert ask(*words, **as_reader).stderr == ""
-    finally:
-        live.api.delete(f"{rbac}/clusterrolebindings/reader")
-        live.api.delete(f"{rbac}/clusterroles/reader")
-        eks.delete_access_entry(clusterName=name, principalArn=arn)
-        iam.delete_access_key(UserName="reader", AccessKeyId=key["AccessKeyId"])
-        iam.delete_user_policy(UserName="reader", PolicyName="read")
-        iam.delete_user(UserName="reader")
+
+    @contextlib.contextmanager
+    def to(rights):
+        statement = {"Effect": "Allow", "Action": list(rights.iam), "Resource": "*"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=policy)
+        rules = []
+        for verb, resource in rights.kubernetes:
+            whole, slash, part = resource.partition("/")
+            plural, _, of = whole.partition(".")
+            rules.append({"apiGroups": [of], "resources": [plural + slash + part], "verbs": [verb]})
+        live.api.create(f"{rbac}/clusterroles", {**kind, "kind": "ClusterRole", "rules": rules})
+        try:
+            yield {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+        finally:
+            live.api.delete(f"{rbac}/clusterroles/reader")
+
+    yield to
+    live.api.delete(f"{rbac}/clusterrolebindings/reader")
+    eks.delete_access_entry(clusterName="handson-dev", principalArn=arn)
+    iam.delete_access_key(UserName="reader", AccessKeyId=key["AccessKeyId"])
+    iam.delete_user_policy(UserName="reader", PolicyName="read")
+    iam.delete_user(UserName="reader")
+
+
+WORDS = {
+    "status": ("status",),
+    "jobs": ("jobs",),
+    "why": ("why", "huge"),
+    "topology": ("topology",),
+    "nodes list": ("nodes", "list"),
+    "access": ("access",),
+    "access check": ("access", "check", "john-scientists", "create", "jobs", "-n", "john"),
+    "upgrade plan": ("upgrade", "plan", "--quick"),
+}
+
+
+def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, tasks, limited):
+    """A user whose policy has the listed actions alone, and a role of what is listed."""
+    del tasks
+    for name, words in WORDS.items():
+        with limited(COMMANDS[name]) as variables:
+            eventually(lambda words=words, variables=variables: ask(*words, **variables).stderr == "", "the role holds")
+            assert ask(*words, **variables).returncode == 0, name
+
+
+def test_access_says_who_has_what_and_who_is_not_in_the_file(ask):
+    found = data(ask("access", "--format", "json"))
+    rows = {each["principal"].rpartition("/")[2]: each for each in found["principals"]}
+    john = rows["john-scientists"]
+    assert john["inFile"] == ["member of john"]
+    assert {(each["place"], each["role"]) for each in john["grants"]} == {
+        ("cluster", "hpkit-data-scientist"),
+        ("hyperpod-ns-john", "hpkit-data-scientist"),
+    }
+    assert [each["role"] for each in rows["Admin"]["grants"]] == ["administrator"]
+    # The cluster's creator has an entry by itself.
+    assert [each for each in found["differences"] if "user/" not in each] == []
+    allowed = ask("access", "check", "john-scientists", "create", "jobs", "-n", "john")
+    assert "to Group hyperpod:team:john" in " ".join(allowed.stdout.split())
+    refused = ask("access", "check", "john-scientists", "create", "jobs", "-n", "smith")
+    assert (refused.returncode, "may not create jobs.batch" in refused.stdout) == (1, True)
+    assert "by access policy AmazonEKSClusterAdminPolicy" in ask("access", "check", "Admin", "delete", "nodes").stdout
+    assert "has no resource job.s" in ask("access", "check", "Admin", "delete", "job.s").stderr
+
+
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "keep"},
+    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "keep"}}},
+}
+
+
+@pytest.fixture
+def kept(live):
+    """A pod made again by a Deployment, and a budget that lets none of it go."""
+    folder = "/apis/apps/v1/namespaces/default/deployments"
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    container = {"name": "main", "image": "keep"}
+    spec = {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "keep"}},
+        "template": {"metadata": {"labels": {"app": "keep"}}, "spec": {"containers": [container]}},
+    }
+    live.api.create(folder, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "keep"}, "spec": spec})
+    live.api.create(budgets, BUDGET)
+
+    def node():
+        pods = live.api.items("/api/v1/namespaces/default/pods")
+        ready = [each for each in pods if each.get("status", {}).get("phase") == "Running"]
+        return ready[0]["spec"].get("nodeName") if ready else None
+
+    eventually(node, "it runs")
+    eventually(lambda: live.api.read(f"{budgets}/keep")["status"].get("currentHealthy") == 1, "the budget counts it")
+    yield node
+    live.api.delete(f"{budgets}/keep")
+    live.api.delete(f"{folder}/keep")
+    eventually(lambda: node() is None, "it goes")
+
+
+def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_rights(live, ask, kept, limited):
+    name = kept()
+    with limited(COMMANDS["nodes replace"]) as variables:
+        eventually(lambda: ask("nodes", "list", **variables).stderr == "", "the role holds")
+        held = ask("nodes", "replace", name, "--yes", "--timeout", "1", **variables)
+        assert held.returncode == 1
+        assert "The disruption budget keep needs 1 healthy pods and has 1 currently" in held.stderr
+        assert "the nodes take pods again" in held.stderr
+        assert not live.api.read(f"/api/v1/nodes/{name}")["spec"].get("unschedulable")
+        done = ask("nodes", "replace", name, "--yes", "--timeout", "1", "--force", "--no-wait", **variables)
+    assert done.returncode == 0, done.stderr
+    assert "against its budget" in done.stderr
+    eventually(lambda: name not in {each["metadata"]["name"] for each in live.api.items("/api/v1/nodes")}, "it goes")
+    eventually(lambda: len(live.api.items("/api/v1/nodes")) == 5, "another comes")
+
+
+def test_a_deleted_node_is_one_less_in_the_file_and_quotas_that_no_longer_fit_refuse_it(live, ask, tmp_path):
+    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    file = tmp_path / "stacks" / "handson.yaml"
+    before = file.read_text(encoding="utf-8")
+    node = data(ask("nodes", "list", "--group", "gpu", "--format", "json"))[0]["id"]
+    words = ("nodes", "delete", node, "--yes", "--write", "--no-wait")
+    refused = ask(*words, cwd=tmp_path)
+    assert (refused.returncode, "CAP001" in refused.stderr, file.read_text(encoding="utf-8")) == (1, True, before)
+    assert ask(*words, "--force", cwd=tmp_path).returncode == 0
+    changed = [
+        (old, new) for old, new in zip(before.splitlines(), file.read_text().splitlines(), strict=True) if old != new
+    ]
+    assert len(changed) == 1
+    assert changed[0][1] == changed[0][0].replace("instanceCount: 4", "instanceCount: 3")
+    eventually(lambda: data(ask("status", "--format", "json", cwd=tmp_path))["differences"] == [], "the file says so")
+    cluster = live.cluster()
+    groups = [
+        {key: value for key, value in group.items() if key in ("InstanceGroupName", "InstanceType", "ExecutionRole")}
+        | {"InstanceCount": 4 if group["InstanceGroupName"] == "gpu" else group["TargetCount"]}
+        | ({"LifeCycleConfig": group["LifeCycleConfig"]} if "LifeCycleConfig" in group else {})
+        for group in cluster["InstanceGroups"]
+    ]
+    live.sm.update_cluster(ClusterName=cluster["ClusterName"], InstanceGroups=groups)
+    eventually(lambda: len(live.api.items("/api/v1/nodes")) == 5, "it is as it was")
 
 
 def test_what_is_not_there_or_not_said_is_one_sentence(ask):

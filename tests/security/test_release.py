@@ -4,17 +4,24 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
 
 import pytest
 import yaml
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 from tests.security.test_branches import ROOT, WORKFLOWS
 
 JOBS = yaml.safe_load((WORKFLOWS / "release.yml").read_text(encoding="utf-8"))["jobs"]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+PACKAGES = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +32,7 @@ def bill():
     spec.loader.exec_module(module)
     text = module.bill_of_materials(PROJECT, LOCK)
     assert text == module.bill_of_materials(PROJECT, LOCK), "who builds it again can compare it"
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None, "as the standard's own schema has it"
     return json.loads(text)
 
 
@@ -44,14 +52,55 @@ def test_what_tests_alone_need_is_told_from_what_runs(bill):
     assert [scopes[name] for name in ("pytest", "mypy", "hypothesis")] == ["excluded"] * 3
 
 
+def built(folder, mode):
+    """Build the wheel as `make release` does, of a copy whose files have other times and rights."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, tracked.split("\0")):
+        if name.startswith((*PACKAGES, "pyproject.toml", "README.md", "LICENSE")) and (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+            (folder / name).chmod(mode | (0o111 if os.access(ROOT / name, os.X_OK) else 0))
+    words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    variables = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
+    subprocess.run(words, cwd=folder, env=variables, check=True, capture_output=True)
+    (wheel,) = (folder / "dist").iterdir()
+    return wheel
+
+
+def test_a_wheel_that_holds_something_else_passes_for_one_of_its_commit(tmp_path):
+    wheels = []
+    for name, mode in (("one", 0o644), ("another", 0o664)):
+        (tmp_path / name).mkdir()
+        wheels.append(built(tmp_path / name, mode))
+    assert wheels[0].name == wheels[1].name == f"hpkit-{PROJECT['version']}-py3-none-any.whl"
+    assert wheels[0].read_bytes() == wheels[1].read_bytes(), "who builds it again can compare it"
+    with zipfile.ZipFile(wheels[0]) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+        data = {name.partition("/")[2] for name in archive.namelist() if ".dist-info/" in name}
+    folders = [tmp_path / "one" / package for package in PACKAGES]
+    tracked = {
+        str(file.relative_to(folder.parent)) for folder in folders for file in folder.rglob("*") if file.is_file()
+    }
+    assert held == tracked, "what is tracked, and nothing else"
+    assert data == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+
+
 def test_whoever_gets_code_into_a_build_signs_in_the_name_of_the_project():
-    assert set(JOBS) == {"build", "attest"}
+    assert set(JOBS) == {"build", "attest", "publish"}
     assert JOBS["build"]["permissions"] == {"contents": "read"}
     assert JOBS["attest"]["permissions"] == {"id-token": "write", "attestations": "write"}
     assert JOBS["attest"]["environment"] == "release"
     steps = JOBS["attest"]["steps"]
     assert [step for step in steps if "run" in step] == [], "the job with the identity runs no script"
     assert {step["uses"].partition("@")[0] for step in steps} == {"actions/download-artifact", "actions/attest"}
+    assert JOBS["publish"]["permissions"] == {"contents": "write"}
+    assert JOBS["publish"]["needs"] == "attest", "what nobody signed is not offered"
+    fetched, offered = JOBS["publish"]["steps"]
+    assert fetched["uses"].startswith("actions/download-artifact@")
+    assert (
+        offered["run"]
+        == 'gh release create "$GITHUB_REF_NAME" dist/* --verify-tag --title "$GITHUB_REF_NAME" --notes-from-tag'
+    )
     assert not any("cache" in step.get("uses", "") for step in JOBS["build"]["steps"])
     signed = [step["with"] for step in steps if step["uses"].startswith("actions/attest@")]
     assert {"subject-path": "dist/*"} in signed
@@ -88,6 +137,7 @@ def test_a_tag_on_a_branch_or_of_another_version_becomes_a_release(repository, t
 
 def test_the_page_says_how_to_verify_what_the_workflow_signs():
     page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert "gh release download v" in page
     assert "gh attestation verify hpkit-" in page
     assert "--signer-workflow acme/hpkit/.github/workflows/release.yml" in page
     assert "--predicate-type https://cyclonedx.org/bom" in page

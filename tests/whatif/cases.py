@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 Case = dict[str, Any]
+HOST = "kubernetes.io/hostname"
 STRATEGIES = (
     ["LessThanOrEqualToFinalShare", "LessThanInitialShare"],
     ["LessThanOrEqualToFinalShare"],
@@ -18,7 +19,9 @@ WEIGHTS = (0, 0.5, 1, 1, 1, 2, 3)
 
 @st.composite
 def cases(draw: st.DrawFn, kind: str) -> Case:
-    """Draw a case: of kind `cycle` a state and what waits, of kind `scenario` steps."""
+    """Draw a case: of kind `cycle` a state and what waits, of kind `scenario` steps, of `topology` those on nodes."""
+    if kind == "topology":
+        return draw(_on_nodes())
     flavors = [f"f{n}" for n in range(draw(st.integers(1, 3)))]
     resources = ["gpu", "cpu", "pods"][: draw(st.sampled_from((1, 1, 2, 2, 3)))]
     cohorts = draw(_cohorts(flavors, resources))
@@ -41,6 +44,44 @@ def cases(draw: st.DrawFn, kind: str) -> Case:
     else:
         case["steps"] = draw(_steps(queues))
     return case
+
+
+@st.composite
+def _on_nodes(draw: st.DrawFn) -> Case:
+    """Draw a scenario whose flavors all have nodes in racks and blocks, some of them not ready."""
+    case = draw(cases("scenario"))
+    for queue in case["queues"]:
+        # Kueue places no pods that get two flavors; the service makes one resource group for each team.
+        del queue["resource_groups"][1:]
+    covered = {queue["name"]: queue["resource_groups"][0]["resources"] for queue in case["queues"]}
+    levels = ["block", "rack", HOST][draw(st.integers(0, 1)) :]
+    flavors = sorted({each["name"] for q in case["queues"] for g in q["resource_groups"] for each in g["flavors"]})
+    resources = sorted({name for q in case["queues"] for group in q["resource_groups"] for name in group["resources"]})
+    nodes = []
+    for flavor in flavors:
+        for _ in range(draw(st.integers(1, 5))):
+            name = f"n{len(nodes)}"
+            labels = {"block": f"b{draw(st.integers(0, 1))}", "rack": f"r{draw(st.integers(0, 2))}", HOST: name}
+            has = {each: draw(st.integers(1, 6)) for each in resources if each != "pods"}
+            pods = draw(st.sampled_from((2, 5, 110)))
+            ready = draw(st.integers(0, 7)) > 0
+            nodes.append(
+                {
+                    "name": name,
+                    "labels": {**labels, "type": flavor},
+                    "allocatable": {**has, "pods": pods},
+                    "ready": ready,
+                }
+            )
+    for step in case["steps"]:
+        for task in step["submit"]:
+            for pod_set in task["pod_sets"]:
+                asked = pod_set["per_pod"]
+                pod_set["per_pod"] = {name: asked[name] for name in asked if name in covered[task["queue"]]}
+                mode = draw(st.sampled_from(("required", "preferred", "unconstrained", None)))
+                level = draw(st.sampled_from(levels)) if mode in ("required", "preferred") else None
+                pod_set["topology"] = mode and {"mode": mode, "level": level or ""}
+    return {**case, "topology": {"levels": levels, "nodes": nodes}}
 
 
 @st.composite

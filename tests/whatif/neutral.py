@@ -32,6 +32,7 @@ from hpkit.whatif import (
     ResourceGroup,
     ResourceQuota,
     Simulator,
+    Topology,
     TopologyRequest,
     Workload,
 )
@@ -98,7 +99,25 @@ def model(case: Case) -> Model:
         queues=tuple(_queue(each) for each in case["queues"]),
         cohorts=tuple(_cohort(each) for each in case.get("cohorts") or ()),
         fair_sharing=strategies,
+        topologies=_topologies(case),
     )
+
+
+def _topologies(case: Case) -> tuple[Topology, ...]:
+    """Return the topology of all flavors, if the case has one; a node's label `type` names its flavor."""
+    given = case.get("topology")
+    if given is None:
+        return ()
+    flavors = {
+        flavor["name"] for queue in case["queues"] for group in queue["resource_groups"] for flavor in group["flavors"]
+    }
+    nodes = tuple(_node(each) for each in given["nodes"])
+    return (Topology(tuple(given["levels"]), nodes, {name: {"type": name} for name in sorted(flavors)}),)
+
+
+def _node(data: Case) -> Node:
+    allocatable = {name: amount(name, found) for name, found in data["allocatable"].items()}
+    return Node(data["name"], data["labels"], allocatable, data.get("ready", True))
 
 
 def _cohort(data: Case) -> Cohort:
@@ -174,7 +193,9 @@ def _pod_set(data: Case) -> PodSet:
     if per_pod is None:
         per_pod = {name: found / max(count, 1) for name, found in data["usage"].items()}
     amounts = {name: amount(name, found) for name, found in per_pod.items()}
-    return PodSet(data["name"], count, amounts, data.get("min_count"))
+    wanted = data.get("topology")
+    request = None if wanted is None else TopologyRequest(wanted["mode"], wanted.get("level"))
+    return PodSet(data["name"], count, amounts, data.get("min_count"), topology=request)
 
 
 def run_cycle(case: Case) -> dict[str, Any]:
@@ -241,6 +262,7 @@ def _state(case: Case, simulator: Simulator, preempted: list[dict[str, str]], *,
         "preempted": by_name(list(preempted)),
         "preempted_count": counts,
         "flavors": {name: ",".join(sorted(found)) for name, found in flavors.items()},
+        "places": {name: {got.name: dict(got.domains) for got in sets} for name, sets in running.items()},
         "share": shares,
         "flapping": flapping,
     }
@@ -255,15 +277,7 @@ def _count(names: Iterator[str]) -> dict[str, int]:
 
 def run_placement(case: Case) -> dict[str, Any]:
     """Search places in an empty topology."""
-    nodes = [
-        Node(
-            each["name"],
-            each["labels"],
-            {name: amount(name, found) for name, found in each["allocatable"].items()},
-            each.get("ready", True),
-        )
-        for each in case["nodes"]
-    ]
+    nodes = [_node(each) for each in case["nodes"]]
     request = case["request"]
     per_pod = {name: amount(name, found) for name, found in request["per_pod"].items()}
     wanted = TopologyRequest(request["mode"], request.get("level"))
@@ -351,6 +365,9 @@ def _compare_state(expect: Case, found: Case) -> list[str]:
         elif key == "share":
             got = {name: found[key].get(name) for name in wanted}
             same = all(_close(wanted[name], got[name]) for name in wanted)
+        elif key == "places":
+            got = found[key]
+            same = got == wanted
         elif key in ("running", "waiting", "preempted_count", "flavors"):
             got = {name: found[key].get(name, None if key == "flavors" else 0) for name in wanted}
             same = got == wanted

@@ -18,7 +18,9 @@ from tests.whatif.cases import cases
 
 KEPT = Path(__file__).with_name("kept")
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
-COUNTS = {"cycle": 1500, "scenario": 500} if NIGHTLY else {"cycle": 250, "scenario": 60}
+COUNTS = (
+    {"cycle": 1500, "scenario": 500, "topology": 300} if NIGHTLY else {"cycle": 250, "scenario": 60, "topology": 40}
+)
 SEEDS = (1, 2) if NIGHTLY else (1,)
 AGAIN = 24
 UNSURE = {"WaitingForQuota", "ExceedsMaxQuota"}
@@ -55,6 +57,7 @@ def expected(case, answer):
                     "pending_names": [each["name"] for each in got["pending"]],
                     "preempted": got["preempted"],
                     "share": got["share"],
+                    **({"places": _places(got)} if "topology" in case else {}),
                 },
             }
             for step, got in zip(case["steps"], answer, strict=True)
@@ -62,6 +65,11 @@ def expected(case, answer):
         return {**case, "steps": steps}
     pending = [{**each, "reason": each["reason"] or None} for each in answer["pending"]]
     return {**case, "expect": {**answer, "pending": pending}}
+
+
+def _places(got):
+    """Return of each workload's pod sets how many pods are where."""
+    return {name: {each["name"]: each.get("domains", {}) for each in sets} for name, sets in got["pod_sets"].items()}
 
 
 def without_unsure_reasons(found):

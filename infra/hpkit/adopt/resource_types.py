@@ -68,6 +68,12 @@ RESOURCE_TYPES: dict[str, ToolTypes] = {
         ("aws_cloudwatch_log_group", "awscc_logs_log_group"), ("AWS::Logs::LogGroup",), _REST
     ),
     "aws:kms/key:Key": ToolTypes(("aws_kms_key", "awscc_kms_key"), ("AWS::KMS::Key",), _REST),
+    "aws:ecr/repository:Repository": ToolTypes(
+        ("aws_ecr_repository", "awscc_ecr_repository"), ("AWS::ECR::Repository",), _REST
+    ),
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy": ToolTypes(
+        ("aws_ecr_lifecycle_policy",), (), _REST, ("AWS::ECR::Repository", "awscc_ecr_repository")
+    ),
     "aws:fsx/lustreFileSystem:LustreFileSystem": ToolTypes(
         ("aws_fsx_lustre_file_system",), ("AWS::FSx::FileSystem",), _REST
     ),

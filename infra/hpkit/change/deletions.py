@@ -18,10 +18,12 @@ CODES: Final = {
     "nodePools": "node-pool-leaves",
     "addons": "addon-leaves",
     "natGateways": "nat-gateway-leaves",
+    "repositories": "repository-leaves",
 }
 # The same of what seems to be renamed.
 RENAMED: Final = {"teams": "team-renamed", "nodePools": "node-pool-renamed"}
 _GOES_WITH: Final = {"teams": "cluster", "nodePools": "cluster", "addons": "eks", "natGateways": "vpc"}
+# Others, such as repositories, stand on nothing that is guarded.
 
 
 def deletion_decisions(
@@ -36,8 +38,8 @@ def deletion_decisions(
     deletions: list[GuardDecision] = []
     included: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for kind, decision in _deletions(before, after):
-        larger = _GOES_WITH[kind]
-        if larger not in refused:
+        larger = _GOES_WITH.get(kind)
+        if larger is None or larger not in refused:
             deletions.append(decision)
         elif decision.refused:
             included[larger][kind].append(decision.subject)

@@ -9,7 +9,13 @@ from hpkit.plan.protected import parts_of
 __all__ = ["RULES"]
 
 # What one of each is called, by the key of allowDelete.
-_PARTS: Final = {"teams": "team", "nodePools": "NodePool", "addons": "add-on", "natGateways": "NAT gateway"}
+_PARTS: Final = {
+    "teams": "team",
+    "nodePools": "NodePool",
+    "addons": "add-on",
+    "natGateways": "NAT gateway",
+    "repositories": "repository",
+}
 
 
 def _staying(context: Context) -> Iterator[Issue]:

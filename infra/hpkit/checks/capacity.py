@@ -339,7 +339,7 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
         for name, share in shares.get(team.name, []):
             if not share.borrow_limit:
                 continue
-            if share.borrow_limit > share.borrowable:
+            if _is_beyond(share.borrow_limit, share.borrowable, percent=team.borrow_limit is not None):
                 beyond.append(f"{name}: limit {amount(share.borrow_limit)}, others can lend {amount(share.borrowable)}")
             else:
                 reachable = True
@@ -352,6 +352,15 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
                 f"({listing(beyond, 4)})",
                 "Lower the limit, or let others lend more; jobs that count on the limit would wait for ever.",
             )
+
+
+def _is_beyond(limit: Amount, borrowable: Amount, *, percent: bool) -> bool:
+    """Say whether a limit is more than others can lend; both in instances.
+
+    Percentages are seldom whole instances: of what others lend, one that is over by a part of an instance is the least
+    that takes all of it.
+    """
+    return limit >= borrowable + 1 if percent and borrowable >= 1 else limit > borrowable
 
 
 def _shares_fit(context: Context) -> Iterator[Issue]:

@@ -8,6 +8,8 @@ from hpkit.catalog import find_region, instance_types, regions
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource, Sharing
+from hpkit.plan.existing import execution_roles
+from hpkit.plan.registry import NEEDED_ENDPOINTS, repositories_of, repository_prefix
 from hpkit.spelling import near
 
 __all__ = ["RULES"]
@@ -17,6 +19,7 @@ _API = "SageMaker API: CreateComputeQuota, CreateClusterSchedulerConfig"
 _QUOTA = "SageMaker API: CreateComputeQuota"
 _TOPOLOGY = "Amazon EC2 user guide, prerequisites for EC2 topology"
 _BEST_PRACTICES = "AWS Machine Learning Blog, best practices for SageMaker HyperPod task governance"
+_ECR = "Amazon ECR user guide, interface VPC endpoints; IAM permissions for pulling an image"
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _MOST_RESOURCES = 15
 _MOST_CLASSES = 10
@@ -369,6 +372,27 @@ def _quota_names(context: Context) -> Iterator[Issue]:
             )
 
 
+def _reach_of_repositories(context: Context) -> Iterator[Issue]:
+    """Note what the kit does not do for images of teams: in networks and roles that are not its own."""
+    repositories = repositories_of(context.plan)
+    if not repositories:
+        return
+    network = context.spec.network
+    if network.existing is not None and network.closed:
+        yield Issue(
+            (*context.path, "network", "closed"),
+            f"nodes pull {repositories[0].name} by VPC endpoints, and the kit makes none in a VPC that is there",
+            f"Have {listing(list(NEEDED_ENDPOINTS))} in it ({context.spec.region}); waive this once they are there.",
+        )
+    for role in execution_roles(context.plan):
+        yield Issue(
+            (*context.path, "cluster", "instanceGroups"),
+            f"nodes with the role {role} pull images of teams only if that role may, and the kit leaves it as it is",
+            "Allow it ecr:GetAuthorizationToken, and ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on "
+            f"repository/{repository_prefix(context.plan)}*; waive this once it may.",
+        )
+
+
 RULES = (
     Rule("GOV001", "error", "A borrow limit stands only with the strategy LendAndBorrow.", _GUIDE,
          _limits_need_borrowing),
@@ -389,6 +413,7 @@ RULES = (
     Rule("GOV016", "warning", "Topology-aware scheduling is asked for where nodes have network layers.", _TOPOLOGY,
          _network_layers),
     Rule("TEA001", "warning", "A team with quota has members.", _BEST_PRACTICES, _nobody_works),
+    Rule("TEA003", "warning", "Nodes reach the repositories of teams.", _ECR, _reach_of_repositories),
     Rule("TEA002", "error", "A team's priority classes are of the policy.", "Config contract", _ranks_of_teams),
     Rule("GOV015", "warning", "A shared pool stands beside teams that borrow.", _BEST_PRACTICES, _lent_to_nobody),
 )  # fmt: skip

@@ -19,6 +19,7 @@ __all__ = ["main"]
 # Module of hpkit.cli that holds `command` → the line that --help shows. The line stands here, not on the command,
 # because printing the list must not import what all commands need.
 _COMMANDS: dict[str, str] = {
+    "access": "Show who may do what on a running platform.",
     "adopt": "Write the organization file of a live cluster, and the import commands.",
     "catalog": "Ask an account what EKS offers, and write it into the catalog.",
     "chart-fetch": "Fetch the pinned dependencies chart, verify and keep it.",
@@ -34,6 +35,7 @@ _COMMANDS: dict[str, str] = {
     "job": "Write a job's manifest for a team, or look over those that there are.",
     "jobs": "List the tasks that Kueue knows, by team.",
     "local": "Run the local cloud, and `pulumi up` on it.",
+    "nodes": "Show single nodes; replace, reboot, delete or update some.",
     "plan": "Show what will be created for an organization.",
     "preflight": "Say whether an AWS account has what a stack needs.",
     "quota": "Show capacity and every team's share of it.",
@@ -42,10 +44,12 @@ _COMMANDS: dict[str, str] = {
     "review": "Say what a change does to the stacks it touches.",
     "rules": "List the validator's rules, or explain one.",
     "schema": "Write the JSON Schema that editors read.",
+    "rehearse": "Let the real Kueue decide a scenario, on a local cloud.",
     "simulate": "Say what becomes of a scenario's tasks on a stack.",
     "status": "Show a running platform: groups, teams, what waits, what fails.",
     "topology": "Show the nodes by the layers of the network, and where tasks sit.",
     "team-policy": "Print the IAM policy that a team's data scientists need.",
+    "upgrade": "Plan upgrades: what is behind, in which order, and each step.",
     "validate": "Check organization files; every finding in one run.",
     "why": "Say why a job waits, and what would let it run now.",
 }

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import complete_stacks
+from hpkit.cli.formats import folded, width
 from hpkit.cli.inputs import plans_of, resolve
+from hpkit.errors import HpkitError, ToolError
 from hpkit.plan.model import Plan
+from hpkit.project import Loaded
 
 if TYPE_CHECKING:
+    from boto3 import Session
+
+    from hpkit.live.kubernetes import Kubernetes
     from hpkit.live.model import Observed
 
 Command = TypeVar("Command", bound=Callable[..., None])
-__all__ = ["age", "choose_stack", "observe", "platform_options"]
+__all__ = ["age", "choose_file", "choose_stack", "columns", "kubernetes_api", "observe", "platform_options"]
 
 
 def platform_options(command: Command) -> Command:
@@ -34,11 +42,17 @@ def platform_options(command: Command) -> Command:
 
 def choose_stack(stack: str | None) -> Plan:
     """Return the plan of the stack that is meant; click.UsageError where the project has several and none is named."""
-    plans = plans_of(resolve((), (stack,) if stack else ()))
+    return choose_file(stack)[1]
+
+
+def choose_file(stack: str | None) -> tuple[Loaded, Plan]:
+    """Return the file and the plan of the stack that is meant; click.UsageError as `choose_stack`."""
+    loaded = resolve((), (stack,) if stack else ())
+    plans = plans_of(loaded)
     if len(plans) != 1:
         names = ", ".join(plan.stack for plan in plans) or "none"
         raise click.UsageError(f"say which stack with --stack; the project has {names}")
-    return plans[0]
+    return next(each for each in loaded if each.plans), plans[0]
 
 
 def observe(plan: Plan, profile: str | None, *, aws: bool = True) -> Observed:
@@ -51,9 +65,57 @@ def observe(plan: Plan, profile: str | None, *, aws: bool = True) -> Observed:
     return observed
 
 
+@contextmanager
+def kubernetes_api(session: Session, eks: Mapping[str, Any], *, needs: str) -> Iterator[Kubernetes]:
+    """Give a client of the Kubernetes API of an EKS cluster, as DescribeCluster describes it.
+
+    What goes wrong is a ToolError; needs: what the caller must be allowed, in words.
+    """
+    from kubernetes.client import ApiException
+
+    from hpkit.live.kubernetes import Kubernetes, message_of
+    from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
+
+    try:
+        with api_client(session, eks) as client:
+            yield Kubernetes(client)
+    except HpkitError:
+        raise
+    except ApiException as error:
+        raise ToolError(
+            f"the Kubernetes API refuses: {message_of(error)}. What to do: run it as a role that may {needs}"
+        ) from None
+    except KUBERNETES_ERRORS as error:
+        raise ToolError(
+            f"the Kubernetes API of {eks['name']} does not answer ({error}). What to do: run it from where it is "
+            "reachable"
+        ) from None
+
+
 def age(seconds: int) -> str:
     """Return a duration in its largest unit, as kubectl writes it."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{max(0, seconds)}s"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows, the first one their heads, in columns as wide as they need: a broken name cannot be copied.
+
+    On a terminal where they do not fit, each row is a block with a line for each cell; what is piped keeps its lines.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if sum(widths) + 2 * (len(widths) - 1) <= width() or not sys.stdout.isatty() or len(rows) == 1:
+        lines = ("  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return "\n".join(lines)
+    head, *others = rows
+    blocks = (
+        "\n".join(
+            folded(cell if not index else f"{name}: {cell}", "    ", "" if not index else "  ")
+            for index, (name, cell) in enumerate(zip(head, row, strict=True))
+            if cell
+        )
+        for row in others
+    )
+    return "\n".join(blocks)

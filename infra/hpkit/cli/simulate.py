@@ -12,7 +12,7 @@ from hpkit.errors import InputError
 if TYPE_CHECKING:
     from hpkit.simulate import Report
 
-__all__ = ["command"]
+__all__ = ["command", "rendered", "write"]
 
 _MOST_ROWS = 40
 
@@ -64,7 +64,7 @@ def command(
     if compare:
         from hpkit.cli.simulate_compare import compared
 
-        _write(compared(open_scenario(scenario), compare, stack, form, seed=seed), out)
+        write(compared(open_scenario(scenario), compare, stack, form, seed=seed), out)
         return
     if stack is None:
         raise click.UsageError("Missing option '--stack': whose teams share")
@@ -75,9 +75,9 @@ def command(
         where = cluster(on) if on else None
         draws = range(seed or 0, (seed or 0) + seeds) if seeds > 1 else [seed]
         source = open_scenario(scenario)
-        _write(varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where), out)
+        write(varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where), out)
         return
-    _write(_written(simulate(plan_of(stack), open_scenario(scenario), seed=seed), form), out)
+    write(rendered(simulate(plan_of(stack), open_scenario(scenario), seed=seed), form), out)
 
 
 def _refuse_misuse(form: str, *, compare: bool, vary: bool, on: str | None) -> None:
@@ -89,7 +89,7 @@ def _refuse_misuse(form: str, *, compare: bool, vary: bool, on: str | None) -> N
         raise click.UsageError("--on belongs to --vary: a single run needs no cluster")
 
 
-def _written(report: "Report", form: str) -> str:
+def rendered(report: "Report", form: str) -> str:
     """Return a report in a format; only what writes it is imported."""
     if form == "json":
         return json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n"
@@ -106,7 +106,7 @@ def _written(report: "Report", form: str) -> str:
     return _table(report)
 
 
-def _write(text: str, out: Path | None) -> None:
+def write(text: str, out: Path | None) -> None:
     """Print a text, or write it to a file."""
     if out is None:
         click.echo(text, nl=False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import folded, width
-from hpkit.cli.live_common import age, choose_stack, observe, platform_options
+from hpkit.cli.live_common import age, choose_stack, columns, observe, platform_options
 from hpkit.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _WAITING = 5
+# Below it a table of eight columns would break its words.
+_NARROW = 60
 
 
 @click.command("status")
 @platform_options
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
 @click.option(
     "--watch", is_flag=True, help="Stay open and look again: s sorts, / filters, Enter opens a team, q quits."
 )
@@ -56,6 +59,10 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
     status, differs = status_of(observed), differences(observed, plan)
     if form == "json":
         click.echo(json.dumps(_as_dict(plan, status, differs), indent=2, ensure_ascii=False))
+    elif form == "html":
+        from hpkit.live.as_html import status_html
+
+        click.echo(status_html(f"{plan.stack} in {plan.spec.region}", status, differs))
     else:
         _print(plan, status, differs)
 
@@ -168,7 +175,7 @@ def _team(team: TeamStatus) -> dict[str, Any]:
 def _print(plan: Plan, status: Status, differs: Iterable[str]) -> None:
     from rich.console import Console
 
-    console = Console(width=width(), highlight=False)
+    console = Console(width=width(), highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
     platform = status.observed.platform
     state = "not read" if platform is None else platform.status
     console.print(f"[bold]{plan.stack}[/]: cluster {plan.spec.cluster.name} in {plan.spec.region} is {state}")
@@ -192,25 +199,37 @@ def _section(title: str, lines: Iterable[str]) -> None:
         click.echo(folded(line, "    ", "  "))
 
 
-def _grid(*columns: tuple[str, bool]) -> Any:
+def _table(console: Console, head: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under their heads, which say which are numbers; on a narrow terminal each row as a block of lines."""
     from rich import box
     from rich.table import Table
 
+    if width() < _NARROW:
+        click.echo(columns([[name for name, _ in head], *rows]))
+        return
     grid = Table(box=box.SIMPLE_HEAD)
-    for name, is_number in columns:
+    for name, is_number in head:
         grid.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    return grid
+    for row in rows:
+        grid.add_row(*row)
+    console.print(grid)
 
 
 def _groups(console: Console, status: Status) -> None:
     if not status.groups and not status.pools:
         return
-    grid = _grid(("instance group", False), ("type", False), ("target", True), ("running", True), ("others", False))
-    for each in status.groups:
-        others = ", ".join(f"{count} {name}" for name, count in each.others.items())
-        kinds = ", ".join(each.group.instance_types)
-        grid.add_row(each.group.name, kinds, str(each.group.target), str(each.running), others)
-    console.print(grid)
+    head = (("instance group", False), ("type", False), ("target", True), ("running", True), ("others", False))
+    rows = [
+        (
+            each.group.name,
+            ", ".join(each.group.instance_types),
+            str(each.group.target),
+            str(each.running),
+            ", ".join(f"{count} {name}" for name, count in each.others.items()),
+        )
+        for each in status.groups
+    ]
+    _table(console, head, rows)
     for pool in status.pools:
         limits = ", ".join(
             f"{_amount(pool.used.get(name, Decimal(0)))} of {_amount(limit)} {name}"
@@ -226,32 +245,26 @@ def _amount(value: Decimal) -> str:
 
 
 def _teams(console: Console, status: Status) -> None:
-    rows = [(team, share) for team in status.teams for share in team.shares]
-    if not rows:
+    pairs = [(team, share) for team in status.teams for share in team.shares]
+    if not pairs:
         return
-    grid = _grid(
-        ("team", False),
-        ("of", False),
-        ("quota", True),
-        ("used", True),
-        ("borrowed", True),
-        ("lent", True),
-        ("runs", True),
-        ("waits", True),
-    )
-    for team, share in rows:
+    names = ("team", "of", "quota", "used", "borrowed", "lent", "runs", "waits")
+    rows = []
+    for team, share in pairs:
         first = share is team.shares[0]
-        grid.add_row(
-            team.team if first else "",
-            f"{share.flavor} {share.resource.rpartition('/')[2]}",
-            _amount(share.quota),
-            _amount(share.used),
-            share.borrowed_words,
-            share.lent_words,
-            str(team.running) if first else "",
-            str(len(team.waiting)) if first else "",
+        rows.append(
+            (
+                team.team if first else "",
+                f"{share.flavor} {share.resource.rpartition('/')[2]}",
+                _amount(share.quota),
+                _amount(share.used),
+                share.borrowed_words,
+                share.lent_words,
+                str(team.running) if first else "",
+                str(len(team.waiting)) if first else "",
+            )
         )
-    console.print(grid)
+    _table(console, [(name, name not in ("team", "of")) for name in names], rows)
 
 
 def _waiting(team: TeamStatus) -> None:

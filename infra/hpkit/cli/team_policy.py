@@ -11,6 +11,7 @@ from hpkit.iam.account import AwsAccount
 from hpkit.iam.deployer import NO_ACCOUNT
 from hpkit.iam.documents import scientist_policy
 from hpkit.plan.names import partition_of
+from hpkit.plan.registry import repositories_of
 
 __all__ = ["command"]
 
@@ -22,7 +23,8 @@ __all__ = ["command"]
 def command(stack: str, team: str, account: str | None) -> None:
     """Print the IAM policy that the roles of a team's members need, and no more.
 
-    It finds the cluster and gets a kubeconfig; what they may do inside, the access entry and the team's Role say. No
+    It finds the cluster, gets a kubeconfig, and pushes images to the team's own repositories, where it has any
+    (`registry`); what they may do inside, the access entry and the team's Role say. No
     SSM session: a shell on a node is past every limit of the team.
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
@@ -38,7 +40,12 @@ def command(stack: str, team: str, account: str | None) -> None:
     where = AwsAccount(partition_of(region), region, account or stated or NO_ACCOUNT)
     own = ("hpkit:organization", "hpkit:environment")
     tags = {key: plan.tags[key] for key in own} if plan.spec.manage_tags else {}
-    document = scientist_policy(where, eks=existing.name if existing else plan.stack, tags=tags)
+    document = scientist_policy(
+        where,
+        eks=existing.name if existing else plan.stack,
+        tags=tags,
+        repositories=[each.name for each in repositories_of(plan, known[team])],
+    )
     click.echo(json.dumps(document, indent=2))
     members = known[team].members
     whose = ", ".join(members) if members else f"no role yet: name them in teams[{team}].members"

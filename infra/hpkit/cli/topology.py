@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_FORMATS = ("tree", "table", "mermaid", "json")
+_FORMATS = ("tree", "table", "mermaid", "json", "svg", "html")
 
 
 @click.command("topology")
@@ -37,6 +37,14 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
         click.echo(json.dumps(data, indent=2))
     elif form == "mermaid":
         click.echo("\n".join(_mermaid(tree)))
+    elif form == "svg":
+        from hpkit.live.as_svg import topology_svg
+
+        click.echo(topology_svg(tree))
+    elif form == "html":
+        from hpkit.live.as_html import topology_html
+
+        click.echo(topology_html(f"{plan.stack}: nodes by the layers of the network", tree, places))
     elif form == "table":
         _table(tree)
     else:

@@ -16,16 +16,13 @@ from hpkit.components.admission import AdmissionPolicy, pod_security_labels, pol
 from hpkit.components.base import Component, DeployContext
 from hpkit.components.eks import Eks
 from hpkit.components.network import Network
-from hpkit.components.rbac import PolicyRule, cluster_rules, groups_of, team_rules
+from hpkit.components.rbac import PolicyRule, cluster_rules, team_rules
+from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE, VIEWER_POLICY, groups_of
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
 
 __all__ = ["Access"]
 
-_ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
-# Kueue's ConfigMap for a preview; all objects, and the Secrets that hold Helm's releases, for one with --refresh.
-_VIEW_POLICY = "AmazonEKSAdminViewPolicy"
-_ROLE = "hpkit-data-scientist"
 _RBAC = "rbac.authorization.k8s.io"
 # A team's level and the policies are as the program says, whoever wrote them since; the service makes the namespace.
 _FORCE = {"pulumi.com/patchForce": "true"}
@@ -56,10 +53,10 @@ class Access(Component):
         self.administrators = [
             each
             for principal in plan.spec.eks.administrators
-            for each in self._entry(principal, groups.get(principal, ()), policy=_ADMIN_POLICY)
+            for each in self._entry(principal, groups.get(principal, ()), policy=ADMINISTRATOR_POLICY)
         ]
         for principal in plan.spec.eks.viewers:
-            self._entry(principal, (), policy=_VIEW_POLICY)
+            self._entry(principal, (), policy=VIEWER_POLICY)
         for principal in sorted(groups.keys() - set(plan.spec.eks.administrators)):
             self._entry(principal, groups[principal])
 
@@ -102,11 +99,11 @@ class Access(Component):
 
     def _cluster_role(self, teams: Sequence[TeamPlan]) -> None:
         inside = self.child(provider=self._eks.kubernetes)
-        k8s.rbac.v1.ClusterRole(_ROLE, metadata={"name": _ROLE}, rules=_rules(cluster_rules()), opts=inside)
+        k8s.rbac.v1.ClusterRole(TEAM_ROLE, metadata={"name": TEAM_ROLE}, rules=_rules(cluster_rules()), opts=inside)
         k8s.rbac.v1.ClusterRoleBinding(
-            _ROLE,
-            metadata={"name": _ROLE},
-            role_ref={"api_group": _RBAC, "kind": "ClusterRole", "name": _ROLE},
+            TEAM_ROLE,
+            metadata={"name": TEAM_ROLE},
+            role_ref={"api_group": _RBAC, "kind": "ClusterRole", "name": TEAM_ROLE},
             subjects=[_group(team) for team in teams],
             opts=inside,
         )
@@ -143,12 +140,12 @@ class Access(Component):
 
     def _team(self, team: TeamPlan, *, after: Sequence[pulumi.Resource]) -> None:
         inside = self.child(after=after, provider=self._eks.kubernetes)
-        metadata = k8s.meta.v1.ObjectMetaArgs(name=_ROLE, namespace=team.namespace)
+        metadata = k8s.meta.v1.ObjectMetaArgs(name=TEAM_ROLE, namespace=team.namespace)
         k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(team_rules(team.workloads)), opts=inside)
         k8s.rbac.v1.RoleBinding(
             team.name,
             metadata=metadata,
-            role_ref={"api_group": _RBAC, "kind": "Role", "name": _ROLE},
+            role_ref={"api_group": _RBAC, "kind": "Role", "name": TEAM_ROLE},
             subjects=[_group(team)],
             opts=inside,
         )

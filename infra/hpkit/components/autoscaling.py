@@ -26,11 +26,12 @@ from hpkit.plan.karpenter import (
 )
 from hpkit.plan.model import Plan
 
-__all__ = ["Autoscaling"]
+__all__ = ["KEDA_VERSION", "Autoscaling"]
 
 # The service says by this condition that groups and subnets are right; until then a pool has nothing to grow with.
 _READY = {"pulumi.com/waitFor": "condition=Ready"}
-_KEDA_VERSION = "2.17.2"
+# Of the chart, and of the operator in it.
+KEDA_VERSION = "2.17.2"
 
 
 class Autoscaling(Component):
@@ -97,7 +98,7 @@ class Autoscaling(Component):
             namespace=KEDA_ACCOUNT.namespace,
             create_namespace=True,
             chart="keda",
-            version=_KEDA_VERSION,
+            version=KEDA_VERSION,
             repository_opts=k8s.helm.v3.RepositoryOptsArgs(repo="https://kedacore.github.io/charts"),
             opts=self.child(after=[*after, identity], provider=self._eks.kubernetes),
         )

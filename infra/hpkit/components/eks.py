@@ -32,7 +32,8 @@ class Eks(Component):
 
     name and arn; issuer: address of its OIDC provider; kubeconfig: what kubectl and the Kubernetes provider use, with a
     token of the AWS CLI; kubernetes: the provider of everything inside the cluster, once `connect` was called. kept:
-    ids of what is made and must not be lost, by name in `allowReplace`.
+    ids of what is made and must not be lost, by name in `allowReplace`. key_arn: the key that is made with it, None
+    where it is there already.
     """
 
     name: pulumi.Output[str]
@@ -41,6 +42,7 @@ class Eks(Component):
     kubeconfig: pulumi.Output[str]
     kubernetes: k8s.Provider
     kept: Mapping[str, pulumi.Output[str]]
+    key_arn: pulumi.Output[str] | None = None
 
     def __init__(
         self,
@@ -176,7 +178,7 @@ class Eks(Component):
                 pulumi.ResourceOptions(ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"]),
             ),
         )
-        self.kept = {"eks": cluster.id, "key": key.id}
+        self.kept, self.key_arn = {"eks": cluster.id, "key": key.id}, key.arn
         return cluster
 
 

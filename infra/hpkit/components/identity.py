@@ -18,6 +18,7 @@ from hpkit.iam.documents import (
 )
 from hpkit.plan.existing import cluster_role, makes_karpenter_role, makes_node_role, watches_alarms
 from hpkit.plan.model import Plan
+from hpkit.plan.registry import pulled_repositories
 
 __all__ = ["Identity"]
 
@@ -89,6 +90,7 @@ class Identity(Component):
                 subnet_ids=[*network.control_plane_subnet_ids, *network.node_subnet_ids.values()],
                 security_group_ids=list(network.security_group_ids),
                 watches_alarms=watches_alarms(self._plan),
+                pulled=pulled_repositories(self._plan, self._account.id),
             ),
         )
         self.for_nodes += [attached, rights]

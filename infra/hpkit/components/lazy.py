@@ -21,7 +21,7 @@ __all__ = ["PACKAGES"]
 PACKAGES = (
     *(
         f"pulumi_aws.{name}"
-        for name in ("amp", "cloudwatch", "ec2", "eks", "fsx", "grafana", "iam", "kms", "s3", "sns", "vpc")
+        for name in ("amp", "cloudwatch", "ec2", "ecr", "eks", "fsx", "grafana", "iam", "kms", "s3", "sns", "vpc")
     ),
     *(
         f"pulumi_kubernetes.{name}.v1"

@@ -26,6 +26,7 @@ from hpkit.components.lustre import TeamVolumes
 from hpkit.components.network import Network
 from hpkit.components.observability import Observability
 from hpkit.components.outputs import team_table
+from hpkit.components.registry import Registry
 from hpkit.components.scheduling import Scheduling
 from hpkit.components.storage import Storage
 from hpkit.components.untagged import untagged
@@ -35,6 +36,7 @@ from hpkit.plan.model import Plan
 from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
 from hpkit.plan.protected import contents_of, kept
+from hpkit.plan.registry import repositories_of
 from hpkit.sdk import Provider
 
 __all__ = ["build"]
@@ -69,6 +71,9 @@ def build(plan: Plan) -> dict[str, Any]:
     eks = Eks(
         "eks", plan, context, network=network, identity=identity, guard=[guard_version(plan, opts=opts)], opts=opts
     )
+    registry = (
+        Registry("registry", plan, key_arn=eks.key_arn or storage.key_arn, opts=opts) if repositories_of(plan) else None
+    )
     access = Access("access", plan, context, network=network, eks=eks, opts=opts)
     # EKS takes longer than all of the network: waiting for that here costs an `up` nothing.
     reached = [*network.connectivity, *access.administrators]
@@ -91,11 +96,11 @@ def build(plan: Plan) -> dict[str, Any]:
     )
     addons, observed = _node_addons(plan, context, eks, storage, platform, opts=opts)
     parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
-    parts += [] if observed is None else [observed]
+    parts += [each for each in (observed, registry) if each is not None]
     parts += [*_on_the_cluster(plan, context, eks, platform, addons, access, observed, storage, opts=opts), access]
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
     guard_cluster(plan, live, after=parts, opts=opts)
-    return _outputs(plan, eks, platform)
+    return _outputs(plan, eks, platform, registry)
 
 
 def _on_the_cluster(
@@ -334,7 +339,7 @@ def _node_addons(
     return addons, observed
 
 
-def _outputs(plan: Plan, eks: Eks, built: HyperPod) -> dict[str, Any]:
+def _outputs(plan: Plan, eks: Eks, built: HyperPod, registry: Registry | None) -> dict[str, Any]:
     region, stack = plan.spec.region, plan.stack
     kubeconfig = pulumi.Output.concat("aws eks update-kubeconfig --region ", region, " --name ", eks.name)
     steps = [
@@ -345,6 +350,12 @@ def _outputs(plan: Plan, eks: Eks, built: HyperPod) -> dict[str, Any]:
         "clusterArn": built.cluster.cluster_arn,
         "eksClusterName": eks.name,
         "kubeconfigCommand": kubeconfig,
-        "teams": team_table(plan),
+        "teams": _with_repositories(team_table(plan), registry),
         "nextSteps": [kubeconfig, *steps],
     }
+
+
+def _with_repositories(teams: dict[str, dict[str, Any]], registry: Registry | None) -> dict[str, dict[str, Any]]:
+    """Return what each team gets, with the repositories of those that have any."""
+    found = registry.uris if registry is not None else {}
+    return {name: {**row, "repositories": found[name]} if name in found else row for name, row in teams.items()}

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpkit.config.governance import Workload
-from hpkit.plan.model import Plan
-from hpkit.plan.names import GROUP_PREFIX
 
-__all__ = ["VERBS", "PolicyRule", "cluster_rules", "groups_of", "team_rules", "workload_rules"]
+__all__ = ["VERBS", "PolicyRule", "cluster_rules", "team_rules", "workload_rules"]
 
 _READ = ["get", "list", "watch"]
 _WRITE = [*_READ, "create", "delete", "deletecollection", "patch", "update"]
@@ -37,15 +35,6 @@ class PolicyRule:
     resources: list[str]
     verbs: list[str]
     reason: str
-
-
-def groups_of(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return IAM role → Kubernetes groups, one per team that the role is in."""
-    groups: dict[str, list[str]] = {}
-    for team in plan.teams:
-        for member in team.members:
-            groups.setdefault(member, []).append(f"{GROUP_PREFIX}{team.name}")
-    return {member: tuple(sorted(set(names))) for member, names in groups.items()}
 
 
 def team_rules(workloads: Sequence[Workload] = ("training",)) -> list[PolicyRule]:

@@ -65,6 +65,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "serviceAccounts": Hint("trainer"),
         "description": Hint("Vision models"),
         "priorityClasses": Hint("training"),
+        "registry": Hint("train"),
     },
     "TeamOverride": {"fairShareWeight": Hint(50, "none, a ratio to other teams' weights")},
     "Sharing": {"borrowLimit": Hint(50, "percent of the team's own quota")},
@@ -147,6 +148,11 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "storageCapacityGiB": Hint(1200, "GiB"),
         "perUnitStorageThroughput": _THROUGHPUT,
     },
+    "Registry": {
+        "pullFrom": Hint("shared/*"),
+        "keepImages": Hint(200, "images"),
+        "untaggedDays": Hint(14, "days"),
+    },
     "Autoscaling": {"clusterRole": Hint("arn:aws:iam::123456789012:role/karpenter")},
     "NodeClass": {"name": Hint("burst"), "instanceGroups": Hint("burst-a")},
     "NodePool": {
@@ -224,6 +230,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "nodePools": Hint("inference"),
         "addons": Hint("keda", values="addonsAndKeda"),
         "natGateways": Hint("nat"),
+        "repositories": Hint("john/train"),
     },
     "Waiver": {
         "rule": Hint("CAP005"),

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hpkit.config.base import Api, Model, Name
+from hpkit.config.registry import RepositoryName
 
 __all__ = [
     "AbsoluteBorrowLimit",
@@ -126,6 +127,12 @@ class Team(Model):
     )
     description: Annotated[str, Api("EntityDescription")] | None = Field(
         default=None, description="Description that the API keeps with the team's quota, at most 1024 characters."
+    )
+    registry: tuple[RepositoryName, ...] = Field(
+        default=(),
+        description="Repositories of Amazon ECR for the team's images, in each environment where it has quota: "
+        "`<stack>/<team>/<name>`, encrypted with the stack's key, scanned on push, their tags immutable. Members push "
+        "to these alone (`hpkit team-policy`), nodes pull from them.",
     )
 
 

@@ -13,6 +13,7 @@ from hpkit.config.governance import ClusterPolicy, Governance, Team
 from hpkit.config.inference import Inference
 from hpkit.config.network import Eks, Network
 from hpkit.config.observability import Observability
+from hpkit.config.registry import Registry
 from hpkit.config.storage import Storage
 
 __all__ = ["AllowDelete", "Environment", "Organization", "Waiver"]
@@ -47,6 +48,11 @@ class AllowDelete(Model):
     nat_gateways: tuple[str, ...] = Field(
         default=(), description="NAT gateways that may leave, with their public addresses: `nat`, `nat-us-west-2a`."
     )
+    repositories: tuple[str, ...] = Field(
+        default=(),
+        description="Repositories of teams that may leave, such as `john/train`: delete their images first, ECR "
+        "deletes none that has any.",
+    )
 
 
 class Environment(Model):
@@ -75,6 +81,9 @@ class Environment(Model):
     eks: Eks = Field(description="The EKS cluster.")
     cluster: Cluster = Field(description="The HyperPod cluster.")
     storage: Storage | None = Field(default=None, description="Keys and file systems; absent = a bucket with SSE-S3.")
+    registry: Registry | None = Field(
+        default=None, description="What holds for the repositories that teams have in `registry`."
+    )
     autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter; absent = off.")
     governance: Governance | None = Field(default=None, description="Task governance; absent = off.")
     observability: Observability | None = Field(default=None, description="Metrics; absent = off.")

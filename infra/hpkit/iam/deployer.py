@@ -36,6 +36,7 @@ from hpkit.plan.names import (
     role_name,
     topic_name,
 )
+from hpkit.plan.registry import repositories_of, repository_prefix
 
 __all__ = [
     "NO_ACCOUNT",
@@ -185,6 +186,9 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         "topic": topic_name(plan, "alerts"),
         "roles": _made_role_arns(plan, account),
         "pod_roles": pod_roles(plan),
+        "repositories": (account.arn("ecr", f"repository/{repository_prefix(plan)}*"),)
+        if repositories_of(plan)
+        else (),
         "storage_key": (storage.kms_key_arn,) if storage is not None and storage.kms_key_arn else (),
         "training_plans": tuple(plans),
         "reserved_capacity": (account.arn("sagemaker", "reserved-capacity/*"),) if plans else (),
@@ -200,6 +204,7 @@ def _conditions(plan: Plan, account: AwsAccount, actions: Iterable[str]) -> dict
         "FOR_SERVICES": services,
         "MANAGED_POLICIES": managed,
         "BOUNDARY": {"StringEquals": {"iam:PermissionsBoundary": boundary}} if boundary else {},
+        "BY_ECR": {"StringEquals": {"kms:ViaService": f"ecr.{account.region}.amazonaws.com"}},
         "GUARDDUTY": {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
     }
     tags = {key: plan.tags[key] for key in ("hpkit:organization", "hpkit:environment")}

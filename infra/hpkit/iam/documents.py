@@ -68,12 +68,15 @@ def instance_role_policy(
     subnet_ids: Sequence[str],
     security_group_ids: Sequence[str],
     watches_alarms: bool = False,
+    pulled: Sequence[str] | None = None,
 ) -> Document:
     """Return what an instance group's execution role needs on EKS, beside the policy that AWS manages for it.
 
     bucket_arn: where lifecycle scripts lie, None without any; key_arn: what they are encrypted with, None for S3's own;
-    watches_alarms: updates of the group are rolled back by alarms.
+    watches_alarms: updates of the group are rolled back by alarms. pulled: names of the repositories of this account
+    that nodes pull from, None for all.
     """
+    any_images = f"arn:{account.partition}:ecr:*:*:repository/*"
     return _document(
         "instance-role",
         account,
@@ -85,6 +88,9 @@ def instance_role_policy(
         scripts=f"{bucket_arn}/*" if bucket_arn else (),
         key=key_arn if bucket_arn and key_arn else (),
         alarms="*" if watches_alarms else (),
+        any_images=any_images if pulled is None else (),
+        others_images=() if pulled is None else any_images,
+        own_images=[account.arn("ecr", f"repository/{name}") for name in pulled or ()],
     )
 
 
@@ -125,9 +131,20 @@ def keda_policy(workspace_arn: str | None, *, cloudwatch: bool = True, queues: S
     return _document("keda", workspace=workspace_arn or (), metrics="*" if cloudwatch else (), queues=queues)
 
 
-def scientist_policy(account: AwsAccount, *, eks: str, tags: Mapping[str, str]) -> Document:
-    """Return what a data scientist's role needs at AWS; tags: of the HyperPod cluster, none where it has none."""
-    document = _document("scientist", account, eks=account.arn("eks", f"cluster/{eks}"))
+def scientist_policy(
+    account: AwsAccount, *, eks: str, tags: Mapping[str, str], repositories: Sequence[str] = ()
+) -> Document:
+    """Return what a data scientist's role needs at AWS.
+
+    tags: of the HyperPod cluster, none where it has none; repositories: names of those that the team pushes to.
+    """
+    document = _document(
+        "scientist",
+        account,
+        eks=account.arn("eks", f"cluster/{eks}"),
+        login="*" if repositories else (),
+        repositories=[account.arn("ecr", f"repository/{name}") for name in repositories],
+    )
     if tags:
         of_stack = {f"aws:ResourceTag/{key}": value for key, value in sorted(tags.items())}
         document["Statement"][0]["Condition"] = {"StringEquals": of_stack}

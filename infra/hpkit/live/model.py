@@ -53,13 +53,18 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """An instance, as ListClusterNodes has it; message says why it is in its status, where the service does."""
+    """An instance, as ListClusterNodes has it; message says why it is in its status, where the service does.
+
+    release: of the AMI that it runs; release_status: how that compares with what is offered (ImageVersionStatus).
+    """
 
     instance_id: str
     group: str
     instance_type: str
     status: str
     message: str = ""
+    release: str = ""
+    release_status: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,10 @@ class AddonHealth:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What AWS says: the cluster with groups and instances, the cluster policy, add-ons and events, latest first."""
+    """What AWS says: the cluster with groups and instances, the cluster policy, add-ons and events, latest first.
+
+    continuous: whether nodes are provisioned one by one; kubernetes: the version of the EKS cluster.
+    """
 
     name: str
     status: str
@@ -95,6 +103,8 @@ class Platform:
     policy_message: str
     addons: tuple[AddonHealth, ...]
     events: tuple[ClusterEvent, ...]
+    continuous: bool = False
+    kubernetes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +218,17 @@ class KubernetesNode:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that has not ended; task is the name of its Workload, where Kueue admitted it."""
+    """A pod that has not ended; task is the name of its Workload, where Kueue admitted it.
+
+    owner: the kind of the controller that made it, empty where none did.
+    """
 
     name: str
     namespace: str
     node: str | None
     task: str | None
     requests: Mapping[str, Decimal]
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

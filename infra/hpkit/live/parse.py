@@ -38,6 +38,8 @@ def platform_of(
     policy: Mapping[str, Any] | None,
     addons: Iterable[Mapping[str, Any]],
     events: Iterable[Mapping[str, Any]],
+    *,
+    kubernetes: str = "",
 ) -> Platform:
     """Return what AWS says, from the responses of DescribeCluster, ListClusterNodes and the others."""
     groups = [*(cluster.get("InstanceGroups") or ()), *(cluster.get("RestrictedInstanceGroups") or ())]
@@ -51,6 +53,8 @@ def platform_of(
         policy_message="" if policy is None else policy.get("FailureReason") or "",
         addons=tuple(_addon(each) for each in addons),
         events=tuple(sorted(map(_event, events), key=lambda each: each.time, reverse=True)),
+        continuous=cluster.get("NodeProvisioningMode") == "Continuous",
+        kubernetes=kubernetes,
     )
 
 
@@ -75,6 +79,8 @@ def _instance(node: Mapping[str, Any]) -> ClusterNode:
         node.get("InstanceType") or "",
         status.get("Status") or "",
         status.get("Message") or "",
+        node.get("CurrentImageReleaseVersion") or "",
+        node.get("ImageVersionStatus") or "",
     )
 
 
@@ -248,12 +254,14 @@ def node_of(document: Mapping[str, Any]) -> KubernetesNode:
 def pod_of(document: Mapping[str, Any]) -> Pod:
     """Return a pod."""
     metadata, spec = document["metadata"], document["spec"]
+    owner = next((each["kind"] for each in metadata.get("ownerReferences") or () if each.get("controller")), "")
     return Pod(
         name=metadata["name"],
         namespace=metadata["namespace"],
         node=spec.get("nodeName"),
         task=(metadata.get("annotations") or {}).get("kueue.x-k8s.io/workload"),
         requests=_pod_requests(spec),
+        owner=owner,
     )
 
 

@@ -5,9 +5,9 @@ A call that is refused or fails does not mean absence: it is kept as unknown, wi
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,39 +15,18 @@ from boto3 import Session
 from kubernetes.client import ApiException
 
 from hpkit.errors import ToolError
+from hpkit.live.kubernetes import NOT_FOUND, Kubernetes
 from hpkit.live.model import Observed, Platform
 from hpkit.live.parse import node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
 from hpkit.preflight.aws_client import call_all
 from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
 
-__all__ = ["RIGHTS", "read"]
+__all__ = ["Clusters", "ask", "find", "objects_of", "read"]
 
-# What a reader must be allowed: actions of IAM, and (API group, resource) that it lists in the whole cluster.
-RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "iam": (
-        "eks:DescribeAddon",
-        "eks:DescribeCluster",
-        "eks:ListAddons",
-        "sagemaker:DescribeCluster",
-        "sagemaker:DescribeClusterSchedulerConfig",
-        "sagemaker:ListClusterEvents",
-        "sagemaker:ListClusterNodes",
-        "sagemaker:ListClusterSchedulerConfigs",
-    ),
-    "kubernetes": (
-        "nodes",
-        "pods",
-        "clusterqueues.kueue.x-k8s.io",
-        "localqueues.kueue.x-k8s.io",
-        "workloads.kueue.x-k8s.io",
-        "workloadpriorityclasses.kueue.x-k8s.io",
-        "nodepools.karpenter.sh",
-    ),
-}
-_PAGE: Final = 500
 _EVENTS: Final = 20
-_NOT_FOUND: Final = 404
+# The most that ListClusterNodes gives at a time (API reference); it gives ten unless asked for more.
+_NODES: Final = 100
 # Finished pods hold nothing.
 _ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
 
@@ -58,15 +37,11 @@ def read(session: Session, *, cluster: str, aws: bool = True) -> Observed:
     aws: whether SageMaker and EKS are asked about more than the way to the Kubernetes API. Raises ToolError when the
     cluster or its EKS cluster cannot be described: all else depends on them.
     """
-    described = _required(session, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": cluster}))
-    orchestrator = (described.get("Orchestrator") or {}).get("Eks")
-    if orchestrator is None:
-        raise ToolError(f"{cluster} is not orchestrated by EKS, which is all that hpkit provisions")
-    name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
-    eks = _required(session, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
+    clusters = find(session, cluster)
+    described, eks = clusters.hyperpod, clusters.eks
     unknown: list[str] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
-        platform = pool.submit(_platform, session, described, name, unknown) if aws else None
+        platform = pool.submit(_platform, session, described, eks, unknown) if aws else None
         inside = pool.submit(_kubernetes, session, eks, unknown)
         found = inside.result()
         return Observed(
@@ -77,7 +52,29 @@ def read(session: Session, *, cluster: str, aws: bool = True) -> Observed:
         )
 
 
-def _required(session: Session, call: ApiCall) -> Any:
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The two clusters of a platform, as DescribeCluster of SageMaker and of EKS show them."""
+
+    hyperpod: Mapping[str, Any]
+    eks: Mapping[str, Any]
+
+
+def find(session: Session, cluster: str) -> Clusters:
+    """Return the HyperPod cluster of a name and the EKS cluster that orchestrates it.
+
+    Raises ToolError when either cannot be described.
+    """
+    described = ask(session, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": cluster}))
+    orchestrator = (described.get("Orchestrator") or {}).get("Eks")
+    if orchestrator is None:
+        raise ToolError(f"{cluster} is not orchestrated by EKS, which is all that hpkit provisions")
+    name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
+    return Clusters(described, ask(session, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"])
+
+
+def ask(session: Session, call: ApiCall) -> Any:
+    """Return the answer to a call that must succeed; raises ToolError, with what to do, where it does not."""
     response = Responses(call_all(session, [call], on_progress=lambda *_: None)).of(call)
     if isinstance(response, FailedCall) and response.is_absence:
         name = next(iter(call.params.values()))
@@ -95,9 +92,12 @@ def _sentence(failure: FailedCall) -> str:
     return f"{failure.action}: {failure.code}: {failure.message}. {failure.fix}"
 
 
-def _platform(session: Session, cluster: Mapping[str, Any], eks: str, unknown: list[str]) -> Platform:
+def _platform(
+    session: Session, cluster: Mapping[str, Any], eks_cluster: Mapping[str, Any], unknown: list[str]
+) -> Platform:
+    eks = eks_cluster["name"]
     name, arn = {"ClusterName": cluster["ClusterName"]}, {"ClusterArn": cluster["ClusterArn"]}
-    nodes = ApiCall("sagemaker", "ListClusterNodes", name)
+    nodes = ApiCall("sagemaker", "ListClusterNodes", {**name, "MaxResults": _NODES})
     events = ApiCall(
         "sagemaker",
         "ListClusterEvents",
@@ -126,6 +126,7 @@ def _platform(session: Session, cluster: Mapping[str, Any], eks: str, unknown: l
         None if policy is None else second.one(policy),
         [each["addon"] for each in map(second.one, addons) if each is not None],
         _latest_events(session, events, unknown),
+        kubernetes=eks_cluster.get("version") or "",
     )
 
 
@@ -168,7 +169,7 @@ class _Answers:
 def _kubernetes(session: Session, eks: Mapping[str, Any], unknown: list[str]) -> dict[str, Any]:
     try:
         with api_client(session, eks) as client:
-            return _Objects(client, unknown).read()
+            return objects_of(Kubernetes(client), unknown)
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
         unknown.append(
@@ -178,16 +179,21 @@ def _kubernetes(session: Session, eks: Mapping[str, Any], unknown: list[str]) ->
         return {}
 
 
-class _Objects:
-    """Lists objects of the Kubernetes API, in pages, as data: typed models would cost more than the call."""
+def objects_of(api: Kubernetes, unknown: list[str]) -> dict[str, Any]:
+    """Return the fields of Observed that an API server says; a kind that may not be listed is in unknown."""
+    return _Objects(api, unknown).read()
 
-    def __init__(self, client: Any, unknown: list[str]) -> None:
-        self._client = client
+
+class _Objects:
+    """Lists objects of the Kubernetes API, side by side."""
+
+    def __init__(self, api: Kubernetes, unknown: list[str]) -> None:
+        self._api = api
         self._unknown = unknown
 
     def read(self) -> dict[str, Any]:
         """Return the fields of Observed that the Kubernetes API says."""
-        kueue, karpenter = self._version("kueue.x-k8s.io"), self._version("karpenter.sh")
+        kueue, karpenter = self._api.version_of("kueue.x-k8s.io"), self._api.version_of("karpenter.sh")
         wanted: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             "nodes": ("/api/v1/nodes", ()),
             "pods": ("/api/v1/pods", (_ALIVE,)),
@@ -215,38 +221,11 @@ class _Objects:
             },
         }
 
-    def _version(self, group: str) -> str | None:
-        """Return the path of an API group's preferred version, None where the API server has none such."""
-        try:
-            found = self._get(f"/apis/{group}", ())
-        except ApiException as error:
-            if error.status != _NOT_FOUND:
-                raise
-            return None
-        return f"/apis/{found['preferredVersion']['groupVersion']}"
-
     def _list(self, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
         """Return all objects of a kind; none, with the reason in unknown, where the caller may not list them."""
         try:
-            return list(self._pages(path, query))
+            return list(self._api.pages(path, query))
         except ApiException as error:
-            if error.status != _NOT_FOUND:
+            if error.status != NOT_FOUND:
                 self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
             return []
-
-    def _pages(self, path: str, query: tuple[tuple[str, str], ...]) -> Iterator[Any]:
-        token = ""
-        while True:
-            page = self._get(path, (*query, ("limit", str(_PAGE)), *([("continue", token)] if token else [])))
-            yield from page["items"]
-            token = page["metadata"].get("continue") or ""
-            if not token:
-                return
-
-    def _get(self, path: str, query: tuple[tuple[str, str], ...]) -> Any:
-        request = self._client.param_serialize("GET", path, query_params=list(query), auth_settings=["BearerToken"])
-        response = self._client.call_api(*request)
-        response.read()
-        if not 200 <= response.status < 300:
-            raise ApiException(http_resp=response)
-        return json.loads(response.data)

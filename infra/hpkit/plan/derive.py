@@ -294,6 +294,7 @@ def _team(team: Team, quota_resources: tuple[QuotaResource, ...], named: str | N
         service_accounts=team.service_accounts,
         workloads=team.workloads,
         priority_classes=team.priority_classes,
+        registry=team.registry,
     )
 
 

@@ -71,7 +71,7 @@ class TeamPlan:
     """A team that has quota in this environment, with the names the service gives its objects.
 
     named: what the file calls its quota, where that is not the team's name. priority_classes: those that its members
-    may use, none for all.
+    may use, none for all. registry: what it calls its repositories of images.
     """
 
     name: str
@@ -88,6 +88,7 @@ class TeamPlan:
     service_accounts: tuple[str, ...] = ()
     workloads: tuple[Workload, ...] = ("training",)
     priority_classes: tuple[str, ...] = ()
+    registry: tuple[str, ...] = ()
 
     @property
     def quota_name(self) -> str:

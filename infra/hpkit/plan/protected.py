@@ -5,6 +5,7 @@ Why it would go is nobody's question here: the guards of the program compare wha
 
 from hpkit.plan.existing import makes_bucket, makes_certificate_bucket
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
+from hpkit.plan.registry import repositories_of
 
 __all__ = [
     "allowed_in",
@@ -36,7 +37,8 @@ def contents_of(plan: Plan) -> dict[str, str]:
     if spec.network.existing is None:
         found["vpc"] = f"the VPC of {stack} with its subnets"
     if spec.eks.existing is None:
-        found["key"] = "the key: Kubernetes secrets and control-plane logs cannot be read without it"
+        images = ", and images of teams" if repositories_of(plan) else ""
+        found["key"] = f"the key: Kubernetes secrets and control-plane logs{images} cannot be read without it"
         found["eks"] = f"the EKS cluster {stack} with everything in it"
     if spec.storage is not None and spec.storage.lustre is not None:
         size = spec.storage.lustre.storage_capacity_gib
@@ -88,6 +90,11 @@ def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
         found[f"addons/{addon.name}"] = (addon.name, _addon(addon.name))
     if plan.spec.autoscaling is not None and plan.spec.autoscaling.keda is not None:
         found["addons/keda"] = ("keda", _addon("keda"))
+    for repository in repositories_of(plan):
+        found[f"repositories/{repository.key}"] = (
+            repository.name,
+            f"the repository {repository.name} of {repository.team}'s images",
+        )
     for name in _nat_gateways(plan):
         found[f"natGateways/{name}"] = (name, f"the NAT gateway {name} with its public address and open connections")
     return found

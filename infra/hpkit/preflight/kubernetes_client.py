@@ -116,12 +116,20 @@ def api_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[ApiClie
         configuration = Configuration(host=cluster["endpoint"])
         configuration.ssl_ca_cert = str(certificate)
         configuration.retries = 0
-        configuration.api_key = {"authorization": f"Bearer {_token(session, cluster['name'])}"}
+        token = _tokens(session, cluster["name"])
+
+        def renew(renewed: Configuration) -> None:
+            renewed.api_key = {"authorization": f"Bearer {token()}"}
+
+        # EKS takes a token for 15 minutes, and a node may be drained for longer.
+        configuration.refresh_api_key_hook = renew
+        renew(configuration)
         with _ApiClient(configuration) as client:
             yield client
 
 
-def _token(session: Session, name: str) -> str:
+def _tokens(session: Session, name: str) -> Callable[[], str]:
+    """Return what makes a token for a cluster; to sign one asks nobody."""
     client = session.client("sts")
     signer = RequestSigner(
         client.meta.service_model.service_id,
@@ -138,5 +146,9 @@ def _token(session: Session, name: str) -> str:
         "headers": {"x-k8s-aws-id": name},
         "context": {},
     }
-    url = signer.generate_presigned_url(request, expires_in=_TOKEN_SECONDS, operation_name="")
-    return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+    def token() -> str:
+        url = signer.generate_presigned_url(request, expires_in=_TOKEN_SECONDS, operation_name="")
+        return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+    return token

@@ -81,7 +81,8 @@ class _Window:
         if times is None:
             return None
         if workload.team not in self._quota:
-            return self._left_out("are of namespaces that are no team's of this stack: left out")
+            self._left_out("are of namespaces that are no team's of this stack: left out")
+            return None
         kind = self._instance_type(workload)
         if kind is None:
             return None
@@ -115,11 +116,13 @@ class _Window:
         if created > self._end or (finished is not None and finished <= self._begin):
             return None
         if not workload.active and finished is None:
-            return self._left_out("are stopped, and ask for nothing: left out")
+            self._left_out("are stopped, and ask for nothing: left out")
+            return None
         submit = max(0.0, created - self._begin)
         if admitted is None:
             if finished is not None:
-                return self._left_out("ended before they were admitted: left out")
+                self._left_out("ended before they were admitted: left out")
+                return None
             self._counts["Workloads wait at the end: how long they will run is not known, so they have no `run`"] += 1
             return submit, None
         if admitted < self._begin:
@@ -129,17 +132,20 @@ class _Window:
             return submit, None
         run = finished - max(admitted, self._begin)
         if run <= 0:
-            return self._left_out("ran for no whole second: left out")
+            self._left_out("ran for no whole second: left out")
+            return None
         return submit, run
 
     def _instance_type(self, workload: Workload) -> str | None:
         kinds = {flavor for flavor, _ in workload.usage} or set(self._quota[workload.team])
         if len(kinds) != 1:
             reason = "run" if workload.usage else "wait, and may run"
-            return self._left_out(f"{reason} on several instance types, of which a task has one: left out")
+            self._left_out(f"{reason} on several instance types, of which a task has one: left out")
+            return None
         (kind,) = kinds
         if find_instance_type(kind) is None or kind not in self._quota[workload.team]:
-            return self._left_out(f"run on {kind}, of which their team has no quota in this stack: left out")
+            self._left_out(f"run on {kind}, of which their team has no quota in this stack: left out")
+            return None
         return kind
 
     def _size(self, workload: Workload, kind: str) -> tuple[int, int | None, float | None, float | None] | None:
@@ -149,7 +155,8 @@ class _Window:
         resource = known.accelerator_resource if known is not None else None
         accelerators = int(asked.get(resource, Decimal(0))) if resource else 0
         if any(name.startswith("nvidia.com/mig-") and amount for name, amount in asked.items()):
-            return self._left_out("ask for MIG partitions, which a task cannot: left out")
+            self._left_out("ask for MIG partitions, which a task cannot: left out")
+            return None
         pods = workload.pods
         if accelerators % pods:
             # Launchers beside workers: what they ask for in all is kept, in pods that are alike.
@@ -159,7 +166,8 @@ class _Window:
             pods = accelerators // each
         cpus, memory = asked.get("cpu", Decimal(0)) / pods, asked.get("memory", Decimal(0)) / pods / _GIB
         if not (accelerators or cpus or memory):
-            return self._left_out("ask for nothing: left out")
+            self._left_out("ask for nothing: left out")
+            return None
         return pods, accelerators // pods or None, _amount(cpus), _amount(memory)
 
     def _priority(self, workload: Workload) -> str | int:

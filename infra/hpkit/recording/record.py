@@ -224,6 +224,7 @@ class _Engine(mocks.Mocks):
             "prometheusEndpoint": "https://aps.example/",
             "dnsName": f"{name}.fsx.example",
             "mountName": "abcdefgh",
+            "repositoryUrl": f"{self._answers.account}.dkr.ecr.{self._region}.amazonaws.com/{name}",
         }
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:

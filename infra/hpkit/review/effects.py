@@ -25,9 +25,10 @@ GRAVITY: Final = (
     *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
     "stack-leaves", "stack-renamed", "governance-leaves", "group-leaves", "group-renamed", "team-leaves",
     "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-lets-go",
-    "addon-leaves", "nat-gateway-leaves", "refused", "version", "addon-migration", "limit-raised", "limit-lowered",
-    "limit-below-elastic", "unprotected", "access-leaves", "endpoint", "administrators", "viewers", "borrowing",
-    "sharing", "policy", "priority-class-leaves", "priority-order", "preemption", "group-settings",
+    "addon-leaves", "nat-gateway-leaves", "repository-leaves", "refused", "version", "addon-migration", "limit-raised",
+    "limit-lowered", "limit-below-elastic", "unprotected", "access-leaves", "fewer-images", "endpoint",
+    "administrators", "viewers", "borrowing", "sharing",
+    "policy", "priority-class-leaves", "priority-order", "preemption", "group-settings",
     "node-pool-settings", "resources-go", "settings", "allowance",
 )  # fmt: skip
 

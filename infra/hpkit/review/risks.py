@@ -13,6 +13,7 @@ from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import PlanDiff
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
+from hpkit.plan.registry import pulled_repositories
 from hpkit.review.cost import guaranteed_cost
 from hpkit.review.effects import gravest_risks_first, with_effects
 from hpkit.review.formatting import as_fraction, cost, maximum, plural
@@ -41,7 +42,7 @@ def risks_of(diff: PlanDiff, change: StackChange | None, losses: Sequence[Loss] 
         lost = {each.key for each in change.decisions} if change is not None else set()
         # An EKS cluster that is made anew is not updated, so EKS has nothing to refuse.
         found += [] if "eks" in lost else [*_versions(before, after), *_addons(before, after)]
-        found += [*_access(before, after), *node_pool_risks(before, after)]
+        found += [*_access(before, after), *_images(before, after), *node_pool_risks(before, after)]
         found += [] if "cluster" in lost else group_risks(before, after)
         found += [*_capacity(diff), *sharing_risks(diff)]
         found += setting_risks(change.reductions if change is not None else (), found, losses)
@@ -114,6 +115,21 @@ def _versions(before: Plan, after: Plan) -> Iterator[Risk]:
 def _minor(version: str) -> int | None:
     major, _, minor = version.partition(".")
     return int(minor) if major == "1" and minor.isdecimal() else None
+
+
+def _images(before: Plan, after: Plan) -> Iterator[Risk]:
+    was, now = (pulled_repositories(each, each.spec.account or "") for each in (before, after))
+    if now is None:
+        return
+    gone = ["any other repository of the account"] if was is None else [name for name in was if name not in now]
+    if gone:
+        yield Risk(
+            "fewer-images",
+            "attention",
+            "registry",
+            f"nodes no longer pull images of {listing(gone)}: what jobs need beside {listing(list(now))} has to be in "
+            "`registry.pullFrom`",
+        )
 
 
 def _access(before: Plan, after: Plan) -> Iterator[Risk]:

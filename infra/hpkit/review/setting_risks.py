@@ -54,6 +54,8 @@ _SAID: Final = tuple(
         r"environment\.eks\.(administrators|viewers)": ("access-leaves",),
         r"environment\.eks\.version": ("version",),
         r"environment\.protect": ("unprotected",),
+        r"environment\.registry(\.pullFrom)?": ("fewer-images",),
+        r"iam\.RolePolicy nodes policy\..*": ("fewer-images",),
     }.items()
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """What is asked of a platform over time: tasks from files, generators and traces, as workloads of a plan's queues."""
 
-from hpkit.scenario.model import Scenario, TaskSpec
+from hpkit.scenario.model import Rack, Scenario, TaskSpec
 from hpkit.scenario.read import Source, open_scenario
-from hpkit.scenario.workloads import Task, Tasks
+from hpkit.scenario.workloads import Task, Tasks, model_for, rack_nodes
 
-__all__ = ["Scenario", "Source", "Task", "TaskSpec", "Tasks", "open_scenario"]
+__all__ = ["Rack", "Scenario", "Source", "Task", "TaskSpec", "Tasks", "model_for", "open_scenario", "rack_nodes"]

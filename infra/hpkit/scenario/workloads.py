@@ -23,7 +23,7 @@ from hpkit.whatif import (
     model_of,
 )
 
-__all__ = ["Task", "Tasks", "model_for"]
+__all__ = ["Task", "Tasks", "model_for", "rack_nodes"]
 
 _HOST = "kubernetes.io/hostname"
 _GIB = 1024**3
@@ -52,19 +52,21 @@ def model_for(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
 
     CatalogError for an instance type whose figures are not known.
     """
-    model = model_of(plan)
-    nodes: list[Node] = []
-    flavors = {}
+    model, racks = model_of(plan), tuple(racks)
+    if not racks or not plan.topology_aware_scheduling:
+        return model
+    flavors = {rack.instance_type: {"type": rack.instance_type} for rack in racks}
+    return replace(model, topologies=(Topology((*NETWORK_LAYERS, _HOST), tuple(rack_nodes(racks)), flavors),))
+
+
+def rack_nodes(racks: Iterable[Rack]) -> Iterator[Node]:
+    """Return the nodes of racks; CatalogError for an instance type whose figures are not known."""
     for number, rack in enumerate(racks):
         has = amounts_of(QuotaResource(rack.instance_type, count=1))
         labels = dict(zip(NETWORK_LAYERS, rack.layers, strict=True))
         for place in range(rack.nodes):
             name = f"node-{number:03}-{place:04}"
-            nodes.append(Node(name, {**labels, _HOST: name, "type": rack.instance_type}, {**has, "pods": 110}))
-        flavors[rack.instance_type] = {"type": rack.instance_type}
-    if not nodes or not plan.topology_aware_scheduling:
-        return model
-    return replace(model, topologies=(Topology((*NETWORK_LAYERS, _HOST), tuple(nodes), flavors),))
+            yield Node(name, {**labels, _HOST: name, "type": rack.instance_type}, {**has, "pods": 110})
 
 
 class Tasks:

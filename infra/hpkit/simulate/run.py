@@ -55,11 +55,10 @@ def simulate_tasks(
 class _State:
     """A task that is in the system."""
 
-    __slots__ = ("price", "report", "running", "since")
+    __slots__ = ("report", "running", "since")
 
-    def __init__(self, report: TaskReport, price: Decimal | None) -> None:
+    def __init__(self, report: TaskReport) -> None:
         self.report = report
-        self.price = price
         self.running = False
         self.since = report.submit
 
@@ -96,7 +95,7 @@ class Recorder:
         self._nevers: list[_State] = []
         self._omitted = 0
         self._preemptions = 0
-        self._wait_cost: Decimal | None = Decimal(0)
+        self._waited_hours: dict[str, float] = {}
         self._prices: dict[str, Decimal | None] = {}
         self._lending: dict[str, Lending] = {kind: Lending() for kind in self._guarantee[""]}
         for name, team in self._teams.items():
@@ -138,13 +137,13 @@ class Recorder:
         counts["never"] += 1
         report = _report(task)
         report.never = task.never
-        self._nevers.append(_State(report, self._price(task.instance_type)))
+        self._nevers.append(_State(report))
 
     def _submitted(self, event: Event) -> None:
         task = self._coming.pop(event.workload)
         team = self._teams[task.team]
         team.counts["submitted"] += 1
-        self._open[event.workload] = _State(_report(task), self._price(task.instance_type))
+        self._open[event.workload] = _State(_report(task))
         self._change(team.waiting, task.team, "waiting", event.time, task.instances)
 
     def _admitted(self, event: Event) -> None:
@@ -156,11 +155,9 @@ class Recorder:
             report.admitted = event.time
             team.counts["admitted"] += 1
         self._change(team.waiting, report.team, "waiting", event.time, -report.instances)
-        before = _value(team.over, report.instance_type)
-        free = self._free(report)
+        borrowed = self._more_over(report)
+        report.borrowed = _lenders(self._free(report), borrowed) if borrowed > 0 else {}
         self._use(report, event.time, report.instances)
-        borrowed = _value(team.over, report.instance_type) - before
-        report.borrowed = _lenders(free, borrowed) if borrowed > 0 else {}
         report.nodes = {node: pods for got in event.pod_sets for node, pods in got.domains}
         state.since, state.running = event.time, True
 
@@ -199,17 +196,18 @@ class Recorder:
     def _waited(self, state: _State, now: float) -> None:
         waited = now - state.since
         state.report.wait += waited
-        if waited and self._wait_cost is not None:
-            hours = Decimal(waited * state.report.instances / _HOUR)
-            self._wait_cost = None if state.price is None else self._wait_cost + hours * state.price
+        if waited:
+            kind = state.report.instance_type
+            self._waited_hours[kind] = self._waited_hours.get(kind, 0.0) + waited * state.report.instances / _HOUR
 
     def _use(self, report: TaskReport, now: float, by: float) -> None:
         team, kind = self._teams[report.team], report.instance_type
-        used = team.used.setdefault(kind, Amount())
-        used.change(now, by)
         mine = self._guarantee[report.team].get(kind, 0.0)
-        over = team.over.setdefault(kind, Amount())
-        idle = team.idle.setdefault(kind, Amount())
+        if kind not in team.used:
+            for amounts in (team.used, team.over, team.idle):
+                amounts.setdefault(kind, Amount())
+        used, over, idle = team.used[kind], team.over[kind], team.idle[kind]
+        used.change(now, by)
         more_over = max(0.0, used.value - mine) - over.value
         more_idle = max(0.0, mine - used.value) - idle.value
         if more_over:
@@ -220,6 +218,12 @@ class Recorder:
             if self._lends[report.team]:
                 self._lending[kind].idle(now, report.team, more_idle)
         self._change(team.total, report.team, "used", now, by)
+
+    def _more_over(self, report: TaskReport) -> float:
+        """Return how much more than its own quota a team will use with a task."""
+        team, kind = self._teams[report.team], report.instance_type
+        used = _value(team.used, kind) + report.instances
+        return max(0.0, used - self._guarantee[report.team].get(kind, 0.0)) - _value(team.over, kind)
 
     def _change(self, amount: Amount, team: str, kind: str, now: float, by: float) -> None:
         if amount.value and now > amount.since:
@@ -309,11 +313,21 @@ class Recorder:
             utilization=sum(team.used for team in teams) / (capacity * hours) if capacity and hours else 0.0,
             idle_guarantee=sum(team.idle for team in teams) / (guaranteed * hours) if guaranteed and hours else 0.0,
             waited=waited,
-            wait_cost=None if self._wait_cost is None else float(self._wait_cost),
+            wait_cost=self._wait_cost(),
             fairness=sum(services) ** 2 / (len(services) * squares) if squares else 1.0,
             preemptions=self._preemptions,
             flapping=flapping,
         )
+
+    def _wait_cost(self) -> float | None:
+        """Return what was waited for at list price; None where one is not known."""
+        cost = 0.0
+        for kind, hours in self._waited_hours.items():
+            price = self._price(kind)
+            if price is None:
+                return None
+            cost += hours * float(price)
+        return cost
 
 
 def _guarantees(plan: Plan, model: Model) -> dict[str, dict[str, float]]:

@@ -11,9 +11,12 @@ from enum import IntEnum
 
 from hpkit.whatif.model import FlavorFungibility, PodSet, PodSetAssignment, Workload
 from hpkit.whatif.queue import Task
-from hpkit.whatif.tree import Pairs, QueueNode
+from hpkit.whatif.tree import Pairs, QueueNode, Usage
 
-__all__ = ["Assignment", "Chosen", "Mode", "Request", "Resolver", "Simulate", "assign", "scaled_counts"]
+__all__ = ["Asked", "Assignment", "Chosen", "Mode", "Request", "Resolver", "Simulate", "assign", "scaled_counts"]
+
+
+_MOST_REMEMBERED = 64
 
 
 class Mode(IntEnum):
@@ -58,6 +61,24 @@ Request = tuple[PodSetRequest, ...]
 
 
 @dataclass(slots=True)
+class Asked:
+    """What all workloads of a shape ask of their queue.
+
+    flavors: the indices of those that they may go to. no_choice: whether there is but one for each resource, and who
+    finds no victims there holds nothing back. partial: whether fewer pods are enough. amounts: of each pair, where
+    there is one pod set and one flavor for each resource. known: what was chosen then, by the outlook of the queue
+    (`QueueNode.outlook`).
+    """
+
+    request: Request
+    flavors: tuple[int, ...]
+    no_choice: bool
+    partial: bool
+    amounts: Usage | None
+    known: dict[tuple[int, ...], Assignment] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Chosen:
     """A pod set's flavors: of each pair the amount and the mode."""
 
@@ -92,42 +113,92 @@ class Assignment:
     reason: str | None = None
     tried: list[dict[int, int]] = field(default_factory=list)
     placed: tuple[object, ...] = ()
+    _result: tuple[PodSetAssignment, ...] | None = None
+    _amounts: Usage | None = None
 
     def contested(self) -> frozenset[int]:
         """Return the pairs for which someone must be evicted."""
         return frozenset(
-            pair for each in self.pod_sets for pair, mode in each.modes.items() if Mode.NO_FIT < mode < Mode.FIT
+            [pair for each in self.pod_sets for pair, mode in each.modes.items() if Mode.NO_FIT < mode < Mode.FIT]
         )
 
     def result(self) -> tuple[PodSetAssignment, ...]:
-        """Return what the workload gets."""
-        return tuple(
-            PodSetAssignment(each.name, each.count, each.flavors, each.usage, each.domains) for each in self.pod_sets
-        )
+        """Return what the workload gets; asked for once all is chosen."""
+        if self._result is None:
+            self._result = tuple(
+                PodSetAssignment(each.name, each.count, each.flavors, each.usage, each.domains)
+                for each in self.pod_sets
+            )
+        return self._result
+
+    def amounts(self) -> Usage:
+        """Return what is used of each pair; asked for once all is chosen."""
+        if self._amounts is None:
+            self._amounts = tuple(self.usage.items())
+        return self._amounts
 
 
 class Resolver:
     """Turns what workloads ask of one queue into indices, once for each shape."""
 
-    __slots__ = ("_group_of", "_groups", "_known", "_pairs", "_topologies")
+    __slots__ = ("_by_identity", "_group_of", "_groups", "_known", "_pairs", "_topologies", "_walks_plainly")
 
     def __init__(self, node: QueueNode, pairs: Pairs, topologies: frozenset[str]) -> None:
-        self._known: dict[object, Request] = {}
+        self._known: dict[object, Asked] = {}
+        # Of the same pod sets, which tasks of one kind share, the key need not be made again.
+        self._by_identity: dict[int, tuple[tuple[PodSet, ...], int, object, Asked]] = {}
         self._pairs = pairs
         self._groups = node.spec.resource_groups
         self._topologies = topologies
+        rules = node.spec.fungibility
+        self._walks_plainly = (
+            node.spec.preemption.reclaim_within_cohort == "Any"
+            and rules.when_can_preempt == "TryNextFlavor"
+            # Which of a flavor's resources counts as the worst hangs on the level after evictions there.
+            and rules.preference == "BorrowingOverPreemption"
+        )
         self._group_of: dict[str, int] = {}
         for index, group in enumerate(self._groups):
             for resource in group.covered_resources:
                 self._group_of.setdefault(resource, index)
 
-    def __call__(self, spec: Workload) -> tuple[object, Request]:
+    def __call__(self, spec: Workload) -> tuple[object, Asked, tuple[int, ...]]:
         """Return the shape's key, and what a workload of this shape asks."""
-        key = (spec.priority, tuple(_key(each) for each in spec.pod_sets))
-        request = self._known.get(key)
-        if request is None:
-            request = self._known[key] = tuple(self._pod_set(each) for each in spec.pod_sets)
-        return key, request
+        last = self._by_identity.get(id(spec.pod_sets))
+        if last is not None and last[0] is spec.pod_sets and last[1] == spec.priority:
+            return last[2], last[3], last[3].flavors
+        key = (spec.priority, *map(_key, spec.pod_sets))
+        asked = self._known.get(key)
+        if asked is None:
+            asked = self._known[key] = self._asked(tuple(self._pod_set(each) for each in spec.pod_sets))
+        if len(self._by_identity) >= _MOST_REMEMBERED:
+            self._by_identity.clear()
+        self._by_identity[id(spec.pod_sets)] = spec.pod_sets, spec.priority, key, asked
+        return key, asked, asked.flavors
+
+    def _asked(self, request: Request) -> Asked:
+        groups = [group for each in request for group in each.groups]
+        pairs = {pair for group in groups for flavor in group.pairs for pair in flavor}
+        only = all(group.only for group in groups)
+        amounts: Usage | None = None
+        if only and len(request) == 1 and request[0].uncovered is None and not self._is_placed(groups):
+            count = request[0].spec.count
+            amounts = tuple(
+                (pair, amount * count)
+                for group in groups
+                for flavor in group.pairs
+                for pair, amount in zip(flavor, group.amounts, strict=False)
+            )
+        return Asked(
+            request=request,
+            flavors=tuple(sorted({self._pairs.flavor_of[pair] for pair in pairs})),
+            no_choice=only and self._walks_plainly,
+            partial=any(each.spec.min_count is not None for each in request),
+            amounts=amounts,
+        )
+
+    def _is_placed(self, groups: Sequence[GroupRequest]) -> bool:
+        return any(flavor in self._topologies for group in groups for flavor in group.flavors)
 
     def _pod_set(self, spec: PodSet) -> PodSetRequest:
         wanted = dict(spec.per_pod)
@@ -165,7 +236,7 @@ class Resolver:
 
 
 def _key(spec: PodSet) -> object:
-    per_pod = tuple(sorted(spec.per_pod.items()))
+    per_pod = frozenset(spec.per_pod.items())
     return spec.name, spec.count, per_pod, spec.min_count, spec.flavors, spec.topology
 
 
@@ -304,14 +375,7 @@ class _Walk:
         level, lies_above = node.borrow_level(pair, amount)
         if amount <= max(0, node.available(pair)):
             return Mode.FIT, level, None
-        preemption = node.spec.preemption
-        borrow = preemption.borrow_within_cohort
-        if (
-            node.nominal[pair] >= amount
-            or lies_above
-            or (borrow is not None and borrow.policy != "Never")
-            or (self.fair and preemption.reclaim_within_cohort != "Never")
-        ):
+        if node.may_take(pair, amount, lies_above=lies_above, fair=self.fair):
             mode, level = self.simulate(self.task, pair, amount)
             return mode, level, None
         return Mode.NO_FIT, level, "WaitingForQuota"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from hpkit.whatif.assign import Assignment, Mode, Request, assign, scaled_counts
+from hpkit.whatif.assign import Asked, Assignment, Mode, Request, assign, scaled_counts
 from hpkit.whatif.fair import fair
 from hpkit.whatif.model import PodSet, Strategy
 from hpkit.whatif.placement import Places
@@ -23,7 +23,7 @@ __all__ = ["Cycle"]
 class Cycle:
     """Runs cycles over queues; what they decide is in the entries that `run` returns."""
 
-    __slots__ = ("_applied", "_fair", "_number", "_places", "_pods", "_queues", "_version")
+    __slots__ = ("_applied", "_fair", "_left", "_number", "_places", "_pods", "_queues", "_version")
 
     def __init__(
         self, queues: Mapping[TreeNode, Queue], pairs: Pairs, strategies: tuple[Strategy, ...] | None, places: Places
@@ -36,6 +36,8 @@ class Cycle:
         self._number = 0
         self._version = 0
         self._applied: list[Entry] = []
+        # How many entries of the cycle come after the one that is processed.
+        self._left = 0
 
     @property
     def number(self) -> int:
@@ -46,35 +48,29 @@ class Cycle:
         """Decide about these heads; each entry says what became of it, nothing is admitted or evicted yet."""
         self._number += 1
         entries = [self._nominate(task) for task in heads]
+        active = _active(entries)
         self._applied = []
+        self._left = len(active)
         gone: dict[str, Task] = {}
-        for entry in self._in_turn(entries):
+        for entry in active if len(active) <= 1 else self._in_turn(active):
+            self._left -= 1
             self._process(entry, gone)
         for entry in reversed(self._applied):
             entry.task.queue.node.remove(entry.usage)
             self._places.remove(entry.assignment.placed)
         return entries
 
-    def _in_turn(self, entries: Sequence[Entry]) -> Iterable[Entry]:
-        flat = all(entry.task.queue.node.depth <= 1 for entry in entries)
-        active = []
-        for entry in entries:
-            # In a tree it may hold up another entry of its cohort; elsewhere it may as well come first.
-            if flat and entry.does_nothing:
-                entry.outcome = "NoFit" if entry.assignment.mode == Mode.NO_FIT else "NoCandidates"
-            else:
-                active.append(entry)
+    def _in_turn(self, active: Sequence[Entry]) -> Iterable[Entry]:
         if self._fair is None:
             return classic_order(active)
         return fair_order(active, version=lambda: self._version)
 
     def _nominate(self, task: Task) -> Entry:
-        task.state = "head"
         if task.tried and self._number - task.last_cycle > 1 and task.queue.generation > task.last_generation:
             task.tried = ()
         assignment, targets = self._assignments(task)
         self._remember(task, assignment)
-        return Entry(task, assignment, tuple(assignment.usage.items()), targets)
+        return Entry(task, assignment, assignment.amounts(), targets)
 
     def _remember(self, task: Task, assignment: Assignment) -> None:
         task.tried = tuple(assignment.tried)
@@ -82,29 +78,50 @@ class Cycle:
         task.last_generation = task.queue.generation
 
     def _assignments(self, task: Task) -> tuple[Assignment, list[Target]]:
-        request = cast("Request", task.shape.request)
-        blocked = task.shape.blocked
-        if blocked is not None and blocked[0] == task.queue.version:
-            return cast("Assignment", blocked[1]), []
+        asked = _asked(task)
+        request = asked.request
+        blocked = None if task.pending_flavors() else task.shape.still_blocked()
+        if blocked is not None:
+            return cast("Assignment", blocked), []
         full, targets = self._attempt(task, request, None)
         if full.mode == Mode.FIT or targets:
             return full, targets
-        if any(each.spec.min_count is not None for each in request):
+        if asked.partial:
             smaller = self._reduced(task, request)
             if smaller is not None:
                 return smaller
         self._places.reserve(full, request)
         return full, []
 
+    def _known(self, task: Task, *, supposed: bool) -> Assignment | None:
+        """Return what is chosen for a workload without choice, None where it hangs on more than its queue's outlook."""
+        asked = _asked(task)
+        if asked.amounts is None or task.pending_flavors():
+            return None
+        fair = self._fair is not None
+        fits, outlook = task.queue.node.outlook(asked.amounts, fair=fair)
+        if not fits and not supposed:
+            return None
+        known = asked.known.get(outlook)
+        if known is None:
+            known = asked.known[outlook] = assign(task, asked.request, None, fair=fair, simulate=_suppose)
+        return known
+
     def _attempt(
         self, task: Task, request: Request, counts: Sequence[int] | None, *, exact: bool = False
     ) -> tuple[Assignment, list[Target]]:
         # With no other flavor to choose it does not matter who could be evicted for one pair alone.
-        supposed = not exact and _has_no_choice(task, request)
-        simulate = _suppose if supposed else self._simulate
-        assignment = assign(task, request, counts, fair=self._fair is not None, simulate=simulate)
-        self._places.place(assignment, request)
+        supposed = not exact and _asked(task).no_choice
+        assignment = self._known(task, supposed=supposed) if counts is None else None
+        if assignment is None:
+            simulate = _suppose if supposed else self._simulate
+            assignment = assign(task, request, counts, fair=self._fair is not None, simulate=simulate)
+            self._places.place(assignment, request)
+        # What is found of whole sizes holds until something changes, if it hangs on quota alone.
+        stays = supposed and self._stays(task)
         if assignment.mode in (Mode.NO_FIT, Mode.FIT):
+            if stays and assignment.mode == Mode.NO_FIT:
+                task.shape.block(task.queue.node.root, assignment)
             return assignment, []
         usage = [(pair, amount) for pair, amount in assignment.usage.items() if amount and pair not in self._pods]
         search = Search(task, usage, assignment.contested(), self._queues)
@@ -112,15 +129,22 @@ class Cycle:
             search.places = lambda: self._places.fits(assignment, request)
             search.on_release = self._places.count
         targets = self._targets(search)
-        if supposed and search.hopeless and counts is None and search.places is None:
-            fewer = any(each.spec.min_count is not None for each in request)
-            task.shape.blocked = None if fewer else (task.queue.version, assignment)
+        if stays and search.hopeless:
+            task.shape.block(task.queue.node, assignment)
+        elif stays and search.without_shares and not targets:
+            task.shape.block(task.queue.node.root, assignment)
         if targets and supposed and self._fair is None:
             # Except for the order of the heads, which the level of borrowing decides.
             return self._attempt(task, request, counts, exact=True)
         if targets:
             self._places.place_without(assignment, request, [target for target, _ in targets])
         return assignment, targets
+
+    def _stays(self, task: Task) -> bool:
+        asked, spec = _asked(task), task.queue.node.spec.preemption
+        alike = spec.within_cluster_queue != "LowerOrNewerEqualPriority"
+        whole = not asked.partial and not task.pending_flavors()
+        return alike and whole and not self._places.asked_by(asked.request)
 
     def _reduced(self, task: Task, request: Request) -> tuple[Assignment, list[Target]] | None:
         """Return the largest smaller size that fits or finds victims, by Kueue's binary search."""
@@ -159,13 +183,17 @@ class Cycle:
         if assignment.mode == Mode.NO_FIT:
             entry.outcome = "NoFit"
             return
-        fits = self._still_fits(entry, gone)
+        # Nothing has changed since the first was nominated, and it needs nobody to go. Where borrowing counts as worse
+        # than preempting, what fits by its mode may need someone to go all the same.
+        plain = task.queue.node.spec.fungibility.preference == "BorrowingOverPreemption"
+        untouched = plain and assignment.mode == Mode.FIT and not self._applied and not gone
+        fits = "Fits" if untouched else self._still_fits(entry, gone)
         if fits == "NoPlace":
             task.tried = ()
             assignment, entry.targets = self._assignments(task)
             entry.assignment = assignment
             self._remember(task, assignment)
-            entry.usage = tuple(assignment.usage.items())
+            entry.usage = assignment.amounts()
             fits = self._still_fits(entry, gone)
         if assignment.mode == Mode.NO_FIT:
             entry.outcome = "NoFit"
@@ -182,6 +210,9 @@ class Cycle:
 
     def _apply(self, entry: Entry, usage: Sequence[tuple[int, int]]) -> None:
         entry.usage = usage
+        if not self._left:
+            # Nobody comes after it who would have to see it.
+            return
         entry.task.queue.node.add(usage)
         self._places.add(entry.assignment.placed)
         self._applied.append(entry)
@@ -222,16 +253,21 @@ def _least(spec: PodSet) -> int:
     return spec.count if spec.min_count is None else spec.min_count
 
 
-def _has_no_choice(task: Task, request: Request) -> bool:
-    """Return whether one flavor alone is left for each pod set, and who finds no victims holds nothing back."""
-    spec = task.queue.node.spec
-    return (
-        spec.preemption.reclaim_within_cohort == "Any"
-        and spec.fungibility.when_can_preempt == "TryNextFlavor"
-        # Which of a flavor's resources counts as the worst hangs on the level after evictions there.
-        and spec.fungibility.preference == "BorrowingOverPreemption"
-        and all(group.only for each in request for group in each.groups)
-    )
+def _asked(task: Task) -> Asked:
+    return cast("Asked", task.shape.asked)
+
+
+def _active(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries that must be processed; what comes of all others is clear."""
+    flat = all(entry.task.queue.node.depth <= 1 for entry in entries)
+    active = []
+    for entry in entries:
+        # In a tree it may hold up another entry of its cohort; elsewhere it may as well come first.
+        if flat and entry.does_nothing:
+            entry.outcome = "NoFit" if entry.assignment.mode == Mode.NO_FIT else "NoCandidates"
+        else:
+            active.append(entry)
+    return active
 
 
 def _suppose(task: Task, pair: int, amount: int) -> tuple[Mode, int]:

@@ -26,13 +26,13 @@ def fair(search: Search, strategies: Sequence[Strategy]) -> list[Target]:
     others = _borrowers(search)
     own = _own(search)
     search.hopeless = is_hopeless(search, own)
-    if search.hopeless or (not own and not others):
+    search.without_shares = not own and not others
+    if search.hopeless or search.without_shares:
+        return []
+    if not own and not _may_give_way(search, others):
         return []
     # Shares are compared as they will be with the workload.
     node.add(search.usage)
-    if not own and not _may_give_way(search, others):
-        node.remove(search.usage)
-        return []
     candidates = _candidates(search, others)
     if own:
         candidates[node] = own
@@ -70,9 +70,10 @@ def _borrowers(search: Search) -> list[QueueNode]:
 def _may_give_way(search: Search, others: Sequence[QueueNode]) -> bool:
     """Return whether any queue could pass a test of shares; what it gives up only makes its share smaller."""
     node = search.node
-    if node.depth > 1 or all(node.usage[pair] <= node.nominal[pair] for pair in search.contested):
+    wanted = dict(search.usage)
+    if node.depth > 1 or all(node.usage[p] + wanted.get(p, 0) <= node.nominal[p] for p in search.contested):
         return True
-    mine = node.share()
+    mine = node.share_with(search.usage)
     return any(other.share() >= mine for other in others if other.depth == 1) or any(o.depth > 1 for o in others)
 
 
@@ -145,6 +146,8 @@ class _Round:
         if strategy == "LessThanInitialShare":
             return mine < before
         node = task.queue.node
+        if node is theirs:
+            return mine <= node.share_with(task.usage, -1)
         node.remove(task.usage)
         after = theirs.share()
         node.add(task.usage)
@@ -154,10 +157,7 @@ class _Round:
         """Take a workload off, and return whether there is room now."""
         self.search.release(task)
         self.targets.append((task, reason))
-        self.node.remove(self.search.usage)
-        fits = self.search.fits(borrowing=True)
-        self.node.add(self.search.usage)
-        return fits
+        return self.search.fits_added()
 
     def _sides(self, queue: TreeNode) -> tuple[TreeNode, TreeNode]:
         """Return the two children of the lowest cohort that both queues are in, on the way to each."""

@@ -25,7 +25,8 @@ class Search:
     """A search for room: for whom, how much of which pairs, and of which pairs too little is free.
 
     places: says whether the pods find their places too; on_release: counts a workload's places once less, or once more.
-    hopeless: whether it was given up for the queue's own limit, which nothing of other queues changes.
+    hopeless: whether it was given up for the queue's own limit, which nothing of other queues changes. without_shares:
+    whether what was found hangs on nobody's share, so on nothing but what runs on the contested pairs.
     """
 
     task: Task
@@ -35,6 +36,7 @@ class Search:
     places: Callable[[], bool] | None = None
     on_release: Callable[[Task, int], None] | None = None
     hopeless: bool = False
+    without_shares: bool = False
 
     @property
     def node(self) -> QueueNode:
@@ -52,6 +54,14 @@ class Search:
         task.queue.node.add(task.usage)
         if self.on_release is not None:
             self.on_release(task, 1)
+
+    def fits_added(self) -> bool:
+        """Return whether there is room for what counts as used already: what is left falls by what is used."""
+        node = self.node
+        for pair, amount in self.usage:
+            if amount > 0 and node.available(pair) < 0:
+                return False
+        return self.places is None or self.places()
 
     def fits(self, *, borrowing: bool) -> bool:
         """Return whether there is room now; without borrowing only inside the queue's own quota."""
@@ -117,6 +127,7 @@ class _Candidate:
 
 def classic(search: Search) -> list[Target]:
     """Return whom to evict by priority and quota, nobody if that does not help."""
+    search.without_shares = True
     spec = search.node.spec.preemption
     borrow = spec.borrow_within_cohort
     forbidden = borrow is None or borrow.policy == "Never"

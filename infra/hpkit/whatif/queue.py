@@ -8,32 +8,38 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from hpkit.whatif.model import PodSetAssignment, Workload
-from hpkit.whatif.tree import QueueNode, Usage
+from hpkit.whatif.tree import QueueNode, TreeNode, Usage
 
 __all__ = ["Queue", "Shape", "Task"]
 
-State = Literal["waiting", "head", "running", "gone"]
+_NONE: frozenset[int] = frozenset()
+
+State = Literal["waiting", "running", "gone"]
 
 
 class Shape:
-    """Workloads that ask for the same: requests, priority, counts. `request` is what they ask, resolved once.
+    """Workloads that ask for the same: requests, priority, counts.
 
-    blocked: what was found of them while their own queue's limit was in the way, and the queue's version then.
+    asked: what they ask, resolved once. flavors: the indices of those that they may go to.
+    blocked: what was found of them when there was no room, and what it hangs on: the node (the queue alone, if its own
+    limit was in the way, else all below the root), and how much had changed there on the flavors that they may go to.
     """
 
-    __slots__ = ("blocked", "heap", "parked", "priority", "request", "size")
+    __slots__ = ("asked", "blocked", "flavors", "heap", "parked", "priority", "size")
 
-    def __init__(self, priority: int, request: object) -> None:
+    def __init__(self, priority: int, asked: object, flavors: tuple[int, ...]) -> None:
         self.priority = priority
-        self.request = request
+        self.asked = asked
+        self.flavors = flavors
         self.heap: list[tuple[float, str, Task]] = []
         self.parked = False
         self.size = 0
-        self.blocked: tuple[int, object] | None = None
+        self.blocked: tuple[TreeNode, int, object] | None = None
 
     def first(self) -> Task | None:
         """Return the first of those that wait."""
@@ -41,6 +47,21 @@ class Shape:
         while heap and heap[0][2].state != "waiting":
             heapq.heappop(heap)
         return heap[0][2] if heap else None
+
+    def block(self, node: TreeNode, assignment: object) -> None:
+        """Remember what was found of them for as long as nothing changes at the node."""
+        self.blocked = node, self._changes(node), assignment
+
+    def still_blocked(self) -> object | None:
+        """Return what was found of them when there was no room, if nothing has changed since."""
+        blocked = self.blocked
+        if blocked is None or blocked[1] != self._changes(blocked[0]):
+            return None
+        return blocked[2]
+
+    def _changes(self, node: TreeNode) -> int:
+        changes = node.changes
+        return sum([changes[flavor] for flavor in self.flavors])
 
 
 class Task:
@@ -54,6 +75,7 @@ class Task:
         "cycle",
         "evicted",
         "finishes",
+        "flavors",
         "last_cycle",
         "last_generation",
         "name",
@@ -79,6 +101,7 @@ class Task:
         self.state: State = "waiting"
         self.usage: Usage = ()
         self.pairs: frozenset[int] = frozenset()
+        self.flavors: frozenset[int] = frozenset()
         self.assignment: tuple[PodSetAssignment, ...] = ()
         self.placed: tuple[object, ...] = ()
         self.admitted = 0.0
@@ -100,13 +123,14 @@ class Task:
 
     def pending_flavors(self) -> bool:
         """Return whether the walk over the flavors stopped before the last one."""
-        return any(index != -1 for tried in self.tried for index in tried.values())
+        return bool(self.tried) and any(index != -1 for tried in self.tried for index in tried.values())
 
 
 class Queue:
     """A queue: its place in the tree, what waits and what runs.
 
-    running_on: of each pair, those who use it, in the order of eviction. generation: how often quota came free.
+    running_on: of each set of pairs, those who use just these, in the order of eviction. generation: how often quota
+    came free.
     """
 
     __slots__ = (
@@ -121,11 +145,10 @@ class Queue:
         "shapes",
         "sticky",
         "strict",
-        "version",
         "waiting",
     )
 
-    def __init__(self, node: QueueNode, resolve: Callable[[Workload], tuple[object, object]]) -> None:
+    def __init__(self, node: QueueNode, resolve: Callable[[Workload], tuple[object, object, tuple[int, ...]]]) -> None:
         self.node = node
         self.strict = node.spec.queueing_strategy == "StrictFIFO"
         self.resolve = resolve
@@ -135,11 +158,9 @@ class Queue:
         self.sticky: Task | None = None
         self.generation = 0
         self.evicting = 0
-        # How often something of its own began, ended or was told to go.
-        self.version = 0
         self.waiting = 0
         self.running: dict[str, Task] = {}
-        self.running_on: dict[int, list[tuple[tuple[int, float, int, str], Task]]] = {}
+        self.running_on: dict[frozenset[int], list[tuple[int, float, int, str, Task]]] = {}
 
     def submit(self, spec: Workload) -> Task:
         """Let a workload wait; one of a shape that is set aside is set aside at once."""
@@ -149,10 +170,10 @@ class Queue:
 
     def new(self, spec: Workload) -> Task:
         """Return a workload that neither waits nor runs yet."""
-        key, request = self.resolve(spec)
+        key, asked, flavors = self.resolve(spec)
         shape = self.shapes.get(key)
         if shape is None:
-            shape = self.shapes[key] = Shape(spec.priority, request)
+            shape = self.shapes[key] = Shape(spec.priority, asked, flavors)
         return Task(spec, self, shape)
 
     def push(self, task: Task) -> None:
@@ -221,26 +242,25 @@ class Queue:
     def start(self, task: Task) -> None:
         """Let a workload run with the usage that it holds."""
         task.state = "running"
-        self.version += 1
         self.running[task.name] = task
         self.node.add(task.usage)
-        entry = (task.eviction_key, task)
-        for pair in task.pairs:
-            bisect.insort(self.running_on.setdefault(pair, []), entry, key=_key)
+        self._changed(task)
+        there = self.running_on.get(task.pairs)
+        if there is None:
+            there = self.running_on[task.pairs] = []
+        bisect.insort(there, (*task.eviction_key, task))
 
     def stop(self, task: Task) -> None:
         """Take what a workload holds."""
         del self.running[task.name]
         self.node.remove(task.usage)
-        key = task.eviction_key
-        for pair in task.pairs:
-            there = self.running_on[pair]
-            del there[bisect.bisect_left(there, key, key=_key)]
+        self._changed(task)
+        there = self.running_on[task.pairs]
+        del there[bisect.bisect_left(there, (*task.eviction_key, task))]
         self.generation += 1
-        self.version += 1
         self.evicting -= task.evicted
         task.state = "gone"
-        task.usage, task.pairs, task.assignment, task.placed = (), frozenset(), (), ()
+        task.usage, task.pairs, task.flavors, task.assignment, task.placed = (), _NONE, _NONE, (), ()
         task.evicted = False
         task.tried = ()
 
@@ -248,23 +268,22 @@ class Queue:
         """Let a workload be on its way out; it holds what it has until it stops."""
         task.evicted = True
         self.evicting += 1
-        self.version += 1
+        self._changed(task)
+
+    def _changed(self, task: Task) -> None:
+        mine, all_ = self.node.changes, self.node.root.changes
+        for flavor in task.flavors:
+            mine[flavor] += 1
+            if all_ is not mine:
+                all_[flavor] += 1
 
     def evictable(self, pairs: Iterable[int]) -> Iterable[Task]:
         """Return who uses any of the pairs, in the order of eviction: those that are on their way out first."""
-        lists = [self.running_on[pair] for pair in pairs if self.running_on.get(pair)]
+        lists = [there for used, there in self.running_on.items() if there and not used.isdisjoint(pairs)]
         if not lists:
             return ()
-        if len(lists) == 1:
-            found = [task for _, task in lists[0]]
-        else:
-            found = [
-                task for _, task in sorted({entry[0]: entry for each in lists for entry in each}.values(), key=_key)
-            ]
+        entries = lists[0] if len(lists) == 1 else sorted(itertools.chain(*lists))
+        found = [entry[4] for entry in entries]
         if self.evicting:
             found.sort(key=lambda task: not task.evicted)
         return found
-
-
-def _key(entry: tuple[tuple[int, float, int, str], Task]) -> tuple[int, float, int, str]:
-    return entry[0]

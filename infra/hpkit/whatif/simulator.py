@@ -195,15 +195,18 @@ class Simulator:
         tick: how much the clock goes on with each cycle, in seconds. on_cycle: called after each with what came of it.
         """
         total = Outcome()
+        heads = self._heads()
+        if not heads and not self._evicting:
+            return total
         watch = _Watch()
         progress = True
         while True:
-            heads = self._heads()
             if not progress and watch.was_here(heads):
                 return total
             if not heads:
                 if self._evicting and self.complete_evictions():
                     progress = True
+                    heads = self._heads()
                     continue
                 return total
             self.now += tick
@@ -216,6 +219,7 @@ class Simulator:
             if progress and watch.repeats(self._heads, self._running, outcome):
                 total.flapping = watch.flapping
                 return total
+            heads = self._heads()
 
     def run_clock(
         self,
@@ -280,6 +284,7 @@ class Simulator:
                 usage[pair] = usage.get(pair, 0) + got.usage.get(resource, 0)
         task.usage = tuple(usage.items())
         task.pairs = frozenset(usage)
+        task.flavors = frozenset(self._pairs.flavor_of[pair] for pair in usage)
         task.assignment = workload.admission.pod_sets
         task.admitted = workload.admission.admitted
         queue.start(task)
@@ -304,8 +309,6 @@ class Simulator:
 
     def _run(self, heads: list[Task]) -> Outcome:
         outcome = Outcome()
-        for head in heads:
-            head.queue.take(head, "head")
         for entry in self._cycle.run(heads):
             self._settle(entry, outcome)
         return outcome
@@ -316,7 +319,6 @@ class Simulator:
             self._admit(entry)
             outcome.admitted.append(Admitted(task.name, task.assignment))
             return
-        queue.push(task)
         if entry.outcome == "Preempting":
             task.reason, task.tried = "WaitingForPreemptedWorkloads", ()
             queue.sticky = None if queue.strict else task
@@ -336,8 +338,10 @@ class Simulator:
 
     def _admit(self, entry: Entry) -> None:
         task = entry.task
+        task.queue.take(task, "running")
         task.usage = entry.usage
         task.pairs = frozenset(entry.assignment.pairs)
+        task.flavors = frozenset(self._pairs.flavor_of[pair] for pair in task.pairs)
         task.assignment = entry.assignment.result()
         task.placed = entry.assignment.placed
         task.admitted, task.cycle = self.now, self._cycle.number
@@ -455,4 +459,9 @@ class _Watch:
 
 def _signature(heads: list[Task]) -> tuple[object, ...]:
     """Return the heads and how far the walk of each over its flavors is."""
-    return tuple((head.name, tuple(tuple(sorted(tried.items())) for tried in head.tried)) for head in heads)
+    return tuple(
+        [
+            (head.name, tuple(tuple(sorted(tried.items())) for tried in head.tried)) if head.tried else head.name
+            for head in heads
+        ]
+    )

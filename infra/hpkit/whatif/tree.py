@@ -12,6 +12,10 @@ from hpkit.whatif.model import ClusterQueue, Cohort, FlavorQuotas, Model
 
 __all__ = ["Pairs", "QueueNode", "TreeNode", "Usage", "build"]
 
+NEEDS_ROOM = 1000
+TOO_MUCH = -1
+NOT_NOW = -2
+
 Usage = Sequence[tuple[int, int]]
 """Amounts by pair."""
 
@@ -19,13 +23,15 @@ Usage = Sequence[tuple[int, int]]
 class Pairs:
     """The index of every pair of flavor and resource of a model."""
 
-    __slots__ = ("index", "names", "resource_of", "resources")
+    __slots__ = ("flavor_of", "flavors", "index", "names", "resource_of", "resources")
 
     def __init__(self, model: Model) -> None:
         self.index: dict[tuple[str, str], int] = {}
         self.names: list[tuple[str, str]] = []
         self.resources: dict[str, int] = {}
         self.resource_of: list[int] = []
+        self.flavors: dict[str, int] = {}
+        self.flavor_of: list[int] = []
         for queue in model.queues:
             for group in queue.resource_groups:
                 for flavor in group.flavors:
@@ -44,6 +50,7 @@ class Pairs:
             self.index[flavor, resource] = len(self.names)
             self.names.append((flavor, resource))
             self.resource_of.append(self.resources.setdefault(resource, len(self.resources)))
+            self.flavor_of.append(self.flavors.setdefault(flavor, len(self.flavors)))
 
 
 class TreeNode:
@@ -58,6 +65,7 @@ class TreeNode:
         "_share",
         "borrowers",
         "borrowing",
+        "changes",
         "children",
         "depth",
         "excess",
@@ -101,6 +109,8 @@ class TreeNode:
         self._share: tuple[int, float] | None = None
         # Of a root: the queues that use more than their own, by pair.
         self.borrowers: list[dict[QueueNode, None]] = []
+        # Of a root and of queues: how often something began, ended or was told to go, by flavor.
+        self.changes = [0] * len(pairs.flavors)
         self.lendable = [0] * len(pairs.resources)
 
     def ancestors(self) -> Iterator[TreeNode]:
@@ -182,17 +192,26 @@ class TreeNode:
             self._share = share = (1, ratio) if infinite else (0, ratio / (self.weight or 1.0))
         return share
 
+    def share_with(self, usage: Usage, times: int = 1) -> tuple[int, float]:
+        """Return what the share would be with so much more, times -1 with so much less; of a child of the root."""
+        parent = self.parent
+        if parent is None:
+            return 0, 0.0
+        excess = self.excess.copy()
+        for pair, amount in usage:
+            was = self.usage[pair] - self.subtree[pair]
+            now = was + times * amount
+            if was > 0 or now > 0:
+                excess[self.resource_of[pair]] += (now if now > 0 else 0) - (was if was > 0 else 0)  # noqa: FURB136
+        ratio = _highest(excess, parent.lendable)
+        return (1, ratio) if self.weight == 0.0 and ratio > 0.0 else (0, ratio / (self.weight or 1.0))
+
     def ratio(self) -> float:
         """Return 1000 × what is borrowed ÷ what could be, of the resource of which that is most."""
         parent = self.parent
         if parent is None or not self.excess_pairs:
             return 0.0
-        most = 0.0
-        for excess, lendable in zip(self.excess, parent.lendable, strict=True):
-            if excess > 0 and lendable > 0:
-                ratio = excess * 1000.0 / lendable
-                most = max(most, ratio)
-        return most
+        return _highest(self.excess, parent.lendable)
 
     def weighted_share(self) -> float:
         """Return the share as Kueue reports it, before it rounds it up: infinite for weight 0 that borrows."""
@@ -200,6 +219,16 @@ class TreeNode:
         if ratio == 0.0:
             return 0.0
         return float("inf") if self.weight == 0.0 else ratio / self.weight
+
+
+def _highest(excess: Sequence[int], lendable: Sequence[int]) -> float:
+    most = 0.0
+    for above, there in zip(excess, lendable, strict=True):
+        if above > 0 and there > 0:
+            ratio = above * 1000.0 / there
+            if ratio > most:
+                most = ratio
+    return most
 
 
 class QueueNode(TreeNode):
@@ -226,6 +255,8 @@ class QueueNode(TreeNode):
         """Return the height of the lowest part of the tree with room for the amount, and whether more lies above it."""
         if self.parent is None or not self.borrows_with(pair, amount):
             return 0, self.parent is not None
+        if self.parent.parent is None:
+            return self.parent.height, False
         remaining = amount - self.local_available(pair)
         node: TreeNode = self.parent
         while True:
@@ -235,6 +266,38 @@ class QueueNode(TreeNode):
             if node.parent is None:
                 return node.height, False
             node = node.parent
+
+    def outlook(self, usage: Usage, *, fair: bool) -> tuple[bool, tuple[int, ...]]:
+        """Return whether there is room for so much more, and of each pair how: what is chosen hangs on that alone.
+
+        A pair's number is the level of borrowing, `NEEDS_ROOM` more where someone would have to go, or one of the two
+        below 0 where nobody could: it is more than could ever be used, or the queue may take it from nobody.
+        """
+        fits = True
+        found = []
+        in_cohort = self.parent is not None
+        for pair, amount in usage:
+            if amount > self.potential[pair]:
+                return False, (*found, TOO_MUCH)
+            level, lies_above = 0, in_cohort
+            if in_cohort and self.nominal[pair] < self.usage[pair] + amount:
+                level, lies_above = self.borrow_level(pair, amount)
+            if amount and amount > self.available(pair):
+                if not self.may_take(pair, amount, lies_above=lies_above, fair=fair):
+                    return False, (*found, NOT_NOW)
+                fits = False
+                level += NEEDS_ROOM
+            found.append(level)
+        return fits, tuple(found)
+
+    def may_take(self, pair: int, amount: int, *, lies_above: bool, fair: bool) -> bool:
+        """Return whether the queue may look for someone to evict for an amount."""
+        if self.nominal[pair] >= amount or lies_above:
+            return True
+        preemption = self.spec.preemption
+        borrow = preemption.borrow_within_cohort
+        by_share = fair and preemption.reclaim_within_cohort != "Never"
+        return by_share or (borrow is not None and borrow.policy != "Never")
 
 
 def build(model: Model, pairs: Pairs) -> tuple[dict[str, QueueNode], dict[str, TreeNode]]:

@@ -75,9 +75,13 @@ def _key(entry: Entry, shared: tuple[bool, tuple[int, float]]) -> _Key:
 
 def _shares(entry: Entry) -> list[tuple[bool, tuple[int, float]]]:
     """Return of the queue and each cohort above it, below the root: whether it borrows what is asked, and its share."""
-    node: TreeNode | None = entry.task.queue.node
-    if entry.task.queue.node.parent is None:
+    queue = entry.task.queue.node
+    if queue.parent is None:
         return [(False, (0, 0.0))]
+    if queue.depth == 1:
+        borrows = any(n > 0 and queue.usage[pair] + n > queue.subtree[pair] for pair, n in entry.usage)
+        return [(borrows, queue.share_with(entry.usage))]
+    node: TreeNode | None = queue
     entry.task.queue.node.add(entry.usage)
     found = []
     while node is not None and node.parent is not None:

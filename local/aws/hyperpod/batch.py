@@ -14,6 +14,9 @@ __all__: list[str] = []
 
 MOST_AT_ONCE = 50
 MOST_DELETED = 99
+MOST_DELETED_BY_LOGICAL_ID = 50
+# "Wait for the instance to finish any ongoing changes before retrying": an instance that is on its way somewhere.
+_CHANGING = ("Pending", "SystemUpdating", GONE)
 
 
 @operation("sagemaker", "BatchAddClusterNodes")
@@ -100,6 +103,10 @@ def batch_delete_cluster_nodes(ctx: Context, params: Record) -> Record:
     _require_continuous(cluster, "BatchDeleteClusterNodes")
     if len(params.get("NodeIds", [])) > MOST_DELETED:
         raise refuse(f"A request can delete up to {MOST_DELETED} nodes, not {len(params['NodeIds'])}")
+    named = len(params.get("NodeIds", [])) + len(params.get("NodeLogicalIds", []))
+    if params.get("NodeLogicalIds") and named > MOST_DELETED_BY_LOGICAL_ID:
+        most = MOST_DELETED_BY_LOGICAL_ID
+        raise refuse(f"A request with NodeLogicalIds can delete up to {most} nodes, not {named}")
     good, bad = _sort(cluster, params, settled=True)
     for node in good.values():
         spec = cluster["groups"][node["group"]]["spec"]
@@ -113,7 +120,8 @@ def batch_delete_cluster_nodes(ctx: Context, params: Record) -> Record:
 def batch_replace_cluster_nodes(ctx: Context, params: Record) -> Record:
     """Shut nodes down and start others in their place."""
     cluster = require(ctx, params["ClusterName"])
-    good, bad = _sort(cluster, params)
+    _check_logical_ids(cluster, params, "BatchReplaceClusterNodes")
+    good, bad = _sort(cluster, params, unchanging=True)
     for node in good.values():
         remove_nodes(ctx, cluster, [node["id"]])
         add_nodes(ctx, cluster, cluster["groups"][node["group"]], count=1)
@@ -124,13 +132,19 @@ def batch_replace_cluster_nodes(ctx: Context, params: Record) -> Record:
 def batch_reboot_cluster_nodes(ctx: Context, params: Record) -> Record:
     """Restart nodes in place."""
     cluster = require(ctx, params["ClusterName"])
-    good, bad = _sort(cluster, params)
+    _check_logical_ids(cluster, params, "BatchRebootClusterNodes")
+    good, bad = _sort(cluster, params, unchanging=True)
     for node in good.values():
         node["status"] = MACHINES["node.reboot"].running
     if good:
         ids = [node["id"] for node in good.values()]
         ctx.begin("node.reboot", "hyperpod.rebooted", name=cluster["name"], ids=ids)
     return _answer(params, good, bad, codes=("InstanceIdNotFound", "InvalidInstanceStatus"), member="ErrorCode")
+
+
+def _check_logical_ids(cluster: Record, params: Record, operation_name: str) -> None:
+    if params.get("NodeLogicalIds") and not is_continuous(cluster):
+        raise refuse(f"NodeLogicalIds of {operation_name} need a cluster with NodeProvisioningMode Continuous")
 
 
 @action("hyperpod.rebooted")
@@ -146,9 +160,12 @@ def rebooted(ctx: Context, *, name: str, ids: list[str], failure: str = "") -> N
 
 
 def _sort(
-    cluster: Record, params: Record, *, settled: bool = False
+    cluster: Record, params: Record, *, settled: bool = False, unchanging: bool = False
 ) -> tuple[dict[str, Record], dict[str, Record | None]]:
-    """Return nodes named in the request: those that can be acted on, and the others (None: no such node)."""
+    """Return nodes named in the request: those that can be acted on, and the others (None: no such node).
+
+    settled: the group must not wait for its minimum; unchanging: the instance must not be on its way somewhere.
+    """
     names = [*params.get("NodeIds", []), *params.get("NodeLogicalIds", [])]
     if not names:
         raise refuse("Give NodeIds or NodeLogicalIds")
@@ -159,7 +176,9 @@ def _sort(
     bad: dict[str, Record | None] = {}
     for name in dict.fromkeys(names):
         node = known.get(name)
-        if node is None or node["status"] == GONE or (settled and "waiting" in cluster["groups"][node["group"]]):
+        waits = node is not None and settled and "waiting" in cluster["groups"][node["group"]]
+        barred = _CHANGING if unchanging else (GONE,)
+        if node is None or waits or node["status"] in barred:
             bad[name] = node
         else:
             good[name] = node

@@ -24,13 +24,13 @@ from local.aws.hyperpod.governance import (
 from local.aws.hyperpod.pro_rata import fill_pro_rata
 from local.aws.lifecycle import action
 
-__all__: list[str] = []
+__all__ = ["stored_config"]
 
 QUOTA = VersionedResource("quotas", kind="quota", title="ComputeQuota", path="compute-quota")
 DEFAULT_BORROW_LIMIT = 50
 
 
-def _config(given: Record) -> Record:
+def stored_config(given: Record) -> Record:
     """Return the configuration as the service stores it: resources filled in pro rata, defaults written out."""
     sharing: dict[str, Any] = dict(given.get("ResourceSharingConfig") or {"Strategy": "LendAndBorrow"})
     if sharing["Strategy"] == "LendAndBorrow" and "AbsoluteBorrowLimits" not in sharing:
@@ -63,7 +63,7 @@ def create_compute_quota(ctx: Context, params: Record) -> Record:
                 "ConflictException", f"Team '{team}' already has ComputeQuota '{other['id']}' on this cluster"
             )
     body: Record = {
-        "ComputeQuotaConfig": _config(params["ComputeQuotaConfig"]),
+        "ComputeQuotaConfig": stored_config(params["ComputeQuotaConfig"]),
         "ComputeQuotaTarget": _target(params["ComputeQuotaTarget"]),
         "ActivationState": params.get("ActivationState", "Enabled"),
     }
@@ -88,7 +88,7 @@ def update_compute_quota(ctx: Context, params: Record) -> Record:
             )
         body["ComputeQuotaTarget"] = {**body["ComputeQuotaTarget"], **params["ComputeQuotaTarget"]}
     if "ComputeQuotaConfig" in params:
-        body["ComputeQuotaConfig"] = _config(params["ComputeQuotaConfig"])
+        body["ComputeQuotaConfig"] = stored_config(params["ComputeQuotaConfig"])
     body.update({member: params[member] for member in ("ActivationState", "Description") if member in params})
     begin_update(ctx, QUOTA, entry, target=params["TargetVersion"], body=body)
     return {"ComputeQuotaArn": entry["arn"], "ComputeQuotaVersion": entry["version"]}

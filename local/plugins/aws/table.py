@@ -8,6 +8,7 @@ from local.plugins.aws.resource_type import ResourceType
 from local.plugins.aws.services import (
     amp,
     cloudwatch,
+    ecr,
     eks,
     eks_access,
     eks_addons,
@@ -32,7 +33,7 @@ __all__ = ["RESOURCE_TYPES"]
 
 _MODULES: Final = (
     *(vpc, gateways, routing, endpoints, security, rules),
-    *(s3, s3_settings, s3_object, fsx),
+    *(s3, s3_settings, s3_object, fsx, ecr),
     *(iam, iam_policies, kms),
     *(eks, eks_addons, eks_access),
     *(cloudwatch, amp, grafana, sns),

@@ -234,3 +234,33 @@ def test_events_tell_what_happened_to_whom(cloud: Any) -> None:
     first = scaling["Events"][0]
     details = cloud.sm.describe_cluster_event(ClusterName="train", EventId=first["EventId"])["EventDetails"]
     assert details["EventDetails"]["EventMetadata"]["InstanceGroupScaling"]["TargetCount"] == 2
+
+
+def test_an_instance_on_its_way_somewhere_is_neither_rebooted_nor_replaced(slow_cloud: Any) -> None:
+    slow_cloud.make_cluster()
+    first, second = (node["InstanceId"] for node in slow_cloud.nodes())
+    slow_cloud.sm.batch_reboot_cluster_nodes(ClusterName="train", NodeIds=[first])
+    for call in (slow_cloud.sm.batch_reboot_cluster_nodes, slow_cloud.sm.batch_replace_cluster_nodes):
+        answer = call(ClusterName="train", NodeIds=[first])
+        assert "Successful" not in answer
+        assert [(each["NodeId"], each["ErrorCode"]) for each in answer["Failed"]] == [(first, "InvalidInstanceStatus")]
+    slow_cloud.advance(180)
+    answer = slow_cloud.sm.batch_replace_cluster_nodes(ClusterName="train", NodeIds=[first, second])
+    assert answer["Successful"] == [first, second]
+
+
+def test_logical_ids_need_continuous_provisioning(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster(NodeProvisioningMode=None)
+    calls = {"Reboot": cloud.sm.batch_reboot_cluster_nodes, "Replace": cloud.sm.batch_replace_cluster_nodes}
+    for verb, call in calls.items():
+        text = refused("ValidationException", call, ClusterName="train", NodeLogicalIds=["gpu-abc"])
+        named = f"Batch{verb}ClusterNodes"
+        assert text == f"NodeLogicalIds of {named} need a cluster with NodeProvisioningMode Continuous"
+
+
+def test_at_most_fifty_nodes_are_deleted_at_once_by_logical_id(cloud: Any, refused: Callable[..., str]) -> None:
+    cloud.make_cluster()
+    ids = {"NodeLogicalIds": [f"gpu-{number}" for number in range(50)], "NodeIds": [cloud.nodes()[0]["InstanceId"]]}
+    text = refused("ValidationException", cloud.sm.batch_delete_cluster_nodes, ClusterName="train", **ids)
+    assert text == "A request with NodeLogicalIds can delete up to 50 nodes, not 51"
+    assert cloud.describe()["InstanceGroups"][0]["TargetCount"] == 2

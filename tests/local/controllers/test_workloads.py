@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 from itertools import chain
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from hpkit.errors import ToolError
 from local.kubernetes.crds import crds_in
 from local.toolchain import get_all
 from local.toolchain.table import tool_named
+from tests import builders
+from tests.program.recorder import recorded_from
 from tests.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -21,6 +24,7 @@ KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LAYERS = [f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3)]
 DAY = "24h"
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +212,141 @@ def test_a_job_that_prefers_one_switch_spreads_only_when_it_must(platform, api):
 def test_a_job_that_needs_no_switch_runs_wherever_there_is_room(platform, api):
     job(api, "c", "wide", 6, gpus=8, topology={"kueue.x-k8s.io/podset-unconstrained-topology": "true"})
     eventually(runs(api, "c", "wide", 6), lambda: reasons(api, "c", "wide"))
+
+
+# The article's cluster has seven instances; its figure is not in its text, so that the shape is the kit's: under one
+# network node of layer 1 two of layer 2, under the first of these two of layer 3. Instances under each of layer 3:
+TREE = {("left", "left-a"): 3, ("left", "left-b"): 2, ("right", "right-a"): 2}
+
+
+@pytest.fixture(scope="module")
+def seven(platform, api):
+    """Seven of the eight instances in a tree of their own; no pod comes to the eighth."""
+    nodes = [node for node in api.items("/api/v1/nodes") if type_of(node) == "ml.p5.48xlarge"]
+    paths = [f"/api/v1/nodes/{node['metadata']['name']}" for node in nodes]
+    before = [{label: node["metadata"]["labels"][label] for label in LAYERS} for node in nodes]
+    above = [names for names, count in TREE.items() for _ in range(count)]
+    for path, names in zip(paths[:-1], above, strict=True):
+        api.merge(path, {"metadata": {"labels": dict(zip(LAYERS, ("root", *names), strict=True))}})
+    api.merge(paths[-1], {"spec": {"unschedulable": True}})
+    yield
+    for path, labels in zip(paths, before, strict=True):
+        api.merge(path, {"metadata": {"labels": labels}, "spec": {"unschedulable": None}})
+
+
+def type_of(node):
+    return node["metadata"]["labels"]["node.kubernetes.io/instance-type"]
+
+
+@pytest.mark.parametrize(("layer", "most"), [(3, 3), (2, 5), (1, 7)])
+def test_of_seven_instances_a_layer_that_is_required_holds_as_many_as_are_under_one(seven, api, layer, most):
+    required = {"kueue.x-k8s.io/podset-required-topology": LAYERS[layer - 1]}
+    job(api, "c", "fits", most, gpus=8, topology=required)
+    eventually(runs(api, "c", "fits", most), lambda: reasons(api, "c", "fits"))
+    assert len(network_nodes(api, pods_of(api, "c", "fits"), layer)) == 1
+    remove(api, "c", "fits")
+    job(api, "c", "waits", most + 1, gpus=8, topology=required)
+    eventually(
+        lambda: "topology" in reasons(api, "c", "waits").get("QuotaReserved", ""), lambda: reasons(api, "c", "waits")
+    )
+    assert pods_of(api, "c", "waits") == []
+
+
+@pytest.mark.parametrize(("pods", "spread"), [(3, {3: 1, 2: 1}), (4, {3: 2, 2: 1}), (6, {3: 3, 2: 2})])
+def test_of_seven_instances_a_layer_that_is_preferred_is_left_upwards(seven, api, pods, spread):
+    job(api, "c", "prefers", pods, gpus=8, topology={"kueue.x-k8s.io/podset-preferred-topology": LAYERS[2]})
+    eventually(runs(api, "c", "prefers", pods), lambda: reasons(api, "c", "prefers"))
+    placed = pods_of(api, "c", "prefers")
+    assert {layer: len(network_nodes(api, placed, layer)) for layer in spread} == spread
+
+
+def test_of_seven_instances_all_are_used_where_no_layer_is_asked_for(seven, api):
+    job(api, "c", "anywhere", 7, gpus=8, topology={"kueue.x-k8s.io/podset-unconstrained-topology": "true"})
+    eventually(runs(api, "c", "anywhere", 7), lambda: reasons(api, "c", "anywhere"))
+
+
+class Task:
+    """What a pod's container runs, as a process for as long as the pod is there: kwok runs nothing itself.
+
+    A volume is a folder by the handle that its claim leads to, so that who has the same file system has the same files.
+    """
+
+    def __init__(self, api, pod, folder):
+        (container,) = pod["spec"]["containers"]
+        (volume,) = pod["spec"]["volumes"][:1]
+        claims = f"/api/v1/namespaces/{pod['metadata']['namespace']}/persistentvolumeclaims"
+        claim = api.read(f"{claims}/{volume['persistentVolumeClaim']['claimName']}")
+        bound = api.read(f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}")
+        self.handle = bound["spec"]["csi"]["volumeHandle"]
+        (mount,) = [each for each in container["volumeMounts"] if each["name"] == volume["name"]]
+        there = {each["name"]: each["value"] for each in container["env"]}
+        path = there["CHECKPOINTS"].replace(mount["mountPath"], str(folder / self.handle), 1)
+        self.step = Path(path) / "step"
+        environment = {**os.environ, "CHECKPOINTS": path, "SECONDS_A_STEP": "1"}
+        self.process = subprocess.Popen(container["command"], env=environment, stdout=subprocess.PIPE, text=True)
+
+    def kept(self):
+        return int(self.step.read_text() or 0) if self.step.exists() else 0
+
+
+@pytest.fixture
+def claim(platform, api):
+    """Team b's volume and claim, as the program registers them."""
+    rows = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
+    lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
+    program = recorded_from(
+        builders.organization(
+            teams=[builders.team("b")],
+            environment={"governance": {"allocations": {"b": rows}}, "storage": {"lustre": lustre}},
+        )
+    )
+    made = []
+    for kind, folder in (
+        ("storage.k8s.io/v1:StorageClass", "/apis/storage.k8s.io/v1/storageclasses"),
+        ("core/v1:PersistentVolume", "/api/v1/persistentvolumes"),
+        ("core/v1:PersistentVolumeClaim", "/api/v1/namespaces/hyperpod-ns-b/persistentvolumeclaims"),
+    ):
+        document = program.one(f"kubernetes:{kind}").inputs
+        api.create(folder, document)
+        made.append(f"{folder}/{document['metadata']['name']}")
+    eventually(lambda: api.read(made[-1]).get("status", {}).get("phase") == "Bound", "the claim is bound")
+    yield made[-1]
+    for path in reversed(made):
+        api.delete(path)
+
+
+def test_a_task_that_is_preempted_goes_on_from_its_checkpoint(claim, platform, api, tmp_path):
+    (document,) = yaml.safe_load_all((EXAMPLES / "resume.yaml").read_text().replace("hyperpod-ns-nlp", "hyperpod-ns-b"))
+    document["spec"]["template"]["metadata"]["annotations"] = {"hpkit.local/run": DAY}
+    (container,) = document["spec"]["template"]["spec"]["containers"]
+    # As large as an instance, so that b, which uses its own five, runs it on one of a's.
+    container["resources"]["limits"]["nvidia.com/gpu"] = 4
+    job(api, "b", "own", 5)
+    eventually(runs(api, "b", "own", 5), "b uses what is its own")
+    api.create("/apis/batch/v1/namespaces/hyperpod-ns-b/jobs", document)
+    eventually(runs(api, "b", "resume", 1), lambda: reasons(api, "b", "resume"))
+    (first,) = pods_of(api, "b", "resume")
+    task = Task(api, first, tmp_path)
+    eventually(lambda: task.kept() >= 2, "it has written two checkpoints")
+    # It is in a step for as long as the test looks at the cluster.
+    task.process.send_signal(signal.SIGSTOP)
+    job(api, "a", "all", 6)
+    eventually(lambda: "Preempted" in reasons(api, "b", "resume").get("Evicted", ""), "a wants back what is its own")
+    eventually(runs(api, "b", "resume", 0), "its pod goes")
+    task.process.kill()
+    task.process.communicate()
+    kept = task.kept()
+    assert 2 <= kept < 10
+    eventually(runs(api, "a", "all", 6), "a runs on all of its instances")
+    remove(api, "a", "all")
+    eventually(runs(api, "b", "resume", 1), lambda: reasons(api, "b", "resume"))
+    (second,) = pods_of(api, "b", "resume")
+    assert second["metadata"]["uid"] != first["metadata"]["uid"], "pods begin anew"
+    again = Task(api, second, tmp_path)
+    assert again.handle == task.handle, "on the same file system"
+    said, _ = again.process.communicate(timeout=120)
+    assert said.splitlines() == [f"step {number}" for number in range(kept + 1, 11)]
+    assert api.read(claim)["status"]["phase"] == "Bound"
 
 
 def deployment(name, *, replicas=1, annotations=None, resources=None, tolerations=()):

@@ -22,8 +22,15 @@ __all__ = ["SCANNERS", "Answer", "Finding", "compare", "read_answers", "write_do
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[2]
-SCANNERS = ("bandit", "check-jsonschema", "checkov", "zizmor")
+SCANNERS = ("bandit", "check-jsonschema", "checkov", "kube-score", "semgrep", "zizmor")
 CODE = ("infra", "local", "policies", "bench", ".ci")
+# Of semgrep's own rules, those for what is here; a commit is pinned by the Makefile.
+RULES = ("python/boto3", "python/cryptography", "python/jinja2", "python/lang", "python/requests")
+RULES += ("terraform/aws", "yaml/github-actions", "yaml/kubernetes")
+# The grade of kube-score that is neither a warning nor critical.
+_FINE = 7
+# As the first line of docs/examples/job.yaml has them.
+EXAMPLE_WORDS = {"TEAM": "john", "NAME": "first", "PODS": "2", "CLASS": "training", "LIMIT": "nvidia.com/gpu: 4"}
 
 
 @dataclass(frozen=True, order=True)
@@ -70,6 +77,15 @@ def write_documents(folder):
     return neither
 
 
+def write_examples(folder):
+    """Write the manifests that the pages give to scientists into a folder, words in capitals filled in."""
+    for file in sorted((ROOT / "docs" / "examples").glob("*.yaml")):
+        text = file.read_text(encoding="utf-8")
+        for word, value in EXAMPLE_WORDS.items() if file.name == "job.yaml" else ():
+            text = text.replace(word, value)
+        (folder / file.name).write_text(text, encoding="utf-8")
+
+
 def _asked(binaries, tool, *words, folder=ROOT):
     """Return what a scanner prints; findings are no failure of its, anything else is."""
     done = subprocess.run([binaries / tool, *words], cwd=folder, capture_output=True, text=True, timeout=1800)
@@ -79,21 +95,12 @@ def _asked(binaries, tool, *words, folder=ROOT):
         raise SystemExit(f"{tool} ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}") from None
 
 
-def _of_checkov(binaries):
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_documents(folder)
-        words = (
-            "--framework",
-            "terraform",
-            "kubernetes",
-            "--output",
-            "json",
-            "--compact",
-            "--quiet",
-            "--skip-download",
-        )
-        found = _asked(binaries, "checkov", "--directory", ".", *words, folder=folder)
+def _of_checkov(binaries, written):
+    words = (
+        *("--framework", "terraform", "kubernetes"),
+        *("--output", "json", "--compact", "--quiet", "--skip-download"),
+    )
+    found = _asked(binaries, "checkov", "--directory", "created", *words, folder=written)
     reports = found if isinstance(found, list) else [found]
     assert {each["check_type"] for each in reports} == {"terraform", "kubernetes"}, "each has been read"
     for report in reports:
@@ -105,21 +112,62 @@ def _of_checkov(binaries):
             yield Finding("checkov", each["check_id"], own)
 
 
-def _of_bandit(binaries):
+def _of_kube_score(binaries, written):
+    files = [str(file.relative_to(written)) for file in sorted(written.rglob("*.yaml"))]
+    words = ("--output-format", "json", "--enable-optional-test", "container-seccomp-profile")
+    scored = _asked(binaries, "kube-score", "score", *words, *files, folder=written)
+    assert {"Job", "Deployment"} <= {each["type_meta"]["kind"] for each in scored}, "each has been read"
+    for each in scored:
+        resource = f"{each['type_meta']['kind']} {each['object_meta']['name']}"
+        for check in each["checks"]:
+            if not check["skipped"] and check["grade"] < _FINE:
+                yield Finding("kube-score", check["check"]["id"], resource)
+
+
+def _of_semgrep(binaries, written):
+    merged = written / "rules.yaml"
+    merged.write_text(_rules(binaries.parent / "semgrep-rules"), encoding="utf-8")
+    words = ("--metrics", "off", "--disable-version-check", "--no-git-ignore", "--quiet", "--json", "--jobs", "2")
+    words += ("--no-rewrite-rule-ids", "--config", str(merged))
+    targets = (*CODE, ".github/workflows", str(written / "created"), str(written / "examples"))
+    report = _asked(binaries, "semgrep", "scan", *words, *targets)
+    assert [each for each in report["errors"] if each["level"] == "error"] == []
+    assert {".py", ".tf", ".yaml", ".yml"} <= {Path(each).suffix for each in report["paths"]["scanned"]}
+    for each in report["results"]:
+        yield Finding("semgrep", each["check_id"], _place(Path(each["path"]), each["start"]["line"]))
+
+
+def _rules(clone):
+    """Return the rules of a clone as one file: semgrep starts a process for each file that it reads rules from."""
+    files = [file for each in RULES for file in sorted((clone / each).rglob("*.yaml")) if ".test." not in file.name]
+    documents = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files]
+    return json.dumps({"rules": [rule for each in documents if "rules" in each for rule in each["rules"]]})
+
+
+def _place(file, line):
+    """Return the resource of Terraform's language that a line is in, or the file."""
+    if file.suffix != ".tf":
+        return file.name if file.is_absolute() else str(file)
+    before = file.read_text(encoding="utf-8").splitlines()[:line]
+    _, kind, _, name, _ = next(each for each in reversed(before) if each.startswith("resource ")).split('"')
+    return f"{kind}.{name.rpartition(BETWEEN)[2]}"
+
+
+def _of_bandit(binaries, _):
     report = _asked(binaries, "bandit", "--quiet", "--recursive", *CODE, "--format", "json")
     assert report["errors"] == []
     for each in report["results"]:
         yield Finding("bandit", each["test_id"], each["filename"].removeprefix("./"))
 
 
-def _of_zizmor(binaries):
+def _of_zizmor(binaries, _):
     for each in _asked(binaries, "zizmor", "--offline", "--quiet", "--format", "json", ".github/workflows"):
         if not each.get("ignored"):
             key = each["locations"][0]["symbolic"]["key"]["Local"]
             yield Finding("zizmor", each["ident"], Path(key.get("given_path") or key["prefix"]).name)
 
 
-def _of_schemas(binaries):
+def _of_schemas(binaries, _):
     page = (ROOT / "docs" / "gitlab.md").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as name:
         pipeline = Path(name) / "gitlab-ci.yml"
@@ -138,8 +186,13 @@ def _of_schemas(binaries):
 
 def main(binaries):
     """Run every scanner of an environment, and say what is open; return the exit status."""
-    scans = {"bandit": _of_bandit, "check-jsonschema": _of_schemas, "checkov": _of_checkov, "zizmor": _of_zizmor}
-    findings = {each for scanner in SCANNERS for each in scans[scanner](binaries)}
+    scans = (_of_bandit, _of_schemas, _of_checkov, _of_kube_score, _of_semgrep, _of_zizmor)
+    with tempfile.TemporaryDirectory() as name:
+        written = Path(name)
+        for folder, write in (("created", write_documents), ("examples", write_examples)):
+            (written / folder).mkdir()
+            write(written / folder)
+        findings = {each for scan in scans for each in scan(binaries, written)}
     unanswered, unused = compare(findings, read_answers())
     for each in unanswered:
         print(f"no answer: {each.scanner} {each.rule} {each.resource}")

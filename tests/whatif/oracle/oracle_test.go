@@ -32,12 +32,15 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	qcache "sigs.k8s.io/kueue/pkg/cache/queue"
 	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
+	tasindexer "sigs.k8s.io/kueue/pkg/controller/tas/indexer"
 	"sigs.k8s.io/kueue/pkg/features"
 	preemptexpectations "sigs.k8s.io/kueue/pkg/scheduler/preemption/expectations"
 	"sigs.k8s.io/kueue/pkg/util/expectations"
 	"sigs.k8s.io/kueue/pkg/util/routine"
+	utiltas "sigs.k8s.io/kueue/pkg/util/tas"
 	utiltesting "sigs.k8s.io/kueue/pkg/util/testing"
 	utiltestingapi "sigs.k8s.io/kueue/pkg/util/testing/v1beta2"
+	testingnode "sigs.k8s.io/kueue/pkg/util/testingjobs/node"
 	"sigs.k8s.io/kueue/pkg/workload"
 )
 
@@ -106,7 +109,22 @@ type oracleWorkload struct {
 		PerPod   map[string]float64 `json:"per_pod"`
 		Flavors  map[string]string  `json:"flavors"`
 		Usage    map[string]float64 `json:"usage"`
+		Topology *struct {
+			Mode  string `json:"mode"`
+			Level string `json:"level"`
+		} `json:"topology"`
 	} `json:"pod_sets"`
+}
+
+// oracleTopology is that of all flavors; a node is of the flavor that its label "type" names.
+type oracleTopology struct {
+	Levels []string `json:"levels"`
+	Nodes  []struct {
+		Name        string             `json:"name"`
+		Labels      map[string]string  `json:"labels"`
+		Allocatable map[string]float64 `json:"allocatable"`
+		Ready       bool               `json:"ready"`
+	} `json:"nodes"`
 }
 
 type oracleStep struct {
@@ -125,6 +143,7 @@ type oracleCase struct {
 	FairSharing *struct {
 		Strategies []config.PreemptionStrategy `json:"strategies"`
 	} `json:"fair_sharing"`
+	Topology *oracleTopology `json:"topology"`
 	Cohorts []oracleCohort   `json:"cohorts"`
 	Queues  []oracleQueue    `json:"queues"`
 	Running []oracleWorkload `json:"running"`
@@ -242,6 +261,16 @@ func (w oracleWorkload) object(zero time.Time) *kueue.Workload {
 			found := quantity(name, value)
 			wrapper = wrapper.Request(corev1.ResourceName(name), found.String())
 		}
+		if set.Topology != nil {
+			switch set.Topology.Mode {
+			case "required":
+				wrapper = wrapper.RequiredTopologyRequest(set.Topology.Level)
+			case "preferred":
+				wrapper = wrapper.PreferredTopologyRequest(set.Topology.Level)
+			default:
+				wrapper = wrapper.UnconstrainedTopologyRequest()
+			}
+		}
 		podSet := wrapper.Obj()
 		podSet.MinCount = set.MinCount
 		made.Spec.PodSets = append(made.Spec.PodSets, *podSet)
@@ -311,12 +340,13 @@ func newWorld(ctx context.Context, t *testing.T, given *oracleCase) *world {
 	for _, found := range given.Running {
 		w.given.Insert(found.Name)
 	}
-	w.client = utiltesting.NewClientBuilder().
+	builder := utiltesting.NewClientBuilder().
 		WithLists(&kueue.WorkloadList{Items: workloads}, &kueue.LocalQueueList{Items: locals}).
 		WithObjects(utiltesting.MakeNamespaceWrapper(namespace).Obj()).
 		WithStatusSubresource(&kueue.Workload{}).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: utiltesting.TreatSSAAsStrategicMerge}).
-		Build()
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: utiltesting.TreatSSAAsStrategicMerge})
+	must(t, tasindexer.SetupIndexes(ctx, utiltesting.AsIndexer(builder)))
+	w.client = builder.Build()
 	w.expected = preemptexpectations.New()
 	w.cache = schdcache.New(w.client)
 	queues, requeuer := qcache.NewManagerForUnitTestsWithRequeuer(w.client, w.cache, qcache.WithPreemptionExpectations(w.expected))
@@ -327,9 +357,16 @@ func newWorld(ctx context.Context, t *testing.T, given *oracleCase) *world {
 	for _, queue := range given.Queues {
 		for _, group := range queue.Groups {
 			for _, flavor := range group.Flavors {
-				w.cache.AddOrUpdateResourceFlavor(log, utiltestingapi.MakeResourceFlavor(flavor.Name).Obj())
+				made := utiltestingapi.MakeResourceFlavor(flavor.Name)
+				if given.Topology != nil {
+					made = made.NodeLabel("type", flavor.Name).TopologyName("grid")
+				}
+				w.cache.AddOrUpdateResourceFlavor(log, made.Obj())
 			}
 		}
+	}
+	if given.Topology != nil {
+		given.Topology.add(w)
 	}
 	for _, queue := range given.Queues {
 		made := queue.object()
@@ -351,6 +388,27 @@ func newWorld(ctx context.Context, t *testing.T, given *oracleCase) *world {
 	w.scheduler.setAdmissionRoutineWrapper(routine.NewWrapper(func() { w.routines.Add(1) }, func() { w.routines.Done() }))
 	go w.queues.CleanUpOnContext(ctx)
 	return w
+}
+
+func (g *oracleTopology) add(w *world) {
+	_, log := utiltesting.ContextWithLog(w.t)
+	for _, each := range g.Nodes {
+		allocatable := corev1.ResourceList{}
+		for name, value := range each.Allocatable {
+			allocatable[corev1.ResourceName(name)] = quantity(name, value)
+		}
+		node := testingnode.MakeNode(each.Name).StatusAllocatable(allocatable)
+		for key, value := range each.Labels {
+			node = node.Label(key, value)
+		}
+		if each.Ready {
+			node = node.Ready()
+		} else {
+			node = node.NotReady()
+		}
+		w.cache.TASCache().SyncNode(node.Obj())
+	}
+	w.cache.AddOrUpdateTopology(log, utiltestingapi.MakeTopology("grid").Levels(g.Levels...).Obj())
 }
 
 func (w *world) cycle() {
@@ -412,7 +470,15 @@ func podSets(of *kueue.Admission) []object {
 		for name, flavor := range each.Flavors {
 			flavors[string(name)] = string(flavor)
 		}
-		found = append(found, object{"name": string(each.Name), "count": *each.Count, "flavors": flavors})
+		made := object{"name": string(each.Name), "count": *each.Count, "flavors": flavors}
+		if places := utiltas.InternalFrom(each.TopologyAssignment); places != nil {
+			domains := map[string]int32{}
+			for _, domain := range places.Domains {
+				domains[domain.Values[len(domain.Values)-1]] = domain.Count
+			}
+			made["domains"] = domains
+		}
+		found = append(found, made)
 	}
 	return found
 }

@@ -40,6 +40,9 @@ DRIFTS: dict[str, Drift] = {
     "entry": lambda aws, out: aws("eks").update_access_entry(
         clusterName=out["clusterName"], principalArn=out["principalArn"], kubernetesGroups=["others"]
     ),
+    "images": lambda aws, out: aws("ecr").put_image_tag_mutability(
+        repositoryName=out["name"], imageTagMutability="MUTABLE"
+    ),
     "lustre": lambda aws, out: aws("fsx").update_file_system(
         FileSystemId=out["id"], LustreConfiguration={"DataCompressionType": "NONE"}
     ),

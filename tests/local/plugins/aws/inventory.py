@@ -23,6 +23,7 @@ _LISTS = (
     ("logs", "describe_log_groups", "logGroups", "logGroupName"),
     ("cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
     ("eks", "list_clusters", "clusters", ""),
+    ("ecr", "describe_repositories", "repositories", "repositoryName"),
     ("fsx", "describe_file_systems", "FileSystems", "FileSystemId"),
     ("amp", "list_workspaces", "workspaces", "workspaceId"),
     ("sns", "list_topics", "Topics", "TopicArn"),

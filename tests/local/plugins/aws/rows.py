@@ -35,6 +35,11 @@ def _trust(service: str, *actions: str) -> str:
     return _policy(Principal={"Service": service}, Action=list(actions) or ["sts:AssumeRole"])
 
 
+def _expire(days: int) -> str:
+    selection = {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": days}
+    return json.dumps({"rules": [{"rulePriority": 1, "selection": selection, "action": {"type": "expire"}}]})
+
+
 READ = _policy(Action="s3:GetObject", Resource="*")
 WRITE = _policy(Action=["s3:PutObject", "s3:GetObject"], Resource=["*"])
 TAGS = {"Name": "first"}
@@ -365,6 +370,25 @@ ROWS: dict[str, Row] = {
         TAGGED,
         {"service_account": "others"},
     ),
+    "images": Row(
+        "ecr.Repository",
+        {
+            "name": "team/train",
+            "image_tag_mutability": "IMMUTABLE",
+            "image_scanning_configuration": {"scan_on_push": True},
+            "encryption_configurations": [{"encryption_type": "KMS", "kms_key": "${key.arn}"}],
+            "tags": TAGS,
+        },
+        {**TAGGED, "image_tag_mutability": "MUTABLE", "image_scanning_configuration": {"scan_on_push": False}},
+        {"name": "team/serve"},
+    ),
+    "old_images": Row(
+        "ecr.LifecyclePolicy",
+        {"repository": "${images.name}", "policy": _expire(14)},
+        {"policy": _expire(30)},
+        {"repository": "${more_images.name}"},
+    ),
+    "more_images": Row("ecr.Repository", {"name": "team/more", "force_delete": False}, TAGGED, {"name": "team/other"}),
     "lustre": Row(
         "fsx.LustreFileSystem",
         {

@@ -1,0 +1,175 @@
+"""`hpkit access`: who may do what on a running platform, and whether one may do one thing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.aws_session import aws_session
+from hpkit.cli.formats import folded
+from hpkit.cli.live_common import choose_stack, columns, kubernetes_api, platform_options
+
+if TYPE_CHECKING:
+    from hpkit.access.model import Row
+    from hpkit.plan.model import Plan
+
+__all__ = ["command"]
+
+
+@click.group("access", invoke_without_command=True)
+@platform_options
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "html", "csv"]), default="table", show_default=True
+)
+@click.pass_context
+def command(context: click.Context, stack: str | None, profile: str | None, form: str) -> None:
+    """Show who may do what: each principal's roles in the cluster and in each team's namespace.
+
+    From the access entries of EKS and the bindings of Kubernetes; what is not as the stack file says it is marked.
+    """
+    context.obj = (stack, profile)
+    if context.invoked_subcommand is None:
+        _show(stack, profile, form)
+
+
+def _show(stack: str | None, profile: str | None, form: str) -> None:
+    from hpkit.access.model import differences, matrix
+    from hpkit.access.read import read_access
+
+    plan = choose_stack(stack)
+    access = read_access(aws_session(profile, plan.spec.region), cluster=plan.spec.cluster.name)
+    for each in access.unknown:
+        click.echo(f"warning: not read: {each}", err=True)
+    rows, differs = matrix(access, plan), () if access.unknown else differences(access, plan)
+    places = _places(plan, rows)
+    if form == "json":
+        click.echo(json.dumps(_as_dict(plan, rows, differs), indent=2))
+    elif form == "csv":
+        click.echo(_as_csv(places, rows), nl=False)
+    elif form == "html":
+        from hpkit.access.as_html import as_html
+
+        click.echo(as_html(plan.stack, places, rows, differs))
+    else:
+        _print(places, rows, differs)
+
+
+def _places(plan: Plan, rows: Sequence[Row]) -> list[str]:
+    """Return the columns: the cluster, each team's namespace, then others where somebody has a role."""
+    from hpkit.access.model import CLUSTER
+
+    teams = [team.namespace for team in plan.teams]
+    others = sorted({place for row in rows for place in row.grants} - {CLUSTER, *teams})
+    return [CLUSTER, *teams, *others]
+
+
+def _cell(row: Row, place: str) -> str:
+    return ", ".join(dict.fromkeys(grant.role for grant in row.grants.get(place, ())))
+
+
+def _as_dict(plan: Plan, rows: Sequence[Row], differs: Sequence[str]) -> dict[str, Any]:
+    return {
+        "stack": plan.stack,
+        "principals": [
+            {
+                "principal": row.principal,
+                "inFile": list(row.file),
+                "grants": [
+                    {"place": place, "role": grant.role, "through": grant.through}
+                    for place, grants in row.grants.items()
+                    for grant in grants
+                ],
+            }
+            for row in rows
+        ],
+        "differences": list(differs),
+    }
+
+
+def _as_csv(places: Sequence[str], rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["principal", "in file", *places])
+    writer.writerows([row.principal, "; ".join(row.file), *(_cell(row, place) for place in places)] for row in rows)
+    return text.getvalue()
+
+
+def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -> None:
+    """Print a line for each place where a principal has a role: a column for each would not fit with many teams."""
+    lines = [("principal", "where", "role", "in the file")]
+    for row in rows:
+        inside = "; ".join(row.file) or "no"
+        cells = [(place, _cell(row, place)) for place in places if _cell(row, place)] or [("", "nothing")]
+        lines += [
+            (row.principal if not number else "", place, role, inside if not number else "")
+            for number, (place, role) in enumerate(cells)
+        ]
+    click.echo(columns(lines) if rows else "nobody has an access entry")
+    for number, line in enumerate(differs):
+        if not number:
+            click.echo("not as the stack file says")
+        click.echo(folded(line, "    ", "  "))
+
+
+@command.command("check")
+@click.argument("principal")
+@click.argument("verb")
+@click.argument("resource")
+@platform_options
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="A namespace, or a team; default: all namespaces.")
+@click.pass_context
+def check(
+    context: click.Context,
+    principal: str,
+    verb: str,
+    resource: str,
+    stack: str | None,
+    profile: str | None,
+    namespace: str | None,
+) -> None:
+    """Say whether a principal may do one thing, and by which binding; exit 1 where it may not.
+
+    PRINCIPAL is the ARN of a role, a user or a session, or the name at its end; VERB one such as get, create or delete;
+    RESOURCE one such as jobs, pytorchjobs.kubeflow.org or pods/exec.
+    """
+    from hpkit.access.check import check as check_access
+    from hpkit.access.check import find_resource, resources_of
+    from hpkit.access.model import Access, find_entry
+    from hpkit.access.read import read_entries
+    from hpkit.live.read import find
+
+    outer_stack, outer_profile = context.obj
+    plan = choose_stack(stack or outer_stack)
+    session = aws_session(profile or outer_profile, plan.spec.region)
+    eks = find(session, plan.spec.cluster.name).eks
+    entry = find_entry(Access(read_entries(session, eks["name"]), ()), principal)
+    with kubernetes_api(session, eks, needs="create subjectaccessreviews") as api:
+        found = find_resource(resources_of(api), resource)
+        place = _namespace(plan, namespace) if found.namespaced else None
+        answer = check_access(api, entry, verb, found, place)
+    where = f" in {place}" if place else (" in all namespaces" if found.namespaced else "")
+    may = "may" if answer.allowed else "may not"
+    click.echo(folded(f"{entry.principal} {may} {verb} {found.full_name}{where}.", "", ""))
+    for reason in answer.reasons:
+        click.echo(folded(f"by {reason}", "    ", "  "))
+    for name in answer.unknown:
+        click.echo(
+            folded(f"It has the access policy {name} too, of which hpkit does not know what it allows.", "    ", "  ")
+        )
+    if not answer.allowed:
+        groups = ", ".join(entry.groups) or "no group"
+        click.echo(
+            folded(f"To Kubernetes it is {entry.username}, of {groups}; no binding of these allows it.", "    ", "  ")
+        )
+        sys.exit(1)
+
+
+def _namespace(plan: Plan, namespace: str | None) -> str | None:
+    """Return the namespace that is meant: a team's by the team's name."""
+    return next((team.namespace for team in plan.teams if team.name == namespace), namespace)

@@ -1,0 +1,410 @@
+"""`hpkit nodes`: single nodes, shown, replaced, rebooted, deleted, and brought to a newer AMI."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hpkit.cli.completion import complete_groups
+from hpkit.cli.formats import folded
+from hpkit.cli.live_common import choose_file, choose_stack, columns, kubernetes_api, observe, platform_options
+from hpkit.errors import InputError, ToolError
+
+if TYPE_CHECKING:
+    from boto3 import Session
+
+    from hpkit.live.model import Observed
+    from hpkit.nodes.model import Node, Verb
+    from hpkit.nodes.operate import Batch
+    from hpkit.plan.model import Plan
+    from hpkit.project import Loaded
+
+__all__ = ["command"]
+
+Command = TypeVar("Command", bound=Callable[..., None])
+_NAMED = 5
+_WARNINGS: Mapping[str, str] = {
+    "replace": "All volumes of a replaced instance are lost, and what is on them.",
+    "reboot": "What runs on the nodes ends; their volumes stay.",
+    "delete": "The instances are given back, with all of their volumes.",
+    "update": "The service ends what still runs on the nodes, and replaces their root volumes.",
+}
+
+
+@click.group("nodes")
+def command() -> None:
+    """Show single nodes; replace, reboot or delete some; bring them to a newer AMI."""
+
+
+@command.command("list")
+@platform_options
+@click.option("--group", metavar="G", shell_complete=complete_groups, help="Only this instance group.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def list_nodes(stack: str | None, profile: str | None, group: str | None, form: str) -> None:
+    """List the nodes: group, type, status for the service and for Kubernetes, AMI release, and what runs there."""
+    from hpkit.nodes.model import nodes_of
+
+    plan = choose_stack(stack)
+    nodes = [each for each in nodes_of(observe(plan, profile)) if group in (None, each.instance.group)]
+    if form == "json":
+        click.echo(json.dumps([_as_dict(each) for each in nodes], indent=2))
+        return
+    head = ("node", "group", "type", "status", "release", "runs")
+    click.echo(columns([head, *(_row(each) for each in nodes)]))
+
+
+def _as_dict(node: Node) -> dict[str, Any]:
+    return {
+        "id": node.id,
+        "name": node.name,
+        "group": node.instance.group,
+        "instanceType": node.instance.instance_type,
+        "status": node.instance.status,
+        "message": node.instance.message or None,
+        "registered": node.node is not None,
+        "ready": node.ready,
+        "cordoned": node.node is not None and node.node.cordoned,
+        "release": node.instance.release or None,
+        "releaseStatus": node.instance.release_status or None,
+        "pods": len(node.pods),
+        "tasks": dict(node.tasks),
+    }
+
+
+def _row(node: Node) -> tuple[str, ...]:
+    states = [node.instance.status]
+    if node.node is None:
+        states.append("not registered")
+    elif not node.node.ready:
+        states.append("not ready")
+    if node.node is not None and node.node.cordoned:
+        states.append("cordoned")
+    behind = "" if node.instance.release_status in ("", "UpToDate") else f" ({node.instance.release_status})"
+    return (
+        node.id,
+        node.instance.group,
+        node.instance.instance_type,
+        ", ".join(states),
+        f"{node.instance.release}{behind}",
+        ", ".join(sorted(node.tasks)) or (f"{len(node.pods)} pods" if node.pods else ""),
+    )
+
+
+def _operation_options(command: Command) -> Command:
+    """Add the options that every operation has."""
+    for option in (
+        click.option("--wait/--no-wait", default=True, show_default=True, help="Stay until the service is done."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(1),
+            default=900.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long pods may take to go, and twice that the nodes to be there.",
+        ),
+        click.option(
+            "--force",
+            is_flag=True,
+            help="Also pods that nothing makes again, and against budgets once the time is over.",
+        ),
+        click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="For each pod to end, not its own."),
+        click.option("--no-drain", is_flag=True, help="Leave pods to be cut off; for a node that does not answer."),
+        click.option("--yes", is_flag=True, help="Do not ask; for machines."),
+        click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing."),
+    ):
+        command = option(command)
+    return platform_options(command)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What every operation was told."""
+
+    stack: str | None
+    profile: str | None
+    dry_run: bool
+    yes: bool
+    no_drain: bool
+    grace: int | None
+    force: bool
+    timeout: float
+    wait: bool
+
+
+@command.command("replace")
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@_operation_options
+def replace(nodes: tuple[str, ...], **options: Any) -> None:
+    """Give nodes back and get others in their place (BatchReplaceClusterNodes), once their pods have gone.
+
+    NODE is an instance id or a node's name. The stack file stays as it is.
+    """
+    _operate("replace", nodes, _Options(**options))
+
+
+@command.command("reboot")
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@_operation_options
+def reboot(nodes: tuple[str, ...], **options: Any) -> None:
+    """Reboot nodes (BatchRebootClusterNodes), once their pods have gone; they take pods again when they are back."""
+    _operate("reboot", nodes, _Options(**options))
+
+
+@command.command("delete")
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@click.option("--write", is_flag=True, help="Lower the groups' instanceCount in the stack file too.")
+@_operation_options
+def delete(nodes: tuple[str, ...], write: bool, **options: Any) -> None:
+    """Give nodes back for good (BatchDeleteClusterNodes), once their pods have gone.
+
+    The groups' instanceCount in the stack file must be lowered too, or the next `pulumi up` brings others: `--write`
+    does it. Refused where the file would then have errors, such as quotas that no longer fit; `--force` goes on.
+    """
+    _operate("delete", nodes, _Options(**options), write=write)
+
+
+@command.command("update")
+@click.option(
+    "--group", "groups", multiple=True, metavar="G", shell_complete=complete_groups, help="Only this group; repeatable."
+)
+@click.option("--release", metavar="X.Y.Z", help="The AMI release; default: the newest.")
+@click.option("--batch", metavar="N|N%", help="So many nodes at a time; default: all at once.")
+@_operation_options
+def update(groups: tuple[str, ...], release: str | None, batch: str | None, **options: Any) -> None:
+    """Bring instance groups to a newer AMI (UpdateClusterSoftware), once their pods have gone.
+
+    Without --batch all nodes of the groups are away at once.
+    """
+    from hpkit.nodes.model import nodes_of
+    from hpkit.nodes.operate import update_software
+
+    told, size = _Options(**options), _batch(batch)
+    plan = choose_stack(told.stack)
+    observed = observe(plan, told.profile)
+    names = _groups(observed, groups)
+    chosen = [node for node in nodes_of(observed) if node.instance.group in names]
+    _announce("update", chosen, f"{', '.join(names)} to {release or 'the newest release'}")
+    if told.dry_run:
+        return
+    _confirm(told, "update", len(chosen))
+    session = _session(told, plan)
+    with _drained(session, plan, chosen, told):
+        update_software(session, plan.spec.cluster.name, names, release=release, batch=size)
+        click.echo("the service has begun")
+        _follow_update(session, plan, told)
+
+
+def _batch(text: str | None) -> Batch | None:
+    from hpkit.nodes.operate import Batch
+
+    if text is None:
+        return None
+    number, percent = text.removesuffix("%"), text.endswith("%")
+    if not number.isdigit() or not 1 <= int(number) <= (100 if percent else 10_000):
+        raise click.UsageError(
+            f"--batch {text}: write a number of nodes, such as 2, or percent of a group, such as 25%"
+        )
+    return Batch("CAPACITY_PERCENTAGE" if percent else "INSTANCE_COUNT", int(number))
+
+
+def _groups(observed: Observed, wanted: Sequence[str]) -> list[str]:
+    from hpkit.spelling import hint
+
+    known = [] if observed.platform is None else [group.name for group in observed.platform.groups]
+    for name in wanted:
+        if name not in known:
+            raise click.UsageError(f"the cluster has no instance group {name}; {hint(name, known)}")
+    return list(wanted) or known
+
+
+def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = False) -> None:
+    from hpkit.nodes.model import choose, counts_after, nodes_of, objections
+    from hpkit.nodes.operate import hand_over
+
+    loaded, plan = choose_file(told.stack)
+    observed = observe(plan, told.profile)
+    if observed.platform is None:
+        raise ToolError("which nodes there are could not be read; see the warnings above")
+    chosen = choose(nodes_of(observed), names)
+    against = list(objections(observed, plan, verb, chosen))
+    if against:
+        raise ToolError("nothing was done:\n  " + "\n  ".join(against))
+    if verb == "delete":
+        _require_room(loaded, plan, counts_after(observed, chosen), force=told.force)
+    _announce(verb, chosen, f"{len(chosen)} node{'' if len(chosen) == 1 else 's'}")
+    if told.dry_run:
+        _say_file(loaded, plan, counts_after(observed, chosen) if verb == "delete" else {}, write=False)
+        return
+    _confirm(told, verb, len(chosen))
+    session = _session(told, plan)
+    with _drained(session, plan, chosen, told):
+        outcome = hand_over(session, plan.spec.cluster.name, verb, [node.id for node in chosen])
+        for node, reason in outcome.refused.items():
+            click.echo(folded(f"{node} was refused: {reason}", "  ", ""), err=True)
+        taken = [node for node in chosen if node.id in outcome.taken]
+        if verb == "delete":
+            _say_file(loaded, plan, counts_after(observed, taken), write=write)
+        if taken and told.wait:
+            _follow(session, plan, observed, verb, taken, told)
+    click.echo(f"{len(taken)} of {len(chosen)} {'begun' if not told.wait else 'done'}: {verb}")
+    if outcome.refused:
+        sys.exit(1)
+
+
+def _announce(verb: str, chosen: Sequence[Node], what: str) -> None:
+    click.echo(f"{verb} {what}:")
+    for node in chosen:
+        status = node.instance.status if node.ready else f"{node.instance.status}, not ready"
+        runs = ", ".join(f"{name} ({count} pods)" for name, count in sorted(node.tasks.items())[:_NAMED])
+        more = f" and {len(node.tasks) - _NAMED} more" if len(node.tasks) > _NAMED else ""
+        others = len(node.pods) - sum(node.tasks.values())
+        beside = f"{others} other pods" if others else ""
+        there = "; ".join(part for part in (runs + more, beside) if part) or "nothing runs there"
+        what = f"{node.id}  {node.instance.group} {node.instance.instance_type}, {status}"
+        click.echo(folded(f"{what}: {there}", "      ", "  "))
+    teams = sorted({team for node in chosen for team in node.teams})
+    if teams:
+        click.echo(f"teams with tasks there: {', '.join(teams)}")
+    click.echo(folded(_WARNINGS[verb], "  ", ""))
+
+
+def _confirm(told: _Options, verb: str, count: int) -> None:
+    if told.yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody can be asked here; add --yes, or --dry-run to see what would be done")
+    try:
+        sure = click.confirm(f"{verb} {count} nodes?")
+    except click.Abort:
+        sure = False
+    if not sure:
+        raise ToolError("nothing was done")
+
+
+def _session(told: _Options, plan: Plan) -> Session:
+    from hpkit.cli.aws_session import aws_session
+
+    return aws_session(told.profile, plan.spec.region)
+
+
+@contextmanager
+def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Options) -> Iterator[None]:
+    """Drain nodes, and let them take pods again afterwards, those that are still there, whatever happened between."""
+    from hpkit.live.read import find
+    from hpkit.nodes.drain import Drain, cordon, drain
+
+    registered = [node for node in chosen if node.node is not None]
+    if told.no_drain or not registered:
+        yield
+        return
+    gone = frozenset(node.name for node in registered if not node.ready)
+    how = Drain(told.grace, told.force, told.timeout, gone)
+    eks = find(session, plan.spec.cluster.name).eks
+    with kubernetes_api(session, eks, needs="patch nodes and create pods/eviction; or add --no-drain") as api:
+        done = drain(api, [node.name for node in registered], how, clock=time, say=_progress)
+        try:
+            yield
+        finally:
+            for name in done.cordoned:
+                cordon(api, name, unschedulable=False)
+
+
+def _progress(line: str) -> None:
+    click.echo(folded(line, "    ", "  "), err=True)
+
+
+def _follow(
+    session: Session, plan: Plan, observed: Observed, verb: Verb, taken: Sequence[Node], told: _Options
+) -> None:
+    from hpkit.nodes.operate import follow, statuses
+
+    groups = {node.instance.group for node in taken}
+    targets = {} if observed.platform is None else {group.name: group.target for group in observed.platform.groups}
+    wanted = {name: targets[name] for name in groups} if verb == "replace" else {}
+    follow(
+        lambda: statuses(session, plan.spec.cluster.name),
+        verb,
+        [node.id for node in taken],
+        wanted,
+        clock=time,
+        timeout=2 * told.timeout,
+        say=_progress,
+    )
+
+
+def _follow_update(session: Session, plan: Plan, told: _Options) -> None:
+    """Wait until the cluster is InService again; raises ToolError where it fails or takes too long."""
+    from hpkit.live.read import find
+
+    until = time.monotonic() + 2 * told.timeout
+    while told.wait:
+        described = find(session, plan.spec.cluster.name).hyperpod
+        status = described["ClusterStatus"]
+        if status == "InService":
+            click.echo("done: update")
+            return
+        if status == "Failed":
+            raise ToolError(f"the update failed: {described.get('FailureMessage') or 'see `hpkit status`'}")
+        if time.monotonic() >= until:
+            raise ToolError("not over yet; the service goes on with it. What to do: `hpkit status` shows how far it is")
+        _progress(f"the cluster is {status}")
+        time.sleep(min(15.0, max(0.0, until - time.monotonic())))
+
+
+def _require_room(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, force: bool) -> None:
+    """Raise ToolError where the stack file with fewer nodes has errors that it does not have now."""
+    from hpkit.config import parse, read_text
+    from hpkit.project import Loaded
+
+    document = read_text(_edited(loaded, plan, counts).encode())
+    lowered = Loaded(loaded.file, document, parse(document), loaded.environment)
+    known = {(each.rule, each.path) for each in loaded.findings}
+    new = [each for each in lowered.findings if each.severity == "error" and (each.rule, each.path) not in known]
+    if new and not force:
+        said = "\n  ".join(f"{each.rule} {each.path}: {each.message}" for each in new)
+        raise ToolError(
+            f"with so few nodes the stack file would have errors:\n  {said}\nWhat to do: change the file first, or add "
+            "--force"
+        )
+
+
+def _edited(loaded: Loaded, plan: Plan, counts: Mapping[str, int]) -> str:
+    from hpkit.nodes.stack_file import with_counts
+
+    text = _text(loaded)
+    return with_counts(text, loaded.document, plan.environment, counts, file=loaded.file)
+
+
+def _text(loaded: Loaded) -> str:
+    from hpkit.config import read_file
+
+    return read_file(loaded.file).decode("utf-8")
+
+
+def _say_file(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, write: bool) -> None:
+    """Write the groups' new counts into the stack file, or say which they are."""
+    from hpkit.nodes.stack_file import count_paths
+
+    if not counts:
+        return
+    if write:
+        try:
+            Path(loaded.file).write_text(_edited(loaded, plan, counts), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{loaded.file} cannot be written: {error.strerror}; lower the counts by hand") from None
+    paths = count_paths(loaded.document, plan.environment)
+    for group, count in counts.items():
+        if group in paths:
+            mark = loaded.document.locate(paths[group])
+            verb = "is now" if write else "must become"
+            click.echo(f"{loaded.file}:{mark.line}:{mark.column}: instanceCount of {group} {verb} {count}")
+    if write:
+        click.echo(f"next: `pulumi up --refresh --stack {plan.stack}`, which has nothing to change in the groups")

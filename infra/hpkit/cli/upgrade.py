@@ -1,0 +1,174 @@
+"""`hpkit upgrade`: what is behind, in which order it is brought up, and what each step does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.aws_session import aws_session
+from hpkit.cli.formats import folded
+from hpkit.cli.live_common import choose_file, observe, platform_options
+from hpkit.errors import InputError, ToolError
+
+if TYPE_CHECKING:
+    from hpkit.change import Recorded
+    from hpkit.plan.model import Plan
+    from hpkit.upgrade.model import Running, UpgradePlan
+    from hpkit.upgrade.patches import PatchedStep
+
+__all__ = ["command"]
+
+
+@click.group("upgrade")
+def command() -> None:
+    """Plan upgrades: what is behind, in which order, and each step as a change of the stack file."""
+
+
+@command.command("plan")
+@platform_options
+@click.option("--to", "target", metavar="VERSION", help="Kubernetes version to end at; default: the newest offered.")
+@click.option("--offline", is_flag=True, help="Ask nobody: take the file's versions for what runs.")
+@click.option("--quick", is_flag=True, help="Leave out what each step replaces: faster.")
+@click.option("--patches", type=click.Path(file_okay=False, path_type=Path), help="Write each step's patch there.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def plan_command(
+    stack: str | None,
+    profile: str | None,
+    target: str | None,
+    offline: bool,
+    quick: bool,
+    patches: Path | None,
+    form: str,
+) -> None:
+    """Say what of Kubernetes, add-ons and AMIs is behind, and in which steps to bring it up.
+
+    Each step: its patch of the stack file, what the patch replaces, deletes and updates, what must be read first, and
+    what to run. Nothing is changed.
+    """
+    from hpkit.config import read_file
+    from hpkit.project import today
+    from hpkit.upgrade.patches import patched
+    from hpkit.upgrade.steps import plan_upgrade, versions_between
+
+    loaded, plan = choose_file(stack)
+    running = _running(plan, profile, target, offline=offline)
+    found = plan_upgrade(plan, running, versions_between(running.kubernetes, target, today()), today())
+    text = read_file(loaded.file).decode("utf-8")
+    steps = list(patched(text, plan, found.steps, file=loaded.file, record=None if quick else _record))
+    written = _write(patches, steps) if patches is not None else []
+    if form == "json":
+        click.echo(json.dumps(_as_dict(plan, running, found, steps), indent=2))
+        return
+    _print(plan, running, found, steps)
+    for file in written:
+        click.echo(f"wrote {file}", err=True)
+
+
+def _record(plan: Plan) -> Recorded:
+    from hpkit.recording import record
+
+    return record(plan)
+
+
+def _running(plan: Plan, profile: str | None, target: str | None, *, offline: bool) -> Running:
+    from hpkit.project import today
+    from hpkit.upgrade.model import Running
+    from hpkit.upgrade.read import offered_addons, running_of
+    from hpkit.upgrade.steps import versions_between
+
+    if offline:
+        return Running(plan.spec.eks.version, {each.name: each.version for each in plan.addons if each.version})
+    observed = observe(plan, profile)
+    if observed.platform is None:
+        raise ToolError("what runs could not be read; see the warnings above, or add --offline")
+    current = observed.platform.kubernetes
+    versions = (current, *versions_between(current, target, today()))
+    names = sorted({addon.name for addon in observed.platform.addons} | set(plan.spec.addons))
+    offered, failed = offered_addons(aws_session(profile, plan.spec.region), names, versions)
+    for each in failed:
+        click.echo(f"warning: not read: {each}", err=True)
+    return running_of(observed, offered)
+
+
+def _write(folder: Path, steps: Sequence[PatchedStep]) -> list[Path]:
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, each in enumerate(steps, 1):
+            if each.patch:
+                file = folder / f"{number:02}.patch"
+                file.write_text(each.patch, encoding="utf-8")
+                written.append(file)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror}; name another folder with --patches") from None
+    return written
+
+
+def _effects(each: PatchedStep) -> Iterator[str]:
+    """Yield what a step does to what is there: the gravest first, each once."""
+    if each.change is None:
+        return
+    lost = [f"{step.action}s {step.name} ({step.type.rpartition(':')[2]})" for step in each.change.lost]
+    yield from lost
+    yield from (decision.message for decision in each.change.decisions if decision.refused)
+    updates = [step for step in each.change.of("update") if step.holds]
+    if updates:
+        names = ", ".join(f"{step.type.rpartition(':')[2]} {step.name}" for step in updates)
+        yield f"updates in place: {names}"
+    if not lost:
+        yield "replaces and deletes nothing"
+
+
+def _as_dict(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[PatchedStep]) -> dict[str, Any]:
+    return {
+        "stack": plan.stack,
+        "kubernetes": running.kubernetes,
+        "asked": running.known,
+        "behind": list(found.behind),
+        "blocked": list(found.blocked),
+        "steps": [
+            {
+                "title": each.step.title,
+                "why": each.step.why,
+                "read": list(each.step.reads),
+                "run": list(each.step.commands),
+                "patch": each.patch,
+                "effects": list(_effects(each)),
+                "problem": each.problem or None,
+            }
+            for each in steps
+        ],
+    }
+
+
+def _print(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[PatchedStep]) -> None:
+    source = "what runs" if running.known else "the file alone; nobody was asked"
+    click.echo(f"{plan.stack}: Kubernetes {running.kubernetes} ({source})")
+    for title, lines in (("first", found.blocked), ("behind", found.behind)):
+        for number, line in enumerate(lines):
+            if not number:
+                click.echo(title)
+            click.echo(folded(line, "    ", "  "))
+    if not steps:
+        click.echo("nothing to do")
+    for number, each in enumerate(steps, 1):
+        _print_step(number, each)
+
+
+def _print_step(number: int, each: PatchedStep) -> None:
+    click.echo(f"\n{number}. {each.step.title}")
+    click.echo(folded(each.step.why, "   "))
+    if each.problem:
+        click.echo(folded(f"no patch: {each.problem}", "   "))
+    for line in _effects(each):
+        click.echo(folded(line, "     ", "   "))
+    for link in each.step.reads:
+        click.echo(f"   read {link}")
+    for line in each.patch.splitlines():
+        click.echo(f"   {line}")
+    for line in each.step.commands:
+        click.echo(f"   run  {line}")

@@ -1,0 +1,68 @@
+"""What each command that looks at, or works on, a running platform must be allowed, at AWS and in Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["COMMANDS", "CommandRights"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRights:
+    """Actions of IAM, and (verb, resource) of Kubernetes in the whole cluster; resources as kubectl writes them."""
+
+    iam: tuple[str, ...]
+    kubernetes: tuple[tuple[str, str], ...]
+
+
+_FIND: Final = ("eks:DescribeCluster", "sagemaker:DescribeCluster")
+_READ: Final = (
+    "eks:DescribeAddon",
+    "eks:DescribeCluster",
+    "eks:ListAddons",
+    "sagemaker:DescribeCluster",
+    "sagemaker:DescribeClusterSchedulerConfig",
+    "sagemaker:ListClusterEvents",
+    "sagemaker:ListClusterNodes",
+    "sagemaker:ListClusterSchedulerConfigs",
+)
+_LIST: Final = tuple(
+    ("list", resource)
+    for resource in (
+        "nodes",
+        "pods",
+        "clusterqueues.kueue.x-k8s.io",
+        "localqueues.kueue.x-k8s.io",
+        "workloads.kueue.x-k8s.io",
+        "workloadpriorityclasses.kueue.x-k8s.io",
+        "nodepools.karpenter.sh",
+    )
+)
+_DRAIN: Final = (("get", "nodes"), ("patch", "nodes"), ("create", "pods/eviction"), ("delete", "pods"))
+_ENTRIES: Final = ("eks:DescribeAccessEntry", "eks:ListAccessEntries", "eks:ListAssociatedAccessPolicies")
+_BINDINGS: Final = (
+    ("list", "clusterrolebindings.rbac.authorization.k8s.io"),
+    ("list", "rolebindings.rbac.authorization.k8s.io"),
+)
+_REVIEW: Final = (
+    ("create", "subjectaccessreviews.authorization.k8s.io"),
+    ("get", "clusterroles.rbac.authorization.k8s.io"),
+)
+
+# Source of the actions: Service Authorization Reference, which a test holds them to.
+COMMANDS: Final[Mapping[str, CommandRights]] = {
+    "status": CommandRights(_READ, _LIST),
+    "jobs": CommandRights(_FIND, _LIST),
+    "why": CommandRights(_FIND, _LIST),
+    "topology": CommandRights(_FIND, _LIST),
+    "nodes list": CommandRights(_READ, _LIST),
+    "nodes replace": CommandRights((*_READ, "sagemaker:BatchReplaceClusterNodes"), (*_LIST, *_DRAIN)),
+    "nodes reboot": CommandRights((*_READ, "sagemaker:BatchRebootClusterNodes"), (*_LIST, *_DRAIN)),
+    "nodes delete": CommandRights((*_READ, "sagemaker:BatchDeleteClusterNodes"), (*_LIST, *_DRAIN)),
+    "nodes update": CommandRights((*_READ, "sagemaker:UpdateClusterSoftware"), (*_LIST, *_DRAIN)),
+    "access": CommandRights((*_FIND, *_ENTRIES), _BINDINGS),
+    "access check": CommandRights((*_FIND, *_ENTRIES), _REVIEW),
+    "upgrade plan": CommandRights((*_READ, "eks:DescribeAddonVersions"), _LIST),
+}

@@ -1,0 +1,91 @@
+"""The Kubernetes API as plain data: typed models would cost more than the call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kubernetes.client import ApiException
+
+__all__ = ["CONFLICT", "NOT_FOUND", "TOO_MANY_REQUESTS", "Kubernetes", "message_of"]
+
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+TOO_MANY_REQUESTS: Final = 429
+_PAGE: Final = 500
+_TYPES: Final = {"POST": "application/json", "PATCH": "application/merge-patch+json", "DELETE": "application/json"}
+
+Query = tuple[tuple[str, str], ...]
+
+
+class Kubernetes:
+    """Calls of one API server; each raises ApiException where the server refuses."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def get(self, path: str, query: Query = (), *, accept: str = "application/json") -> Any:
+        """Return an object, or one page of a list."""
+        return self._call("GET", path, query=query, accept=accept)
+
+    def pages(self, path: str, query: Query = ()) -> Iterator[Any]:
+        """Yield all objects of a list, page by page."""
+        token = ""
+        while True:
+            page = self.get(path, (*query, ("limit", str(_PAGE)), *([("continue", token)] if token else [])))
+            yield from page["items"]
+            token = page["metadata"].get("continue") or ""
+            if not token:
+                return
+
+    def create(self, path: str, document: Mapping[str, Any]) -> Any:
+        """Create an object, or ask a review, and return the answer."""
+        return self._call("POST", path, body=document)
+
+    def merge(self, path: str, document: Mapping[str, Any]) -> Any:
+        """Change an object by a merge patch (RFC 7386)."""
+        return self._call("PATCH", path, body=document)
+
+    def delete(self, path: str, options: Mapping[str, Any]) -> Any:
+        """Delete an object."""
+        return self._call("DELETE", path, body=options)
+
+    def version_of(self, group: str) -> str | None:
+        """Return the path of an API group's preferred version, None where the API server has none such."""
+        try:
+            found = self.get(f"/apis/{group}")
+        except ApiException as error:
+            if error.status != NOT_FOUND:
+                raise
+            return None
+        return f"/apis/{found['preferredVersion']['groupVersion']}"
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: Mapping[str, Any] | None = None,
+        accept: str = "application/json",
+    ) -> Any:
+        headers = {"Accept": accept, **({"Content-Type": _TYPES[method]} if body is not None else {})}
+        request = self._client.param_serialize(
+            method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
+        )
+        response = self._client.call_api(*request)
+        response.read()
+        if not 200 <= response.status < 300:
+            raise ApiException(http_resp=response)
+        return json.loads(response.data)
+
+
+def message_of(error: ApiException) -> str:
+    """Return what the API server says of a refusal, with its causes, such as a budget that is in the way."""
+    try:
+        status = json.loads(error.body or "{}")
+    except ValueError:
+        return f"{error.status} {error.reason}"
+    causes = [each["message"] for each in (status.get("details") or {}).get("causes") or () if each.get("message")]
+    return "; ".join(causes) or status.get("message") or f"{error.status} {error.reason}"

@@ -1,0 +1,122 @@
+"""Which repositories an environment has for its teams' images, and what its nodes pull of its account."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hpkit.config.registry import Registry
+from hpkit.plan.model import Plan, TeamPlan
+
+__all__ = [
+    "NEEDED_ENDPOINTS",
+    "Repository",
+    "lifecycle_policy",
+    "pulled_repositories",
+    "repositories_of",
+    "repository_prefix",
+]
+
+# Amazon ECR user guide, "Amazon ECR interface VPC endpoints": layers come from S3, by its gateway endpoint.
+NEEDED_ENDPOINTS: Final = ("ecr.api", "ecr.dkr", "s3")
+_IN_ECR: Final = re.compile(
+    r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z0-9.-]+(?:/(?P<path>.+))?\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One repository: its team, what the team calls it, and its whole name in ECR, the same on every run."""
+
+    team: str
+    called: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Return how `allowDelete` names it, and what it is called in the program."""
+        return f"{self.team}/{self.called}"
+
+
+def repository_prefix(plan: Plan) -> str:
+    """Return what the names of all repositories of the stack begin with: a region has one registry per account."""
+    return f"{plan.stack}/"
+
+
+def repositories_of(plan: Plan, team: TeamPlan | None = None) -> tuple[Repository, ...]:
+    """Return the repositories of one team, or of all that have quota in the environment."""
+    return tuple(
+        Repository(each.name, called, f"{repository_prefix(plan)}{each.name}/{called}")
+        for each in (plan.teams if team is None else (team,))
+        for called in dict.fromkeys(each.registry)
+    )
+
+
+def pulled_repositories(plan: Plan, account: str) -> tuple[str, ...] | None:
+    """Return the names, with `*` for any, of what nodes pull of the account in its region; None: whatever they want.
+
+    account: 12 digits. Nobody is cut off who did not ask for repositories: without any, all stays as it is.
+    """
+    if not repositories_of(plan):
+        return None
+    spec = plan.spec
+    stated = (spec.registry or Registry()).pull_from
+    named = (f"{repository_prefix(plan)}*", *stated, *_named_elsewhere(plan, account, spec.region))
+    return None if "*" in named else tuple(dict.fromkeys(named))
+
+
+def _named_elsewhere(plan: Plan, account: str, region: str) -> Iterator[str]:
+    """Yield the repositories of the account that other settings make nodes pull from."""
+    registry = plan.spec.cluster.dependencies.image_registry if plan.spec.cluster.dependencies else None
+    mirror = _path_in(registry, account, region)
+    if mirror is not None:
+        yield f"{mirror}/*" if mirror else "*"
+    for pool in plan.node_pools:
+        if pool.spec.warm_pool is not None:
+            image = _path_in(pool.spec.warm_pool.image, account, region)
+            if image:
+                yield re.split(r"[:@]", image)[0]
+
+
+def _path_in(reference: str | None, account: str, region: str) -> str | None:
+    """Return the part of a reference behind the account's registry in a region; None for one elsewhere."""
+    found = _IN_ECR.match(reference or "")
+    if found is None or (found["account"], found["region"]) != (account, region):
+        return None
+    return (found["path"] or "").rstrip("/")
+
+
+def lifecycle_policy(plan: Plan) -> str:
+    """Return the lifecycle policy of every repository, as ECR takes it (user guide, lifecycle policy properties)."""
+    wanted = plan.spec.registry or Registry()
+    rules: list[dict[str, Any]] = [
+        _expiry(
+            1,
+            f"Images without a tag go after {wanted.untagged_days} days",
+            tagStatus="untagged",
+            countType="sinceImagePushed",
+            countUnit="days",
+            countNumber=wanted.untagged_days,
+        )
+    ]
+    if wanted.keep_images is not None:
+        rules.append(
+            _expiry(
+                2,
+                f"The newest {wanted.keep_images} images stay",
+                tagStatus="any",
+                countType="imageCountMoreThan",
+                countNumber=wanted.keep_images,
+            )
+        )
+    return json.dumps({"rules": rules}, sort_keys=True)
+
+
+def _expiry(priority: int, description: str, **selection: object) -> dict[str, Any]:
+    return {
+        "rulePriority": priority,
+        "description": description,
+        "selection": selection,
+        "action": {"type": "expire"},
+    }

@@ -1,0 +1,104 @@
+"""The matrix of who may do what, and where it is not as the file says."""
+
+import pytest
+
+from hpkit.access.check import Resource, allows, find_resource
+from hpkit.access.model import CLUSTER, Access, Binding, Entry, Policy, differences, find_entry, matrix
+from hpkit.errors import SelectionError
+from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE
+from hpkit.plan.derive import derive
+from tests.builders import organization, team, typed
+
+ROLE = "arn:aws:iam::123456789012:role"
+ADMIN, ADA, EVE = f"{ROLE}/Admin", f"{ROLE}/path/ada", f"{ROLE}/eve"
+
+
+def plan():
+    share = {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}
+    data = organization(teams=[team("nlp", members=[ADA])], allocations=share)
+    data["environments"]["dev"]["eks"]["administrators"] = [ADMIN]
+    return derive(typed(data), "dev")
+
+
+def binding(namespace, *groups, role=TEAM_ROLE):
+    return Binding(role, namespace, "Role", role, (), groups)
+
+
+def as_the_file_says():
+    entries = (
+        Entry(ADMIN, "admin", (), policies=(Policy(ADMINISTRATOR_POLICY),)),
+        Entry(ADA, "ada", ("hyperpod:team:nlp",)),
+        Entry(f"{ROLE}/nodes", "node", ("system:nodes",), type="HYPERPOD_LINUX"),
+    )
+    return Access(entries, (binding("hyperpod-ns-nlp", "hyperpod:team:nlp"), binding(None, "hyperpod:team:nlp")))
+
+
+def test_a_platform_as_its_file_says_differs_in_nothing():
+    assert differences(as_the_file_says(), plan()) == ()
+
+
+def test_each_principal_has_its_roles_by_place_and_through_what():
+    rows = {row.principal: row for row in matrix(as_the_file_says(), plan())}
+    ada, admin = rows[ADA], rows[ADMIN]
+    assert ada.file == ("member of nlp",)
+    assert list(ada.grants) == [CLUSTER, "hyperpod-ns-nlp"]
+    assert ada.grants["hyperpod-ns-nlp"][0].through == f"RoleBinding {TEAM_ROLE}, group hyperpod:team:nlp"
+    assert [grant.role for grant in admin.grants[CLUSTER]] == ["administrator"]
+    assert len(rows) == 2, "an entry of nodes is nobody's"
+
+
+def test_who_lacks_an_entry_is_in_the_matrix_all_the_same():
+    row = next(row for row in matrix(Access((), ()), plan()) if row.principal == ADA)
+    assert dict(row.grants) == {}
+    assert f"{ADA} is in the file, and has no access entry; `pulumi up` makes it" in differences(Access((), ()), plan())
+
+
+def test_what_somebody_added_beside_the_file_is_a_difference():
+    good = as_the_file_says()
+    eve = Entry(EVE, "eve", ("hyperpod:team:nlp", "friends"), policies=(Policy("AmazonEKSViewPolicy", ("default",)),))
+    secret = binding("hyperpod-ns-nlp", "friends", role="admin")
+    found = differences(Access((*good.entries, eve), (*good.bindings, secret)), plan())
+    assert found == (
+        f"{EVE} has an access entry (AmazonEKSViewPolicy, hyperpod:team:nlp, friends), and is not in the file",
+        "group friends has admin in the namespace of nlp, and not by the file",
+    )
+
+
+def test_a_lost_group_policy_and_binding_are_differences():
+    entries = (Entry(ADMIN, "admin", ()), Entry(ADA, "ada", ("other",)))
+    found = differences(Access(entries, ()), plan())
+    assert f"{ADMIN} is administrator in the file, and its entry has no {ADMINISTRATOR_POLICY}" in found
+    assert f"{ADA} is of team nlp in the file, and not in its entry" in found
+    assert f"{ADA} has the group other in its entry, and not in the file" in found
+    assert f"team nlp has no binding to {TEAM_ROLE} in the cluster; `pulumi up` makes it" in found
+
+
+def test_a_principal_is_meant_by_arn_session_or_name():
+    access = as_the_file_says()
+    session = "arn:aws:sts::123456789012:assumed-role/ada/me"
+    assert {find_entry(access, each).principal for each in (ADA, session, "ada")} == {ADA}
+    with pytest.raises(SelectionError, match="adda has no access entry, and may do nothing; did you mean ada"):
+        find_entry(access, "adda")
+
+
+JOBS = Resource("batch", "jobs", "", True, ("create", "get"), ("job",))
+LOG = Resource("", "pods", "log", True, ("get",), ("po", "pod"))
+METRICS = Resource("metrics.k8s.io", "pods", "", True, ("get",))
+
+
+MEANT = {"jobs": JOBS, "job": JOBS, "jobs.batch": JOBS, "pods/log": LOG, "pods.metrics.k8s.io": METRICS}
+
+
+@pytest.mark.parametrize(("text", "meant"), MEANT.items(), ids=str)
+def test_a_resource_is_meant_as_kubectl_means_it(text, meant):
+    assert find_resource((METRICS, JOBS, LOG), text) is meant
+
+
+def test_a_ruleallows_what_it_names_and_no_more():
+    rule = {"apiGroups": ["batch"], "resources": ["jobs", "*/log"], "verbs": ["get"]}
+    assert allows(rule, "get", JOBS)
+    assert not allows(rule, "create", JOBS)
+    assert not allows(rule, "get", LOG)
+    assert allows({**rule, "apiGroups": [""]}, "get", LOG)
+    assert not allows({**rule, "resourceNames": ["one"]}, "get", JOBS)
+    assert allows({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, "delete", LOG)

@@ -1,0 +1,87 @@
+"""KEDA's samples on a real API server with KEDA's own kinds, whose schemas say what its operator would read.
+
+The operator is not on the local cloud (docs/articles.md): nothing scales here by what a source says.
+"""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hpkit.components.autoscaling import KEDA_VERSION
+from hpkit.errors import ToolError
+from local.kubernetes.api import RefusedError
+from local.kubernetes.crds import crds_in
+from local.toolchain import get_all
+from local.toolchain.table import tool_named
+from tests.program.cloud import Live
+from tests.running import eventually
+from tests.security.members import member, refused
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+KEDA = "/apis/keda.sh/v1alpha1"
+# A field that the kind does not have is an error, where else it would be dropped and never read.
+STRICT = "?fieldValidation=Strict"
+
+
+@pytest.fixture(scope="module")
+def instance(clouds):
+    return clouds.handson()
+
+
+@pytest.fixture(scope="module")
+def api(instance):
+    return Live(instance).api
+
+
+@pytest.fixture(scope="module")
+def kinds(api):
+    try:
+        (found,) = get_all([tool_named("keda-crds")], say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    made = [api.create(CRDS, crd)["metadata"]["name"] for crd in crds_in(found.path)]
+    eventually(lambda: answers(api, f"{KEDA}/scaledobjects"), "its kinds are served")
+    yield
+    for name in made:
+        api.delete(f"{CRDS}/{name}")
+    eventually(lambda: not set(made) & {each["metadata"]["name"] for each in api.items(CRDS, bare=True)}, "they go")
+
+
+def answers(api, path):
+    try:
+        return api.read(path) is not None
+    except RefusedError:
+        return False
+
+
+def sample(name):
+    (document,) = yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text().replace("-ns-serving", "-ns-john"))
+    return document
+
+
+def test_the_kinds_are_of_the_version_that_is_installed():
+    assert tool_named("keda-crds").version == KEDA_VERSION
+
+
+@pytest.mark.parametrize("name", ["keda-cloudwatch", "keda-prometheus", "keda-sqs"])
+def test_a_member_scales_by_each_source_in_the_teams_own_namespace_alone(instance, api, kinds, name):
+    john, smith = (member(instance, team) for team in ("john", "smith"))
+    document, folder = sample(name), f"{KEDA}/namespaces/hyperpod-ns-john/scaledobjects"
+    assert "cannot create" in refused(smith.create, f"{folder}{STRICT}", document)
+    john.create(f"{folder}{STRICT}", document)
+    there = api.read(f"{folder}/{document['metadata']['name']}")
+    assert there["spec"] == document["spec"], "all of it is what the kind has"
+    misspelt = {**document, "metadata": {"name": "wrong"}, "spec": {**document["spec"], "maxReplicas": 8}}
+    assert "maxReplicas" in refused(john.create, f"{folder}{STRICT}", misspelt)
+    john.delete(f"{folder}/{document['metadata']['name']}")
+
+
+def test_how_keda_asks_aws_is_an_administrators_to_say(instance, api, kinds):
+    document, folder = sample("keda-authentication"), f"{KEDA}/clustertriggerauthentications"
+    assert "cannot create" in refused(member(instance, "john").create, f"{folder}{STRICT}", document)
+    assert api.create(f"{folder}{STRICT}", document)["spec"] == document["spec"]
+    api.delete(f"{folder}/{document['metadata']['name']}")

@@ -1,0 +1,71 @@
+"""What commands about a running platform print: narrow, wide and piped, without colour."""
+
+import io
+import sys
+
+import pytest
+
+from hpkit.cli import formats, live_common, status
+from hpkit.live.status import status_of
+from hpkit.plan.derive import derive
+from tests.builders import organization, typed
+from tests.live.builders import node, observed, queue, task
+from tests.live.test_status import platform
+
+ROWS = (("node", "group", "runs"), ("i-0123456789abcdef0", "gpu", "john/train, smith/eval"), ("i-1", "cpu", ""))
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Make standard output a terminal of some columns, and return what was written there."""
+
+    def of(columns):
+        written = io.StringIO()
+        written.isatty = lambda: True
+        monkeypatch.setattr(sys, "stdout", written)
+        for module in (formats, live_common, status):
+            monkeypatch.setattr(module, "width", lambda: columns)
+        monkeypatch.setenv("NO_COLOR", "1")
+        return written
+
+    return of
+
+
+def test_columns_that_fit_are_columns_and_others_are_blocks(terminal):
+    terminal(80)
+    assert live_common.columns(ROWS).splitlines() == [
+        "node                 group  runs",
+        "i-0123456789abcdef0  gpu    john/train, smith/eval",
+        "i-1                  cpu",
+    ]
+    terminal(40)
+    assert live_common.columns(ROWS).splitlines() == [
+        "i-0123456789abcdef0",
+        "  group: gpu",
+        "  runs: john/train, smith/eval",
+        "i-1",
+        "  group: cpu",
+    ]
+
+
+def test_what_is_piped_keeps_a_line_for_each_row(monkeypatch):
+    monkeypatch.setattr(live_common, "width", lambda: 20)
+    assert len(live_common.columns(ROWS).splitlines()) == len(ROWS)
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_status_keeps_to_the_terminal_without_colour(terminal, columns):
+    written = terminal(columns)
+    seen = observed(
+        nodes=(node("n0", ready="False"),),
+        queues=(queue("john", 8, used=4), queue("smith", 4, used=8, borrowed=4)),
+        tasks=(task("smith", "huge", 6),),
+        platform=platform(),
+    )
+    plan = derive(typed(organization()), "dev")
+    status._print(plan, status_of(seen), ("team john has a quota of 8 gpu, and 4 in the file",))
+    text = written.getvalue()
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= columns
+    assert "\x1b" not in text
+    for word in ("john", "smith", "huge", "needs attention", "not as the stack file says"):
+        assert word in " ".join(text.split())

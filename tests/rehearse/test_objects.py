@@ -1,0 +1,85 @@
+"""Kueue's objects as the service makes them of a plan, beside the simulator's model of the same plan."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes.utils.quantity import parse_quantity
+
+from hpkit.plan.derive import derive
+from hpkit.rehearse import object_differences, policy_request, quota_requests
+from hpkit.whatif import model_of
+from local.rehearsal.objects import team_objects
+from tests.builders import typed
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = [
+    (file.stem, name)
+    for file in sorted((ROOT / "stacks").glob("*.yaml"))
+    if not file.name.startswith("Pulumi.")
+    for name in typed(yaml.safe_load(file.read_text())).environments
+]
+
+
+def plan_of(stem, environment):
+    return derive(typed(yaml.safe_load((ROOT / "stacks" / f"{stem}.yaml").read_text())), environment)
+
+
+def objects_of(plan):
+    guaranteed = {kind: capacity.guaranteed for kind, capacity in plan.capacity.items()}
+    return team_objects(quota_requests(plan), policy_request(plan), guaranteed)
+
+
+def differences(plan, objects):
+    return object_differences(plan, model_of(plan), objects, quantity=lambda text: float(parse_quantity(text)))
+
+
+@pytest.mark.parametrize(("stem", "environment"), EXAMPLES)
+def test_the_service_makes_of_every_example_what_the_simulator_takes_it_for(stem, environment):
+    plan = plan_of(stem, environment)
+    objects = objects_of(plan)
+    assert {"ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass"} <= {each["kind"] for each in objects}
+    assert differences(plan, objects) == []
+
+
+def queue_of(objects, team):
+    name = f"hyperpod-ns-{team}-clusterqueue"
+    return next(each for each in objects if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == name)
+
+
+def of_kind(objects, kind):
+    return next(each for each in objects if each["kind"] == kind)
+
+
+CHANGES = {
+    "cohort": lambda objects: queue_of(objects, "john")["spec"].update(cohortName="elsewhere"),
+    "fairSharing.weight": lambda objects: queue_of(objects, "smith")["spec"].update(fairSharing={"weight": "7"}),
+    "preemption.reclaimWithinCohort": lambda objects: queue_of(objects, "john")["spec"]["preemption"].update(
+        reclaimWithinCohort="Never"
+    ),
+    "ml.g5.12xlarge nvidia.com/gpu": lambda objects: queue_of(objects, "john")["spec"]["resourceGroups"][0]["flavors"][
+        0
+    ]["resources"][2].update(nominalQuota="13"),
+    "stopPolicy": lambda objects: queue_of(objects, "john")["spec"].update(stopPolicy="Hold"),
+    "node.kubernetes.io/instance-type": lambda objects: of_kind(objects, "ResourceFlavor")["spec"].update(
+        nodeLabels={}
+    ),
+    "value": lambda objects: of_kind(objects, "WorkloadPriorityClass").update(value=1),
+    "not in the cluster": lambda objects: objects.remove(queue_of(objects, "smith")),
+}
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_a_field_that_differs_is_named(field):
+    plan = plan_of("handson", "dev")
+    objects = copy.deepcopy(objects_of(plan))
+    CHANGES[field](objects)
+    (line,) = differences(plan, objects)
+    assert field in line
+
+
+def test_nothing_is_made_that_the_controllers_would_take_away():
+    for each in objects_of(plan_of("handson", "dev")):
+        assert each["metadata"]["labels"]["hpkit.local/rehearsal"] == "true"
+        assert "app.kubernetes.io/managed-by" not in each["metadata"]["labels"]

@@ -1,0 +1,96 @@
+"""What is behind, in which order it is brought up, and each step as a patch."""
+
+import datetime
+import re
+import subprocess
+
+import pytest
+
+from hpkit.catalog import OfferedAddon, kubernetes_versions
+from hpkit.config import read_text
+from hpkit.errors import SelectionError
+from hpkit.plan.derive import derive
+from hpkit.upgrade.model import Running
+from hpkit.upgrade.patches import patched
+from hpkit.upgrade.steps import plan_upgrade, versions_between
+from tests.builders import organization, text_of, typed
+
+DAY = datetime.date(2026, 11, 23)
+CNI = "vpc-cni"
+
+
+def data(version="1.33", **addons):
+    made = organization()
+    made["environments"]["dev"]["eks"]["version"] = version
+    named = made["environments"]["dev"].setdefault("addons", {})
+    named |= {name: {"version": each} for name, each in addons.items()}
+    return made
+
+
+def steps(made, running, to=None):
+    plan = derive(typed(made), "dev")
+    return plan_upgrade(plan, running, versions_between(running.kubernetes, to, DAY), DAY)
+
+
+def test_kubernetes_goes_by_single_minor_versions_to_the_newest_offered():
+    newest = int(kubernetes_versions()[-1].split(".")[1])
+    assert versions_between("1.33", None, DAY) == tuple(f"1.{each}" for each in range(34, newest + 1))
+    assert versions_between("1.33", "1.34", DAY) == ("1.34",)
+    assert versions_between(kubernetes_versions()[-1], None, DAY) == ()
+    for wrong in ("1.32", "1.99"):
+        with pytest.raises(SelectionError, match=f"--to {re.escape(wrong)}: HyperPod offers"):
+            versions_between("1.33", wrong, DAY)
+
+
+def test_an_addon_that_the_next_version_lacks_is_raised_before_and_again_after():
+    offered = {
+        (CNI, "1.33"): OfferedAddon(("v1.0.0", "v1.1.0"), "v1.0.0"),
+        (CNI, "1.34"): OfferedAddon(("v1.1.0", "v1.2.0"), "v1.1.0"),
+    }
+    found = steps(data(**{CNI: "v1.0.0"}), Running("1.33", {CNI: "v1.0.0"}, offered=offered, known=True), "1.34")
+    assert [each.title for each in found.steps] == [
+        "Add-ons that Kubernetes 1.34 needs newer: vpc-cni",
+        "Kubernetes 1.34",
+        "Add-ons: vpc-cni",
+        "Nodes",
+    ]
+    path = ("environments", "dev", "addons", CNI, "version")
+    assert [each.edits.get(path) for each in found.steps] == ["v1.1.0", None, "v1.2.0", None]
+    assert "add-on vpc-cni is v1.0.0; EKS offers v1.1.0 for Kubernetes 1.33" in found.behind
+
+
+def test_an_addon_without_a_version_in_both_changes_with_kubernetes():
+    offered = {(CNI, "1.33"): OfferedAddon(("v1.0.0",), None), (CNI, "1.34"): OfferedAddon(("v1.2.0",), "v1.2.0")}
+    found = steps(data(**{CNI: "v1.0.0"}), Running("1.33", offered=offered, known=True), "1.34")
+    assert found.steps[0].title == "Kubernetes 1.34"
+    assert set(found.steps[0].edits.values()) == {"1.34", "v1.2.0"}
+
+
+def test_nodes_behind_are_a_step_even_where_kubernetes_is_not():
+    version = kubernetes_versions()[-1]
+    nodes = {("gpu", "1.0.0", "SecurityUpdateRequired"): 3, ("cpu", "1.1.0", "UpToDate"): 1}
+    found = steps(data(version), Running(version, nodes=nodes, known=True))
+    assert [each.title for each in found.steps] == ["Nodes"]
+    assert "--group gpu" in found.steps[0].commands[0]
+    assert "3 nodes of gpu run AMI release 1.0.0: SecurityUpdateRequired" in found.behind
+
+
+def test_a_file_that_is_not_what_runs_comes_first():
+    found = steps(data("1.34"), Running("1.33", known=True), "1.34")
+    assert found.blocked[0].startswith("the cluster has Kubernetes 1.33, and the stack file 1.34")
+
+
+def test_each_patch_applies_on_those_before_it(tmp_path):
+    text = text_of(data(**{CNI: "v1.0.0"})).decode()
+    made = read_text(text.encode()).data
+    offered = {(CNI, each): OfferedAddon(("v1.1.0", "v1.2.0"), "v1.1.0") for each in ("1.34", "1.35")}
+    found = steps(made, Running("1.33", offered=offered, known=True), "1.35")
+    plan = derive(typed(made), "dev")
+    (tmp_path / "a.yaml").write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    for each in patched(text, plan, found.steps, file="a.yaml", record=None):
+        assert not each.problem
+        if each.patch:
+            subprocess.run(["git", "apply"], cwd=tmp_path, input=each.patch, text=True, check=True)
+    final = read_text((tmp_path / "a.yaml").read_bytes()).data["environments"]["dev"]
+    assert (final["eks"]["version"], final["addons"][CNI]["version"]) == ("1.35", "v1.2.0")
