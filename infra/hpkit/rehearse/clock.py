@@ -76,7 +76,8 @@ class _Clock:
         coming = next(workloads, None)
         while True:
             end = self._next_end()
-            times = [each for each in (end, coming and coming.created) if each is not None]
+            begin = None if coming is None else coming.created
+            times = [each for each in (end, begin) if each is not None]
             if not times or (self.until is not None and min(times) > self.until):
                 return self.now
             self.now = min(times)

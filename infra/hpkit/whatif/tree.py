@@ -274,7 +274,7 @@ class QueueNode(TreeNode):
         below 0 where nobody could: it is more than could ever be used, or the queue may take it from nobody.
         """
         fits = True
-        found = []
+        found: list[int] = []
         in_cohort = self.parent is not None
         for pair, amount in usage:
             if amount > self.potential[pair]:
