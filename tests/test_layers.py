@@ -68,7 +68,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     ),
     "recommend": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project", "hpkit.spelling"}
-        | {"hpkit.scenario", "hpkit.simulate", "hpkit.recommend"},
+        | {"hpkit.checks", "hpkit.scenario", "hpkit.simulate", "hpkit.recommend"},
         set(),
     ),
     # Of simulate how times and amounts are written alone: what was simulated is handed in.
