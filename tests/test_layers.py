@@ -73,7 +73,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     ),
     "recommend": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project", "hpkit.spelling"}
-        | {"hpkit.scenario", "hpkit.simulate", "hpkit.recommend"},
+        | {"hpkit.checks", "hpkit.scenario", "hpkit.simulate", "hpkit.recommend"},
         set(),
     ),
     "rehearse": ({"hpkit.plan", "hpkit.whatif", "hpkit.rehearse"}, set()),
