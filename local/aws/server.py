@@ -17,6 +17,7 @@ from werkzeug.serving import make_server
 from local.aws import api
 from local.aws.backend import Backend
 from local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
+from local.aws.grafana import http
 from local.aws.moto_requests import check_moto_request
 from local.aws.moto_rules import check_moto_rules
 from local.aws.moto_state import SERVICES
@@ -137,8 +138,14 @@ class Endpoint:
             self._wake.clear()
 
     def _application(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        control = environ.get("PATH_INFO", "").startswith("/_hpkit/")
-        reply = self._control(environ) if control else self._aws(environ)
+        grafana = http.workspace_of_host(environ.get("HTTP_HOST", ""))
+        if grafana is not None:
+            with self.backend.locked():
+                reply = http.answer(self.backend, environ, *grafana)
+        elif environ.get("PATH_INFO", "").startswith("/_hpkit/"):
+            reply = self._control(environ)
+        else:
+            reply = self._aws(environ)
         headers = [(name, value) for name, value in reply.headers.items() if name.lower() != "content-length"]
         if environ["REQUEST_METHOD"] == "HEAD":
             headers = list(reply.headers.items())

@@ -240,6 +240,15 @@ TOOLS: tuple[Tool, ...] = (
         purpose="Kueue's CRDs and webhooks",
     ),
     Tool(
+        name="kueue-metrics",
+        version=_KUEUE,
+        fits=_KUEUE_FITS,
+        executables=(),
+        sources=(GoFiles(recipe=_MODULES / "kueue", module="sigs.k8s.io/kueue", patterns=("pkg/metrics/metrics.go",)),),
+        purpose="Kueue's metrics, for `hpkit generate`",
+        on_demand=True,
+    ),
+    Tool(
         name="karpenter-crds",
         version=_KARPENTER,
         fits=Range(Version("1.15"), Version("1.16")),

@@ -40,6 +40,7 @@ RUNS = {
     "doctor": ("", 1, "Get them with: hpkit doctor"),
     "explain": ("team john", 0, "Has 2 instances (8 accelerators) of 4 that always stand"),
     "generate": ("--check", 1, "is no clone of hpkit's own repository"),
+    "grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Grafana on Prometheus"),
     "images": ("--stack handson-dev", 0, "nvcr.io/nvidia/k8s-device-plugin"),
     "instances": ("p5", 0, "ml.p5.48xlarge"),
     "job": ("new --team john --instance-type ml.g5.12xlarge", 0, "hyperpod-ns-john-localqueue"),

@@ -42,6 +42,23 @@ def test_they_are_asked_for_where_the_stack_needs_them_alone():
 
 
 @pytest.mark.parametrize(
+    ("response", "status"),
+    [
+        ({"Attributes": {}}, "ok"),
+        (FailedCall("sns:GetTopicAttributes", "NotFound", "Topic does not exist"), "missing"),
+        (DENIED, "unknown"),
+    ],
+)
+def test_the_topic_of_grafanas_alerts_has_to_be_there(response, status):
+    given = {"grafana": True, "grafanaAlerts": {"snsTopicArn": TOPIC}}
+    assert topic(TOPIC).key in {call.key for call in first_calls(record(plan_of(**given)))}
+    answers = Responses({topic(TOPIC).key: response, IDENTITY_CENTER.key: {"Instances": [INSTANCE]}})
+    (found,) = [each for each in check_observability(plan_of(**given), answers) if TOPIC in each.what]
+    assert found.status == status
+    assert found.fix or status == "ok"
+
+
+@pytest.mark.parametrize(
     ("response", "status", "found"),
     [
         ({"Instances": [INSTANCE]}, "ok", INSTANCE["InstanceArn"]),

@@ -86,6 +86,21 @@ def test_users_of_grafana_have_the_roles_that_the_file_says():
     assert "groupIds" not in found["VIEWER"]
 
 
+def test_grafana_may_tell_the_topic_of_its_alert_rules_and_no_other():
+    alerts = {"grafana": True, "prometheus": True}
+    named = observed(**alerts, grafanaAlerts={"snsTopicArn": TOPIC})
+    made = observed(**alerts, grafanaAlerts={}, alerts={"emails": ["a@example.com"]})
+    for program, topic in ((named, TOPIC), (made, "arn:aws:sns:us-west-2:123456789012:acme-dev-alerts")):
+        (statement,) = [each for each in statements(program, "grafana") if each["Sid"] == "Notify"]
+        assert (statement["Action"], statement["Resource"]) == (["sns:Publish"], [topic])
+        workspace = program.one("grafana/workspace:Workspace").inputs
+        assert workspace["notificationDestinations"] == ["SNS"]
+        assert json.loads(workspace["configuration"]) == {"unifiedAlerting": {"enabled": True}}
+    without = observed(**alerts)
+    assert "sns:Publish" not in actions(without, "grafana")
+    assert "configuration" not in without.one("grafana/workspace:Workspace").inputs
+
+
 def test_the_ebs_driver_may_attach_volumes_to_nodes_of_this_cluster():
     program = recorded_from(organization(environment={"addons": {"aws-ebs-csi-driver": {}, "aws-efs-csi-driver": {}}}))
     cluster = program.one("hyperpod:index:Cluster").made["clusterArn"]

@@ -6,7 +6,9 @@ import subprocess
 
 import pytest
 
+from hpkit.project import load_stack
 from hpkit.recommend import parse_goal, recommend
+from hpkit.recommend.recommend import _Policies
 from hpkit.scenario import open_scenario
 from tests.cli.invoke import hpkit
 from tests.recommend.builders import HANDSON, ROOT, handson
@@ -38,6 +40,23 @@ def test_fewer_instances_are_found_where_they_do(found):
     assert found.capacity.met
     assert found.capacity.instances == (("ml.g5.12xlarge", 4, 3),)
     assert found.capacity.monthly is None, "the catalogue has no price of it in that region"
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed"),
+    [
+        ("10%", True),
+        # CAP001: more than there is. CAP008 only warns of less than an instance, with which a team could do nothing.
+        ("90%", False),
+        ("5%", False),
+    ],
+)
+def test_what_breaks_a_rule_or_takes_a_teams_last_instance_is_not_tried(value, allowed):
+    path = ("environments", "prod", "governance", "allocations", "speech", 0, "share")
+    source = open_scenario(ROOT / "stacks" / "scenarios" / "enterprise.yaml")
+    policies = _Policies(load_stack("enterprise-prod"), source, [], workers=1, on=None)
+    (outcome,) = policies.outcomes([{path: value}], [None])
+    assert (outcome is not None) is allowed
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from hpkit.catalog.instances import (
     instance_types,
 )
 from hpkit.catalog.karpenter import node_pool_schema
+from hpkit.catalog.metrics import Metric, kueue_metrics_version, metrics
 from hpkit.catalog.nodes import NETWORK_LAYERS, kubelet_reserved
 from hpkit.catalog.replacing import (
     TypeFacts,
@@ -61,6 +62,7 @@ __all__ = [
     "ClusterHour",
     "InstanceType",
     "KubernetesVersion",
+    "Metric",
     "MigProfile",
     "OfferedAddon",
     "PinnedChart",
@@ -86,7 +88,9 @@ __all__ = [
     "instance_types",
     "kubelet_reserved",
     "kubernetes_versions",
+    "kueue_metrics_version",
     "limit",
+    "metrics",
     "node_pool_schema",
     "offered_addon",
     "regions",

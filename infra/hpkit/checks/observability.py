@@ -6,6 +6,7 @@ from hpkit.catalog import grafana_regions
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.observability import Observability
+from hpkit.spelling import hint
 
 __all__ = ["RULES"]
 
@@ -38,6 +39,8 @@ def _does_nothing(context: Context) -> Iterator[Issue]:
         ("alerts", spec.alerts is not None, "prometheus", spec.prometheus),
         ("metricsProvider", "metrics_provider" in spec.model_fields_set, "prometheus", spec.prometheus),
         ("grafanaRoles", bool(spec.grafana_roles), "grafana", spec.grafana),
+        ("grafanaDashboards", "grafana_dashboards" in spec.model_fields_set, "grafana", spec.grafana),
+        ("grafanaAlerts", spec.grafana_alerts is not None, "grafana", spec.grafana),
     )
     for key, stated, needed, there in without:
         if stated and not there:
@@ -50,7 +53,7 @@ def _does_nothing(context: Context) -> Iterator[Issue]:
 
 def _told(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
-    if spec.prometheus and spec.alerts is None:
+    if spec.prometheus and spec.alerts is None and spec.grafana_alerts is None:
         yield Issue(
             (*path, "prometheus"),
             "Managed Prometheus gets alert rules, and nobody is told when one fires",
@@ -100,6 +103,42 @@ def _dashboards(context: Context) -> Iterator[Issue]:
         )
 
 
+def _has_topic(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    if spec.grafana_alerts is not None and spec.grafana_alerts.sns_topic_arn is None and spec.alerts is None:
+        yield Issue(
+            (*path, "grafanaAlerts"),
+            "Grafana's alert rules have no topic to go to: neither grafanaAlerts.snsTopicArn nor alerts is written",
+            "Name a topic that is there: `grafanaAlerts: {snsTopicArn: ...}`.",
+        )
+
+
+def _known_teams(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    known = [team.name for team in context.plan.teams if not team.is_shared_pool]
+    for index, name in enumerate(spec.grafana_dashboards.teams or ()):
+        if name not in known:
+            yield Issue(
+                (*path, "grafanaDashboards", "teams", index),
+                f"there is no team {name} with quota in {context.environment}; {hint(name, known)}",
+                "Name a team that has quota here, or remove it.",
+            )
+
+
+def _told_by_prometheus(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    alerts = spec.grafana_alerts
+    if spec.alerts is None or alerts is None:
+        return
+    for key, field in (("waitingMinutes", "waiting_minutes"), ("preemptionsPerHour", "preemptions_per_hour")):
+        if field in alerts.model_fields_set:
+            yield Issue(
+                (*path, "grafanaAlerts", key),
+                f"{key} does nothing: of waits and preemptions Managed Prometheus tells, with limits of its own",
+                f"Remove {key}, or have Grafana alone tell: remove alerts, and name grafanaAlerts.snsTopicArn.",
+            )
+
+
 RULES = (
     Rule("OBS001", "error", "Alerts go to emails or to a topic, one of the two.", _CONTRACT, _one_receiver),
     Rule("OBS002", "warning", "No key of observability does nothing.", _CONTRACT, _does_nothing),
@@ -108,4 +147,7 @@ RULES = (
     Rule("OBS005", "error", "Managed Grafana is offered in the region.", _REGIONS, _offered),
     Rule("OBS006", "warning", "What alert rules are about is measured.", _METRICS, _measured),
     Rule("OBS007", "warning", "Grafana stands on Prometheus.", _METRICS, _dashboards),
+    Rule("OBS008", "error", "Grafana's alert rules have a topic to go to.", _CONTRACT, _has_topic),
+    Rule("OBS009", "error", "A team with a dashboard of its own has quota here.", _CONTRACT, _known_teams),
+    Rule("OBS010", "warning", "No limit of Grafana's alert rules does nothing.", _CONTRACT, _told_by_prometheus),
 )

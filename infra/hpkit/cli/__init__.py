@@ -29,6 +29,7 @@ _COMMANDS: dict[str, str] = {
     "doctor": "Say which tools are here, from where, and how to get the rest.",
     "explain": "Say in words what a team or an instance group has, and why.",
     "generate": "Write the generated files of this repository, or check them.",
+    "grafana": "Bring dashboards and alert rules into a stack's Grafana.",
     "images": "List the images that nodes of a stack pull, and mirror them.",
     "instances": "List instance types with what the catalog knows of them.",
     "job": "Write a job's manifest for a team, or look over those that there are.",

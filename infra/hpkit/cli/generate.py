@@ -8,7 +8,7 @@ import click
 from hpkit.cli.extras import need
 from hpkit.cli.inputs import require_clone
 from hpkit.config.reference import reference, schema_text
-from hpkit.generate import articles, deployer_policy, karpenter, team_rights
+from hpkit.generate import articles, deployer_policy, karpenter, metrics, team_rights
 from hpkit.generate.catalog import service_model_text
 from hpkit.generate.refusals import PAGE, refusals_page
 from hpkit.generate.replacing import replacing_text
@@ -22,6 +22,7 @@ FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/service_model.json": service_model_text,
     "infra/hpkit/catalog/data/replacing.json": replacing_text,
     karpenter.FILE: karpenter.karpenter_text,
+    metrics.FILE: metrics.kueue_metrics_text,
     "stacks/schema.json": schema_text,
     "stacks/scenarios/schema.json": scenario_schema_text,
     "docs/reference/config.md": reference,

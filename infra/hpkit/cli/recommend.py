@@ -148,6 +148,8 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
         console.print(table)
     for line in found.fixed:
         console.print(f"not varied: {line}")
+    for line in found.warnings:
+        console.print(f"new warning: {line}")
     if found.capacity is not None:
         _print_capacity(console, found.capacity)
     patch, _ = _chosen(found, capacity=capacity)
@@ -183,6 +185,8 @@ def _print_capacity(console: Console, capacity: CapacityChange) -> None:
     console.print(f"Capacity: {verdict}: {what}, {money}, with:")
     for change in capacity.changes:
         console.print(f"  {change.path}: {change.before} → {change.after}")
+    for line in capacity.warnings:
+        console.print(f"  new warning: {line}")
     console.print("`--capacity` makes a patch of it.")
 
 

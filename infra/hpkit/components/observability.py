@@ -17,7 +17,7 @@ from hpkit.config.observability import Alerts, MetricsProvider
 from hpkit.config.observability import Observability as Spec
 from hpkit.iam.documents import grafana_policy, metrics_policy, service_trust, topic_policy
 from hpkit.plan.model import Plan
-from hpkit.plan.names import topic_name
+from hpkit.plan.names import grafana_topic_arn, topic_name
 from hpkit.plan.protected import kept
 
 __all__ = ["Observability"]
@@ -119,10 +119,14 @@ class Observability(Component):
         role = roles.make("grafana", trust=trust, description="Managed Grafana reads metrics")
         eks = existing.name if existing else self._plan.stack
         policy = document(
-            lambda workspace_arn: grafana_policy(account, eks=eks, workspace_arn=workspace_arn),
+            lambda workspace_arn: grafana_policy(
+                account, eks=eks, workspace_arn=workspace_arn, topic_arn=grafana_topic_arn(self._plan, account.id)
+            ),
             workspace_arn=None if self.workspace is None else self.workspace.arn,
         )
         roles.allow(role, "grafana", policy)
+        spec = self._plan.spec.observability
+        alerts = spec is not None and spec.grafana_alerts is not None
         return aws.grafana.Workspace(
             "grafana",
             name=self._plan.stack,
@@ -130,6 +134,9 @@ class Observability(Component):
             authentication_providers=["AWS_SSO"],
             permission_type="CUSTOMER_MANAGED",
             data_sources=["PROMETHEUS", "CLOUDWATCH"],
+            notification_destinations=["SNS"] if alerts else None,
+            # Up to version 10 a workspace has classic alerting unless it is asked for the other.
+            configuration=json.dumps({"unifiedAlerting": {"enabled": True}}) if alerts else None,
             role_arn=role.arn,
             opts=self.child(protect=kept(self._plan, "grafana")),
         )

@@ -197,6 +197,16 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "emails": Hint("ml-platform@example.com"),
         "snsTopicArn": Hint("arn:aws:sns:us-west-2:123456789012:ml-platform"),
     },
+    "GrafanaDashboards": {"teams": Hint(["john"])},
+    "GrafanaAlerts": {
+        "snsTopicArn": Hint("arn:aws:sns:us-west-2:123456789012:ml-platform"),
+        "waitingMinutes": Hint(30, "minutes"),
+        "preemptionsPerHour": Hint(10, "preemptions an hour"),
+        "gpuTemperature": Hint(85, "degrees Celsius"),
+        "idleGpuPercent": Hint(5, "percent of a GPU's time"),
+        "idleGpuHours": Hint(2, "hours"),
+        "unhealthyNodeMinutes": Hint(15, "minutes"),
+    },
     "GrafanaUsers": {
         "userIds": Hint("94482488-3041-7026-18ce-1a1e3c0a2f43"),
         "groupIds": Hint("94482488-3041-7026-18ce-1a1e3c0a2f43"),

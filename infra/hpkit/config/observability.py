@@ -11,7 +11,19 @@ from pydantic import Field
 
 from hpkit.config.base import Model
 
-__all__ = ["AdvancedMetrics", "Alerts", "BasicMetrics", "GrafanaUsers", "Metrics", "MetricsProvider", "Observability"]
+__all__ = [
+    "AdvancedMetrics",
+    "Alerts",
+    "BasicMetrics",
+    "GrafanaAlerts",
+    "GrafanaDashboards",
+    "GrafanaUsers",
+    "Metrics",
+    "MetricsProvider",
+    "Observability",
+]
+
+_TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
 
 class Metrics(Model):
@@ -63,7 +75,7 @@ class Alerts(Model):
     )
     sns_topic_arn: str | None = Field(
         default=None,
-        pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$",
+        pattern=_TOPIC,
         description="A standard topic that is there already. Its policy has to let aps.amazonaws.com publish.",
     )
 
@@ -79,6 +91,41 @@ class GrafanaUsers(Model):
     )
 
 
+class GrafanaDashboards(Model):
+    """Which dashboards `hpkit grafana apply` makes beside those of the whole cluster."""
+
+    teams: tuple[str, ...] | None = Field(
+        default=None, description="Teams that have a dashboard of their own; absent = every team with quota."
+    )
+
+
+class GrafanaAlerts(Model):
+    """Alert rules that Grafana evaluates, and the topic that it notifies; `hpkit grafana apply` makes them.
+
+    Those about waits and preemptions are left out where `alerts` has Managed Prometheus tell of these.
+    """
+
+    sns_topic_arn: str | None = Field(
+        default=None,
+        pattern=_TOPIC,
+        description="A topic that is there already; the workspace's role may publish to it. Absent = that of `alerts`.",
+    )
+    waiting_minutes: int = Field(
+        default=30, ge=1, le=1440, description="How long a team's work may wait while the team is below its guarantee."
+    )
+    preemptions_per_hour: int = Field(
+        default=10, ge=1, description="How many preemptions for one team in an hour are too many."
+    )
+    gpu_temperature: int = Field(default=85, ge=30, le=120, description="Above this a GPU is too hot.")
+    idle_gpu_percent: int = Field(
+        default=5, ge=1, le=100, description="A team's GPUs in use that are less busy than this, on average, are idle."
+    )
+    idle_gpu_hours: int = Field(default=2, ge=1, le=24, description="How long they may be.")
+    unhealthy_node_minutes: int = Field(
+        default=15, ge=1, le=1440, description="How long a node may be other than Schedulable."
+    )
+
+
 class Observability(Model):
     """What is measured, and where it goes."""
 
@@ -91,6 +138,12 @@ class Observability(Model):
         default={}, description="Role in Grafana → who has it. Without an ADMIN nobody can set it up."
     )
     alerts: Alerts | None = Field(default=None, description="Whom alerts notify; absent = nobody.")
+    grafana_dashboards: GrafanaDashboards = Field(
+        default=GrafanaDashboards(), description="Dashboards of `hpkit grafana apply`."
+    )
+    grafana_alerts: GrafanaAlerts | None = Field(
+        default=None, description="Alert rules of `hpkit grafana apply`; absent = none."
+    )
     metrics_provider: MetricsProvider = Field(
         default=MetricsProvider(), description="What the HyperPod observability add-on collects for Prometheus."
     )

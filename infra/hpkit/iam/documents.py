@@ -104,13 +104,20 @@ def metrics_policy(account: AwsAccount, workspace_arn: str) -> Document:
     return _document("metrics", account, workspace=workspace_arn)
 
 
-def grafana_policy(account: AwsAccount, *, eks: str, workspace_arn: str | None) -> Document:
+def grafana_policy(
+    account: AwsAccount, *, eks: str, workspace_arn: str | None, topic_arn: str | None = None
+) -> Document:
     """Return what Managed Grafana needs of CloudWatch, and of a workspace of Managed Prometheus, None without one.
 
-    eks: name of the EKS cluster, whose container logs it reads.
+    eks: name of the EKS cluster, whose container logs it reads; topic_arn: the topic that its alert rules notify.
     """
     return _document(
-        "grafana", account, eks=eks, workspace=workspace_arn or (), listed="*" if workspace_arn is not None else ()
+        "grafana",
+        account,
+        eks=eks,
+        workspace=workspace_arn or (),
+        listed="*" if workspace_arn is not None else (),
+        topic=topic_arn or (),
     )
 
 

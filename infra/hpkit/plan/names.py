@@ -68,6 +68,19 @@ def topic_name(plan: Plan, purpose: str) -> str:
     return bounded(f"{plan.stack}-{purpose}", _TOPIC_LIMIT)
 
 
+def grafana_topic_arn(plan: Plan, account: str) -> str | None:
+    """Return the SNS topic that Grafana's alert rules notify, None where it has none; account: 12 digits.
+
+    That of `grafanaAlerts`, else that of `alerts`, which the program makes where it is given emails.
+    """
+    spec = plan.spec.observability
+    if spec is None or spec.grafana_alerts is None:
+        return None
+    named = spec.grafana_alerts.sns_topic_arn or (spec.alerts.sns_topic_arn if spec.alerts else None)
+    region = plan.spec.region
+    return named or f"arn:{partition_of(region)}:sns:{region}:{account}:{topic_name(plan, 'alerts')}"
+
+
 def log_group(plan: Plan) -> str:
     """Return the name of the log group that EKS writes control-plane logs to; nobody can choose it."""
     return f"/aws/eks/{plan.stack}/cluster"

@@ -309,6 +309,9 @@ def _observability(plan: Plan) -> list[ApiCall]:
     alerts = spec.alerts if spec is not None and spec.prometheus else None
     if alerts is not None and alerts.sns_topic_arn is not None:
         calls.append(topic(alerts.sns_topic_arn))
+    grafana = spec.grafana_alerts if spec is not None and spec.grafana else None
+    if grafana is not None and grafana.sns_topic_arn is not None:
+        calls.append(topic(grafana.sns_topic_arn))
     return calls
 
 

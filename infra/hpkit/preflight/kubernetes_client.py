@@ -51,6 +51,20 @@ class _ApiClient(ApiClient):
         return super().call_api(*args, **{**options, "_request_timeout": _TIMEOUT})
 
 
+class _Configuration(Configuration):
+    """Settings with a token of its own for each call: EKS takes one for 15 minutes, and a drain can last longer."""
+
+    def __init__(self, host: str, token: Callable[[], str]) -> None:
+        super().__init__(host=host)
+        self._new_token = token
+        # The client asks for the token of what it finds here.
+        self.api_key = {"authorization": ""}
+
+    def get_api_key_with_prefix(self, identifier: str, alias: str | None = None) -> str | None:  # noqa: ARG002 - the client's own
+        """Return the header of a new token."""
+        return f"Bearer {self._new_token()}"
+
+
 def find_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | FailedCall:
     """Return the API groups and deployments that show a Kueue, or why they could not be seen.
 
@@ -113,17 +127,9 @@ def api_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[ApiClie
     with tempfile.TemporaryDirectory() as folder:
         certificate = Path(folder) / "ca.pem"
         certificate.write_bytes(base64.b64decode(cluster["certificateAuthority"]["data"]))
-        configuration = Configuration(host=cluster["endpoint"])
+        configuration = _Configuration(cluster["endpoint"], _tokens(session, cluster["name"]))
         configuration.ssl_ca_cert = str(certificate)
         configuration.retries = 0
-        token = _tokens(session, cluster["name"])
-
-        def renew(renewed: Configuration) -> None:
-            renewed.api_key = {"authorization": f"Bearer {token()}"}
-
-        # EKS takes a token for 15 minutes, and a node may be drained for longer.
-        configuration.refresh_api_key_hook = renew
-        renew(configuration)
         with _ApiClient(configuration) as client:
             yield client
 

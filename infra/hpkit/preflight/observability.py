@@ -1,4 +1,4 @@
-"""Whether Managed Grafana can sign its users in, and whether alerts may go to the topic that the file names."""
+"""Whether Managed Grafana can sign its users in, and whether alerts may go to the topics that the file names."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -24,6 +24,8 @@ def check_observability(plan: Plan, responses: Responses) -> Iterator[CheckResul
         yield _identity_center(responses)
     if spec.prometheus and spec.alerts is not None and spec.alerts.sns_topic_arn is not None:
         yield _topic(spec.alerts.sns_topic_arn, responses)
+    if spec.grafana and spec.grafana_alerts is not None and spec.grafana_alerts.sns_topic_arn is not None:
+        yield _grafana_topic(spec.grafana_alerts.sns_topic_arn, responses)
 
 
 def _identity_center(responses: Responses) -> CheckResult:
@@ -59,6 +61,18 @@ def _topic(arn: str, responses: Responses) -> CheckResult:
         "in aws:SourceArn once it is made, and the account in aws:SourceAccount"
     )
     return missing(_AREA, what, found=f"its policy does not name {_SENDER}", needed=needed, fix=fix)
+
+
+def _grafana_topic(arn: str, responses: Responses) -> CheckResult:
+    """Check that the topic is there: in its own account the right that the workspace's role gets is enough."""
+    what, needed = f"topic {arn} of Grafana's alerts", "a topic that is there"
+    found = responses.of(topic(arn))
+    if isinstance(found, FailedCall) and found.is_absence:
+        fix = "Create it, or name another one in grafanaAlerts.snsTopicArn"
+        return missing(_AREA, what, found="not there", needed=needed, fix=fix)
+    if isinstance(found, FailedCall):
+        return call_failed(_AREA, what, found, needed=needed)
+    return ok(_AREA, what, found="there", needed=needed)
 
 
 def _lets_publish(policy: str) -> bool:

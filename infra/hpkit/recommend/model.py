@@ -76,6 +76,7 @@ class CapacityChange:
     changes: tuple[ValueChange, ...]
     instances: tuple[tuple[str, int, int], ...]
     monthly: Decimal | None
+    warnings: tuple[str, ...]
     text: str
     patch: str
 
@@ -85,7 +86,8 @@ class Recommendation:
     """Which values meet the goals, or come nearest to them.
 
     text: the file as recommended; patch: the change to it. tried: policies that were simulated; refused: those that
-    the validator did not allow. fixed: values that could not be varied, with the reason.
+    the validator did not allow. fixed: values that could not be varied, with the reason. warnings: what the validator
+    warns of then, and not now.
     """
 
     stack: str
@@ -101,6 +103,7 @@ class Recommendation:
     tried: int
     refused: int
     fixed: tuple[str, ...]
+    warnings: tuple[str, ...]
     text: str
     patch: str
 
@@ -127,6 +130,7 @@ class Recommendation:
             "tried": self.tried,
             "refused": self.refused,
             "fixed": list(self.fixed),
+            "warnings": list(self.warnings),
             "patch": self.patch,
         }
 
@@ -156,6 +160,7 @@ def _capacity(capacity: CapacityChange) -> dict[str, Any]:
             {"instanceType": kind, "before": before, "after": after} for kind, before, after in capacity.instances
         ],
         "monthlyUsd": None if capacity.monthly is None else str(capacity.monthly.quantize(Decimal("0.01"))),
+        "warnings": list(capacity.warnings),
         "patch": capacity.patch,
     }
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from hpkit.catalog.prices import monthly_price
+from hpkit.checks import Finding
 from hpkit.config import parse, read_file
 from hpkit.config.document import Path, format_path
 from hpkit.errors import InputError
@@ -81,6 +82,7 @@ def recommend(
         tried=found.tried,
         refused=found.refused,
         fixed=tuple(fixed),
+        warnings=policies.warnings(values),
         text=text,
         patch=diff(policies.text, text, loaded.file),
     )
@@ -110,20 +112,36 @@ class _Policies:
         self._goals = goals
         self._workers = workers
         self._on = on
-        self._known = {(each.rule, each.path) for each in self._whole.findings if each.severity == "error"}
+        self._known = {(each.rule, each.path) for each in self._whole.findings}
         self.text = read_file(loaded.file).decode("utf-8-sig")
+        self._held: frozenset[tuple[str, str]] = frozenset()
         plan = self._plan({})
         if plan is None:
             raise InputError(f"{loaded.file} cannot be read as it is: fix what `hpkit validate {loaded.file}` shows")
         self.plan = plan
+        self._held = _held(plan)
 
     def _plan(self, values: Mapping[Path, Value]) -> Plan | None:
+        after = self._with(values)
+        if any(each.severity == "error" for each in self._new(after)):
+            return None
+        plan = after.plans.get(self._environment)
+        return None if plan is None or self._lost(plan) else plan
+
+    def _with(self, values: Mapping[Path, Value]) -> Loaded:
         document = replace(self._whole.document, data=with_values(self._whole.document.data, values))
-        after = replace(self._whole, document=document, parsed=parse(document))
-        for each in after.findings:
-            if each.severity == "error" and (each.rule, each.path) not in self._known:
-                return None
-        return after.plans.get(self._environment)
+        return replace(self._whole, document=document, parsed=parse(document))
+
+    def _new(self, after: Loaded) -> list[Finding]:
+        return [each for each in after.findings if (each.rule, each.path) not in self._known]
+
+    def _lost(self, plan: Plan) -> bool:
+        """Return whether a team loses the last it has of an instance type: a share may round to nothing."""
+        return bool(self._held - _held(plan))
+
+    def warnings(self, values: Mapping[Path, Value]) -> tuple[str, ...]:
+        """Return what the validator warns of in other values, and not in the file as it is."""
+        return tuple(f"{each.rule} {each.path}: {each.message}" for each in self._new(self._with(values)))
 
     def of(self, levers: Sequence[Lever], states: Sequence[State], seeds: Sequence[int | None]) -> list[Outcome | None]:
         """Return what comes of each state; None for what the validator refuses."""
@@ -193,9 +211,20 @@ class _Policies:
             changes=self.changes(every, best),
             instances=tuple((lever.instance_type, int(lever.base), value) for lever, value in kinds),
             monthly=monthly,
+            warnings=self.warnings(_values(every, best)),
             text=text,
             patch=diff(self.text, text, self._whole.file),
         )
+
+
+def _held(plan: Plan) -> frozenset[tuple[str, str]]:
+    """Return which team has something of which instance type."""
+    return frozenset(
+        (team.name, each.instance_type)
+        for team in plan.teams
+        for each in team.quota_resources
+        if each.count or each.accelerators or each.v_cpu or each.memory_in_gib or each.partition
+    )
 
 
 def _varied(path: Path, data: Any) -> str:

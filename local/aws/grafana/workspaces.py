@@ -1,9 +1,11 @@
 """Grafana workspaces: what a workspace is, and its way from creation to deletion.
 
-Does not: run a Grafana; the endpoint it names does not answer.
+Does not: run a Grafana. Requests whose Host header is the endpoint that it names are answered by `http`.
 """
 
 from __future__ import annotations
+
+import json
 
 from local.aws.api import operation, page
 from local.aws.backend import Context, Record
@@ -17,7 +19,12 @@ __all__ = ["TABLE", "arn_of", "require_workspace"]
 TABLE = "grafana"
 DEFAULT_VERSION = "10.4"
 VERSIONS = ("8.4", "9.4", "10.4", "12.4")  # Amazon Managed Grafana user guide, "Differences between Grafana versions"
-_HIDDEN = ("arn", "permissions", "authenticationProviders", "saml", "organization")
+# Amazon Managed Grafana user guide, "Configure a Amazon Managed Grafana workspace".
+_CONFIGURED = {"unifiedAlerting": {"enabled": False}, "plugins": {"pluginAdminEnabled": False}}
+_HIDDEN = (
+    *("arn", "authenticationProviders", "configuration", "content", "organization", "permissions", "saml"),
+    *("serial", "serviceAccounts"),
+)
 # How a request names a member, and how a workspace does.
 _MEMBERS = {
     "accountAccessType": "accountAccessType",
@@ -92,12 +99,30 @@ def create_workspace(ctx: Context, params: Record) -> Record:
         "modified": ctx.now,
         "tags": params.get("tags", {}),
         "authenticationProviders": params["authenticationProviders"],
+        "configuration": _configuration(params),
+        "serviceAccounts": {},
+        "serial": 0,
+        "content": _empty_grafana(),
         "saml": None,
         "permissions": [],
     }
     ctx.table(TABLE)[identifier] = workspace
     workspace["status"] = ctx.begin("grafana.create", "grafana.changed", identifier=identifier, change="create")
     return {"workspace": _document(workspace)}
+
+
+def _empty_grafana() -> Record:
+    """Return what a Grafana has at first: its own contact point, to which the policy sends everything."""
+    own = "grafana-default-email"
+    point = {"uid": own, "name": own, "type": "email", "settings": {"addresses": "<example@email.com>"}}
+    return {
+        "datasources": {},
+        "folders": {},
+        "dashboards": {},
+        "rules": {},
+        "contactPoints": {own: {**point, "provenance": ""}},
+        "policy": {"receiver": own, "group_by": ["grafana_folder", "alertname"], "routes": []},
+    }
 
 
 @action("grafana.changed")
@@ -157,6 +182,34 @@ def delete_workspace(ctx: Context, params: Record) -> Record:
     identifier = workspace["id"]
     workspace["status"] = ctx.begin("grafana.delete", "grafana.changed", identifier=identifier, change="delete")
     return {"workspace": _document(workspace)}
+
+
+def _configuration(params: Record) -> Record:
+    """Return a request's configuration, or that of a workspace that was asked for none."""
+    try:
+        found = json.loads(params.get("configuration", "{}"))
+    except ValueError:
+        raise ServiceError("ValidationException", "configuration is not valid JSON") from None
+    if not isinstance(found, dict) or found.keys() - _CONFIGURED.keys():
+        raise ServiceError("ValidationException", f"configuration may have {', '.join(_CONFIGURED)} alone")
+    return {**_CONFIGURED, **found}
+
+
+@operation("grafana", "DescribeWorkspaceConfiguration")
+def describe_workspace_configuration(ctx: Context, params: Record) -> Record:
+    """Return alerting and plugins of one workspace, as the JSON text that it is."""
+    workspace = require_workspace(ctx, params["workspaceId"])
+    return {"configuration": json.dumps(workspace["configuration"]), "grafanaVersion": workspace["grafanaVersion"]}
+
+
+@operation("grafana", "UpdateWorkspaceConfiguration")
+def update_workspace_configuration(ctx: Context, params: Record) -> Record:
+    """Change it; the workspace restarts."""
+    workspace = require_workspace(ctx, params["workspaceId"], active=True)
+    workspace.update(configuration=_configuration(params), modified=ctx.now)
+    identifier = workspace["id"]
+    workspace["status"] = ctx.begin("grafana.update", "grafana.changed", identifier=identifier, change="update")
+    return {}
 
 
 @operation("grafana", "DescribeWorkspaceAuthentication")

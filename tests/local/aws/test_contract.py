@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -126,6 +127,17 @@ def _grafana(cloud: Any) -> None:
     assert grafana.list_permissions(**which)["permissions"] == [{"user": user, "role": "ADMIN"}]
     grafana.update_permissions(**which, updateInstructionBatch=revoke)
     assert len(grafana.update_permissions(**which, updateInstructionBatch=revoke)["errors"]) == 1
+    assert json.loads(grafana.describe_workspace_configuration(**which)["configuration"])["plugins"]
+    grafana.update_workspace_configuration(**which, configuration='{"unifiedAlerting": {"enabled": true}}')
+    cloud.advance(30)
+    account = grafana.create_workspace_service_account(**which, name="a", grafanaRole="ADMIN")["id"]
+    assert grafana.list_workspace_service_accounts(**which)["serviceAccounts"][0]["id"] == account
+    own = {**which, "serviceAccountId": account}
+    made = grafana.create_workspace_service_account_token(**own, name="t", secondsToLive=60)["serviceAccountToken"]
+    assert made["key"]
+    assert grafana.list_workspace_service_account_tokens(**own)["serviceAccountTokens"][0]["id"] == made["id"]
+    grafana.delete_workspace_service_account_token(**own, tokenId=made["id"])
+    grafana.delete_workspace_service_account(**own)
     assert [each["id"] for each in grafana.list_workspaces()["workspaces"]] == [workspace]
     grafana.delete_workspace(**which)
     cloud.advance(60)

@@ -21,6 +21,8 @@ COMMON = {
     *("ValidationException", "SerializationException", "InvalidParameterValue", "MalformedXML"),
     # EC2's API model lists no error at all; its codes are on the page of error codes.
     *("VpcLimitExceeded", "AddressLimitExceeded", "InvalidVpc.Range", "InvalidSubnet.Range", "DependencyViolation"),
+    # Grafana's own API refuses by HTTP status and message alone.
+    "Grafana",
     # S3 names this for a bucket in its page of error codes; its model has it for no operation.
     "InvalidBucketName",
 }

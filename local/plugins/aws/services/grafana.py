@@ -45,7 +45,7 @@ def _create(call: Calls, wanted: Props) -> str:
         authenticationProviders=wanted["authenticationProviders"],
         tags=wanted["tagsAll"] or None,
         **_request(wanted, _MEMBERS),
-        **{name: wanted.get(name) for name in _AT_CREATION},
+        **{name: wanted.get(name) for name in (*_AT_CREATION, "configuration")},
     )
     return str(answer["workspace"]["id"])
 
@@ -66,6 +66,7 @@ def _read(call: Calls, workspace: str, _known: Props) -> Props | None:
         "endpoint": found["endpoint"],
         "authenticationProviders": found["authentication"]["providers"],
         "samlConfigurationStatus": found["authentication"].get("samlConfigurationStatus", ""),
+        "configuration": call("DescribeWorkspaceConfiguration", workspaceId=workspace)["configuration"],
         "tags": found.get("tags", {}),
     }
 
@@ -87,6 +88,9 @@ def _update(call: Calls, workspace: str, change: Change) -> None:
         request["workspaceDescription"] = change.new.get("description", "")
     if request:
         call("UpdateWorkspace", workspaceId=workspace, **request)
+        _wait(call, workspace, change)
+    if "configuration" in change and "configuration" in change.new:
+        call("UpdateWorkspaceConfiguration", workspaceId=workspace, configuration=change.new["configuration"])
         _wait(call, workspace, change)
     if "authenticationProviders" in change:
         providers = change.new["authenticationProviders"]
@@ -185,9 +189,11 @@ RESOURCE_TYPES: Final = (
             Prop("stackSetName", computed=True),
             Prop("grafanaVersion", immutable=True, computed=True),
             Prop("kmsKeyId", immutable=True, computed=True),
+            Prop("configuration", computed=True),
             *_NETWORKS,
         ),
-        calls="CreateWorkspace DescribeWorkspace UpdateWorkspace UpdateWorkspaceAuthentication DeleteWorkspace",
+        calls="CreateWorkspace DescribeWorkspace DescribeWorkspaceConfiguration UpdateWorkspace "
+        "UpdateWorkspaceAuthentication UpdateWorkspaceConfiguration DeleteWorkspace",
         create=_create,
         read=_read,
         update=_update,
@@ -197,7 +203,6 @@ RESOURCE_TYPES: Final = (
         tagging=TAGS,
         autoname="name",
         longest_name=255,
-        note="`configuration` is not offered",
     ),
     ResourceType(
         "aws:grafana/roleAssociation:RoleAssociation",

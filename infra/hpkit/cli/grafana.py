@@ -1,0 +1,135 @@
+"""`hpkit grafana`: dashboards and alert rules of a stack, into its workspace or into files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpkit.cli.aws_session import aws_session
+from hpkit.cli.formats import folded
+from hpkit.cli.live_common import choose_stack, platform_options
+from hpkit.errors import InputError, SelectionError
+from hpkit.plan.model import Plan
+from hpkit.plan.names import grafana_topic_arn
+
+if TYPE_CHECKING:
+    from boto3 import Session
+
+    from hpkit.grafana.desired import Desired
+
+__all__ = ["command"]
+
+_NOBODYS = "000000000000"
+
+
+@click.group("grafana")
+def command() -> None:
+    """Bring dashboards and alert rules into a stack's Grafana, or write them to files."""
+
+
+@command.command("apply")
+@platform_options
+@click.option("--workspace", metavar="ID", help="Id of the workspace; default: the one that has the stack's name.")
+@click.option("--dry-run", is_flag=True, help="Say what differs, and change nothing.")
+@click.option("--remove", is_flag=True, help="Delete all that this command made.")
+@click.option("--yes", is_flag=True, help="With --remove: do not ask.")
+def apply(
+    stack: str | None, profile: str | None, workspace: str | None, dry_run: bool, remove: bool, yes: bool
+) -> None:
+    """Make the workspace hold the stack's data source, folder, dashboards, alert rules and contact point.
+
+    First what differs is printed. Objects of others are left alone: the kit's have uids of their own. Signs in by a
+    token that lives as long as the run, ten minutes at most, and is kept nowhere. A second run changes nothing.
+    """
+    from hpkit.grafana.changes import changes
+    from hpkit.grafana.client import Client
+    from hpkit.grafana.workspace import find_workspace, let_in
+
+    plan = _with_grafana(choose_stack(stack), removes=remove)
+    session = aws_session(profile, plan.spec.region)
+    described = find_workspace(session, plan, workspace)
+    wanted = _nothing() if remove else _wanted(session, plan)
+    with let_in(session, described) as access:
+        client = Client(access)
+        steps = changes(wanted, client.read(plan.stack), stack=plan.stack)
+        for step in steps:
+            click.echo(folded(str(step), "    ", ""))
+        if not steps:
+            click.echo(f"nothing to change in {described['id']}")
+            return
+        if dry_run:
+            click.echo(f"{len(steps)} to change in {described['id']}; without --dry-run they are")
+            return
+        if remove and not yes:
+            click.confirm(f"Delete these from {described['id']}?", abort=True)
+        for step in steps:
+            client.carry_out(step, stack=plan.stack)
+    click.echo(f"{len(steps)} changed: https://{described['endpoint']}/dashboards")
+
+
+@command.command("export")
+@click.option("--stack", metavar="S", help="The stack that it is for; needed where the project has several.")
+@click.option(
+    "--to",
+    "folder",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the files go; it is made if it is not there.",
+)
+@click.option("--prometheus-url", metavar="URL", help="Where Prometheus is queried; default: a place to fill in.")
+def export(stack: str | None, folder: Path, prometheus_url: str | None) -> None:
+    """Write the same as JSON files, one for each object, as Grafana's HTTP API takes them. Asks nobody."""
+    plan = _with_grafana(choose_stack(stack), removes=False)
+    account = plan.spec.account or _NOBODYS
+    region = plan.spec.region
+    url = prometheus_url or f"https://aps-workspaces.{region}.amazonaws.com/workspaces/WORKSPACE_ID"
+    wanted = _desired(plan, url, grafana_topic_arn(plan, account))
+    files = {f"{each.kind.replace(' ', '-')}s/{each.uid}.json": each.body for each in wanted.objects}
+    if wanted.route is not None:
+        files["notification-policy-branch.json"] = wanted.route
+    try:
+        for name, body in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(body, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{folder}: {error.strerror or error}. What to do: name a folder that can be written"
+        ) from None
+    click.echo(f"wrote {len(files)} files to {folder}")
+    if prometheus_url is None:
+        click.echo("put the id of the Managed Prometheus workspace in place of WORKSPACE_ID", err=True)
+    if plan.spec.account is None and wanted.route is not None:
+        click.echo(f"put your account in place of {_NOBODYS} in the contact point", err=True)
+
+
+def _with_grafana(plan: Plan, *, removes: bool) -> Plan:
+    spec = plan.spec.observability
+    if not removes and (spec is None or not spec.grafana or not spec.prometheus):
+        raise SelectionError(
+            f"{plan.stack} has no Grafana on Prometheus. What to do: write `grafana: true` and `prometheus: true` in "
+            "its observability, and deploy it"
+        )
+    return plan
+
+
+def _wanted(session: Session, plan: Plan) -> Desired:
+    from hpkit.grafana.workspace import account_of, prometheus_url
+
+    return _desired(plan, prometheus_url(session, plan), grafana_topic_arn(plan, account_of(session)))
+
+
+def _desired(plan: Plan, url: str, topic_arn: str | None) -> Desired:
+    from hpkit.grafana.desired import desired
+
+    return desired(plan, prometheus_url=url, topic_arn=topic_arn)
+
+
+def _nothing() -> Desired:
+    from hpkit.grafana.desired import Desired
+
+    return Desired((), None)

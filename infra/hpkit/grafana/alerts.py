@@ -1,0 +1,199 @@
+"""Alert rules that Grafana evaluates, whom they notify, and the part of the notification policy that says so.
+
+Source of the model: Grafana documentation, "Alerting provisioning HTTP API". One rule covers all teams, nodes or GPUs:
+Grafana makes an alert of each series that its query returns.
+"""
+
+from typing import Any, Final
+
+from hpkit.config.observability import GrafanaAlerts
+from hpkit.grafana import queries
+from hpkit.grafana.dashboards import DATA_SOURCE_NAME
+from hpkit.grafana.identity import uid_of
+from hpkit.plan.model import Plan
+
+__all__ = ["STACK_LABEL", "alert_rules", "contact_point", "route"]
+
+# Only alerts with this label take the kit's branch of the notification policy.
+STACK_LABEL: Final = "hpkit_stack"
+_GROUP: Final = "hpkit"
+_RANGE_SECONDS: Final = 600
+_MINUTES_OF_AN_HOUR: Final = 60
+
+
+def alert_rules(plan: Plan) -> list[dict[str, Any]]:
+    """Return the rules of a stack, none where its file asks for none.
+
+    Of waits and preemptions Managed Prometheus tells where it has somebody to tell; Grafana would say it twice.
+    """
+    spec = plan.spec.observability
+    if spec is None or spec.grafana_alerts is None:
+        return []
+    of_queues = [] if spec.alerts is not None else _of_queues(plan, spec.grafana_alerts)
+    return [*of_queues, *_of_gpus(plan, spec.grafana_alerts), *_of_nodes(plan, spec.grafana_alerts)]
+
+
+def contact_point(plan: Plan, topic_arn: str) -> dict[str, Any]:
+    """Return the contact point: the topic, published to with the role of the workspace.
+
+    Source of the settings: Amazon Managed Grafana user guide, Alerting Notification Channels API; the Terraform
+    provider of Grafana, contact point `sns`.
+    """
+    settings = {"topic": topic_arn, "authProvider": "default", "messageFormat": "text"}
+    return {
+        "uid": uid_of(plan.stack, "sns"),
+        "name": _receiver(plan),
+        "type": "sns",
+        "settings": settings,
+        "disableResolveMessage": False,
+    }
+
+
+def route(plan: Plan) -> dict[str, Any]:
+    """Return the branch of the notification policy that brings the stack's alerts, and no others, to its topic."""
+    return {
+        "receiver": _receiver(plan),
+        "object_matchers": [[STACK_LABEL, "=", plan.stack]],
+        "group_by": ["grafana_folder", "alertname"],
+        "group_wait": "30s",
+        "group_interval": "5m",
+        "repeat_interval": "4h",
+    }
+
+
+def _receiver(plan: Plan) -> str:
+    return f"hpkit {plan.stack}"
+
+
+def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
+    pending = f"sum({queries.waiting()})"
+    attempts = f"sum(rate({queries.selector('kueue_admission_attempts_total')}[15m]))"
+    usage, quota = (
+        f"max by (cluster_queue, flavor, resource) ({queries.selector(f'kueue_cluster_queue_{name}')})"
+        for name in ("resource_usage", "nominal_quota")
+    )
+    # The resource that a team has most of its guarantee of: sums of GPUs and bytes would say nothing.
+    fullest = f"max by (cluster_queue) ({usage} / ({quota} > 0))"
+    return [
+        _rule(
+            plan,
+            "not-admitting",
+            "Kueue admits nothing",
+            f"{pending} > 0 and {attempts} == 0",
+            "Workloads wait and Kueue tries to admit none of them.",
+            minutes=spec.waiting_minutes,
+            severity="critical",
+        ),
+        _rule(
+            plan,
+            "waiting-within-guarantee",
+            "Work waits below the guarantee",
+            f"{queries.by_team(queries.waiting(status='active'))} > 0 and on (cluster_queue) {fullest} < 1",
+            "Work of {{ $labels.team }} waits although the team is below its guarantee.",
+            minutes=spec.waiting_minutes,
+        ),
+        _rule(
+            plan,
+            "preempted-often",
+            "Many preemptions",
+            f"sum by (team) ({queries.by_team(queries.preempted('1h'), 'preempting_cluster_queue')})"
+            f" > {spec.preemptions_per_hour}",
+            f"{{{{ $labels.team }}}} took compute back more than {spec.preemptions_per_hour} times in an hour.",
+            minutes=0,
+        ),
+    ]
+
+
+def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
+    # Of ten minutes, so that a pause between two steps of training does not begin the count anew.
+    busy = f"avg_over_time({queries.selector('DCGM_FI_DEV_GPU_UTIL', namespace='~hyperpod-ns-.+')}[10m])"
+    mean = queries.by_team(f"avg by (namespace) ({busy})", "namespace")
+    hot = queries.selector("DCGM_FI_DEV_GPU_TEMP")
+    return [
+        _rule(
+            plan,
+            "gpu-hot",
+            "GPU is hot",
+            f"max by (Hostname, gpu) ({hot}) > {spec.gpu_temperature}",
+            f"GPU {{{{ $labels.gpu }}}} of {{{{ $labels.Hostname }}}} is above {spec.gpu_temperature} °C.",
+            minutes=5,
+        ),
+        _rule(
+            plan,
+            "gpu-error",
+            "GPU reports an XID error",
+            f"max by (Hostname, gpu) ({queries.selector('DCGM_FI_DEV_XID_ERRORS')}) > 0",
+            "GPU {{ $labels.gpu }} of {{ $labels.Hostname }} reports XID {{ $values.A }}.",
+            minutes=0,
+            severity="critical",
+        ),
+        _rule(
+            plan,
+            "gpu-idle",
+            "GPUs in use are idle",
+            # The idle share: a utilization of 0 would not be above the rule's threshold.
+            f"100 - {mean} > {100 - spec.idle_gpu_percent}",
+            f"GPUs of {{{{ $labels.team }}}} were below {spec.idle_gpu_percent} % busy for {spec.idle_gpu_hours} h.",
+            minutes=spec.idle_gpu_hours * _MINUTES_OF_AN_HOUR,
+        ),
+    ]
+
+
+def _of_nodes(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
+    health = "sagemaker_amazonaws_com_node_health_status"
+    sick = queries.selector("kubelet_node_name", **{health: "!Schedulable"})
+    return [
+        _rule(
+            plan,
+            "node-unhealthy",
+            "Node is not healthy",
+            f"count by (node, {health}) ({sick})",
+            f"{{{{ $labels.node }}}} is {{{{ $labels.{health} }}}}.",
+            minutes=spec.unhealthy_node_minutes,
+            severity="critical",
+        )
+    ]
+
+
+def _rule(
+    plan: Plan, name: str, title: str, expression: str, summary: str, *, minutes: int, severity: str = "warning"
+) -> dict[str, Any]:
+    """Return a rule that fires for each series of the expression that is above 0 for so many minutes."""
+    return {
+        "uid": uid_of(plan.stack, name),
+        "title": title,
+        "ruleGroup": _GROUP,
+        "folderUID": uid_of(plan.stack, "folder"),
+        "condition": "B",
+        "data": [_query(plan, expression), _THRESHOLD],
+        "for": f"{minutes}m",
+        # No series is no trouble; a query that fails is shown as an error of the rule.
+        "noDataState": "OK",
+        "execErrState": "Error",
+        "labels": {"severity": severity, STACK_LABEL: plan.stack},
+        "annotations": {"summary": summary},
+        "isPaused": False,
+    }
+
+
+def _query(plan: Plan, expression: str) -> dict[str, Any]:
+    return {
+        "refId": "A",
+        "relativeTimeRange": {"from": _RANGE_SECONDS, "to": 0},
+        "datasourceUid": uid_of(plan.stack, DATA_SOURCE_NAME),
+        "model": {"refId": "A", "expr": expression, "instant": True, "range": False},
+    }
+
+
+# Grafana's own expression over the query before it.
+_THRESHOLD: Final[dict[str, Any]] = {
+    "refId": "B",
+    "relativeTimeRange": {"from": 0, "to": 0},
+    "datasourceUid": "__expr__",
+    "model": {
+        "refId": "B",
+        "type": "threshold",
+        "expression": "A",
+        "conditions": [{"evaluator": {"type": "gt", "params": [0]}}],
+    },
+}

@@ -1,0 +1,77 @@
+"""All that a stack has in its Grafana workspace, as Grafana's HTTP API takes it."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from hpkit.grafana.alerts import alert_rules, contact_point, route
+from hpkit.grafana.dashboards import DATA_SOURCE_NAME, dashboards
+from hpkit.grafana.identity import uid_of
+from hpkit.plan.model import Plan
+
+__all__ = ["KINDS", "Desired", "GrafanaObject", "Kind", "desired"]
+
+Kind = Literal["data source", "folder", "dashboard", "contact point", "alert rule"]
+# In the order in which they need each other.
+KINDS: Final[tuple[Kind, ...]] = ("data source", "folder", "dashboard", "contact point", "alert rule")
+
+
+@dataclass(frozen=True, slots=True)
+class GrafanaObject:
+    """One object; body is what Grafana is sent, and what is compared with what it has."""
+
+    kind: Kind
+    uid: str
+    title: str
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """Objects in the order in which they are made, and the branch of the notification policy, None without alerts."""
+
+    objects: tuple[GrafanaObject, ...]
+    route: dict[str, Any] | None
+
+
+def desired(plan: Plan, *, prometheus_url: str, topic_arn: str | None) -> Desired:
+    """Return what a stack's workspace should hold.
+
+    prometheus_url: of the Managed Prometheus workspace, up to and without `/api`; topic_arn: what alert rules notify,
+    None for a file that asks for none.
+    """
+    folder = uid_of(plan.stack, "folder")
+    rules = alert_rules(plan)
+    made: list[GrafanaObject] = [
+        _data_source(plan, prometheus_url),
+        GrafanaObject("folder", folder, plan.stack, {"uid": folder, "title": f"HyperPod {plan.stack}"}),
+        *(GrafanaObject("dashboard", each["uid"], each["title"], each) for each in dashboards(plan)),
+    ]
+    if topic_arn is not None and rules:
+        point = contact_point(plan, topic_arn)
+        made.append(GrafanaObject("contact point", point["uid"], point["name"], point))
+        made += [GrafanaObject("alert rule", each["uid"], each["title"], each) for each in rules]
+        return Desired(tuple(made), route(plan))
+    return Desired(tuple(made), None)
+
+
+def _data_source(plan: Plan, prometheus_url: str) -> GrafanaObject:
+    """Return Managed Prometheus as Grafana asks it: requests signed with the role of the workspace.
+
+    Source: Amazon Managed Grafana user guide, "Connect to Amazon Managed Service for Prometheus"; the data source that
+    aws/sagemaker-hyperpod-cluster-setup makes.
+    """
+    uid, region = uid_of(plan.stack, DATA_SOURCE_NAME), plan.spec.region
+    body = {
+        "uid": uid,
+        "name": f"HyperPod {plan.stack}",
+        "type": "prometheus",
+        "access": "proxy",
+        "url": prometheus_url.rstrip("/"),
+        "jsonData": {
+            "httpMethod": "POST",
+            "sigV4Auth": True,
+            "sigV4AuthType": "ec2_iam_role",
+            "sigV4Region": region,
+        },
+    }
+    return GrafanaObject("data source", uid, str(body["name"]), body)

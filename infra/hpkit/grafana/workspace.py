@@ -1,0 +1,193 @@
+"""A stack's Amazon Managed Grafana workspace: found by its name, and let into for minutes.
+
+The token lives in the memory of one run. Its service account and itself are deleted when that ends, however it ends; a
+process that was killed leaves a token of ten minutes, and the next run takes its account over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from boto3 import Session
+from botocore.exceptions import BotoCoreError, ClientError
+
+from hpkit.errors import ToolError
+from hpkit.plan.model import Plan
+
+__all__ = ["RIGHTS", "Access", "account_of", "find_workspace", "let_in", "prometheus_url"]
+
+# What a caller must be allowed, in IAM's words; a test holds it to what is called.
+RIGHTS: Final = (
+    "aps:DescribeWorkspace",
+    "aps:ListWorkspaces",
+    "grafana:CreateWorkspaceServiceAccount",
+    "grafana:CreateWorkspaceServiceAccountToken",
+    "grafana:DeleteWorkspaceServiceAccount",
+    "grafana:DeleteWorkspaceServiceAccountToken",
+    "grafana:DescribeWorkspace",
+    "grafana:ListWorkspaceServiceAccountTokens",
+    "grafana:ListWorkspaceServiceAccounts",
+    "grafana:ListWorkspaces",
+    "sts:GetCallerIdentity",
+)
+# One name, so that two runs at once see each other.
+_ACCOUNT: Final = "hpkit-grafana-apply"
+_TOKEN_SECONDS: Final = 600
+_AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where a workspace answers, and the token to be shown there, which no text of this object has."""
+
+    url: str
+    host: str
+    token: str = field(repr=False)
+
+    def headers(self) -> dict[str, str]:
+        """Return what every request has."""
+        return {"Authorization": f"Bearer {self.token}", "Host": self.host, "Accept": "application/json"}
+
+
+def find_workspace(session: Session, plan: Plan, identifier: str | None = None) -> dict[str, Any]:
+    """Return the description of a stack's workspace, found by name or id; ToolError unless it is one, and ACTIVE."""
+    grafana = _client(session, "grafana")
+    if identifier is None:
+        pages = _called(lambda: grafana.get_paginator("list_workspaces").paginate().build_full_result())
+        named = [each["id"] for each in pages["workspaces"] if each.get("name") == plan.stack]
+        if len(named) != 1:
+            found = f"{len(named)} workspaces are called" if named else "no workspace is called"
+            raise ToolError(
+                f"{found} {plan.stack} in {plan.spec.region}{': ' if named else ''}{', '.join(named)}. What to do: "
+                "deploy the stack with observability.grafana, or say which with --workspace ID"
+            )
+        (identifier,) = named
+    workspace: dict[str, Any] = _called(lambda: grafana.describe_workspace(workspaceId=identifier))["workspace"]
+    if workspace["status"] != "ACTIVE":
+        raise ToolError(f"workspace {identifier} is {workspace['status']}. What to do: wait until it is ACTIVE")
+    return workspace
+
+
+def prometheus_url(session: Session, plan: Plan) -> str:
+    """Return where the stack's Managed Prometheus is queried, without `/api`; ToolError unless it has one workspace."""
+    amp = _client(session, "amp")
+    pages = _called(lambda: amp.get_paginator("list_workspaces").paginate(alias=plan.stack).build_full_result())
+    # The service takes an alias for the beginning of one.
+    found = [each["workspaceId"] for each in pages["workspaces"] if each.get("alias") == plan.stack]
+    if len(found) != 1:
+        raise ToolError(
+            f"{len(found)} workspaces of Managed Prometheus have the alias {plan.stack} in {plan.spec.region}. "
+            "What to do: deploy the stack with observability.prometheus"
+        )
+    described = _called(lambda: amp.describe_workspace(workspaceId=found[0]))["workspace"]
+    return str(described["prometheusEndpoint"]).rstrip("/")
+
+
+def account_of(session: Session) -> str:
+    """Return the 12 digits of the account that the credentials are of."""
+    sts = _client(session, "sts")
+    return str(_called(sts.get_caller_identity)["Account"])
+
+
+@contextmanager
+def let_in(session: Session, workspace: dict[str, Any]) -> Iterator[Access]:
+    """Yield access to a workspace by a token that ends with the block."""
+    grafana, identifier = _client(session, "grafana"), {"workspaceId": workspace["id"]}
+    account = {**identifier, "serviceAccountId": _service_account(grafana, identifier)}
+    deletions = [lambda: grafana.delete_workspace_service_account(**account)]
+    try:
+        answer = _called(
+            lambda: grafana.create_workspace_service_account_token(
+                **account, name=_ACCOUNT, secondsToLive=_TOKEN_SECONDS
+            )
+        )
+        token = answer["serviceAccountToken"]
+        deletions.insert(0, lambda: grafana.delete_workspace_service_account_token(**account, tokenId=token["id"]))
+        yield _access(grafana, workspace, token["key"])
+    except BaseException as error:
+        left = _end(deletions)
+        if left and isinstance(error, ToolError):
+            raise ToolError(f"{error}. {left}") from None
+        raise
+    if left := _end(deletions):
+        raise ToolError(left)
+
+
+def _end(deletions: Sequence[Callable[[], object]]) -> str:
+    """Delete token and account, whether one of them fails or not; return what is left, in words."""
+    problems = []
+    for delete in deletions:
+        try:
+            delete()
+        except (ClientError, BotoCoreError) as error:
+            if not (isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceNotFoundException"):
+                problems.append(str(_failed(error)))
+    return f"Its service account {_ACCOUNT} is left in the workspace: {'; '.join(problems)}" if problems else ""
+
+
+def _service_account(grafana: Any, identifier: dict[str, str]) -> str:
+    """Return the id of a new account, or of one that a killed run has left; ToolError while another run has it."""
+    try:
+        # Data sources and provisioning are for administrators.
+        made = grafana.create_workspace_service_account(**identifier, name=_ACCOUNT, grafanaRole="ADMIN")
+        return str(made["id"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ConflictException":
+            raise _failed(error) from None
+    except BotoCoreError as error:
+        raise _failed(error) from None
+    pages = _called(
+        lambda: grafana.get_paginator("list_workspace_service_accounts").paginate(**identifier).build_full_result()
+    )
+    account = next((each["id"] for each in pages["serviceAccounts"] if each["name"] == _ACCOUNT), None)
+    if account is None:
+        raise ToolError("another run has just ended in this workspace. What to do: run it again")
+    tokens = _called(
+        lambda: (
+            grafana.get_paginator("list_workspace_service_account_tokens")
+            .paginate(**identifier, serviceAccountId=account)
+            .build_full_result()
+        )
+    )["serviceAccountTokens"]
+    now = datetime.now(tz=UTC)
+    until = max((each["expiresAt"] for each in tokens), default=now)
+    if until > now:
+        raise ToolError(
+            f"another run is at work in this workspace, or one was killed. What to do: wait until it ends, at the "
+            f"latest until {until.astimezone(UTC):%H:%M:%S} UTC, when its token does"
+        )
+    return str(account)
+
+
+def _access(grafana: Any, workspace: dict[str, Any], token: str) -> Access:
+    """Return where the workspace answers: the host that AWS names, unless the SDK is set to another than AWS."""
+    host = str(workspace["endpoint"])
+    endpoint = str(grafana.meta.endpoint_url)
+    is_aws = (urlsplit(endpoint).hostname or "").endswith(_AMAZON)
+    return Access(f"https://{host}" if is_aws else endpoint.rstrip("/"), host, token)
+
+
+def _client(session: Session, service: str) -> Any:
+    return session.client(service)
+
+
+def _called(call: Any) -> Any:
+    try:
+        return call()
+    except (ClientError, BotoCoreError) as error:
+        raise _failed(error) from None
+
+
+def _failed(error: Exception) -> ToolError:
+    if isinstance(error, ClientError):
+        details = error.response["Error"]
+        return ToolError(
+            f"{error.operation_name}: {details['Code']}: {details.get('Message', '')}. What to do: see "
+            "docs/observability.md for the rights that this needs"
+        )
+    return ToolError(f"{error}. What to do: see whether this machine reaches AWS")

@@ -1,0 +1,59 @@
+"""Asks the real Prometheus: its engine over its own TSDB, in a Go test that is built once and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hpkit.errors import ToolError
+from local import toolchain
+from local.toolchain import GO, get
+from local.toolchain.cache import cache_root, locked
+from local.toolchain.golang import build_test
+from local.toolchain.steps import Steps
+
+SOURCE = Path(__file__).with_name("promql_test.go")
+NAME = "promql"
+MODULE = "github.com/prometheus/prometheus"
+PACKAGE = "promql/promqltest"
+RECIPE = Path(toolchain.__file__).parent / "modules" / "prometheus"
+
+
+def binary() -> Path:
+    """Return the test's executable, built first if it is not there; ToolError if it cannot be."""
+    mark = hashlib.sha256(SOURCE.read_bytes() + (RECIPE / "go.sum").read_bytes()).hexdigest()[:12]
+    path = cache_root() / "tests" / f"{NAME}-{mark}"
+    with locked(NAME, print):
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            steps = Steps(NAME, print)
+            stage = path.with_suffix(".partial")
+            build_test(MODULE, PACKAGE, SOURCE, recipe=RECIPE, go=get(GO, say=print), into=stage, steps=steps)
+            stage.rename(path)
+            steps.finish()
+    return path
+
+
+def ask(cases: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return of each case what its queries say: `samples` with labels and value, or `error`."""
+    executable = binary()
+    with tempfile.TemporaryDirectory() as folder:
+        given, answers = Path(folder, "cases.json"), Path(folder, "answers.json")
+        given.write_text(json.dumps(cases), encoding="utf-8")
+        done = subprocess.run(
+            [executable, "-test.run", "^TestPromql$", "-test.timeout", "0"],
+            cwd=folder,
+            env={**os.environ, "PROMQL_IN": str(given), "PROMQL_OUT": str(answers)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ToolError(f"Prometheus failed with exit code {done.returncode}: {done.stdout[-2000:]}")
+        found: list[list[dict[str, Any]]] = json.loads(answers.read_text(encoding="utf-8"))
+        return found

@@ -1,0 +1,143 @@
+"""Dashboards are such that Grafana takes them, and ask only for what the platform exports."""
+
+import re
+
+import pytest
+
+from hpkit.catalog import metrics
+from hpkit.errors import CatalogError
+from hpkit.grafana.dashboards import dashboards
+from hpkit.grafana.identity import prefix_of, uid_of
+from hpkit.grafana.queries import selector
+from tests.grafana.builders import plan_of, wanted_of
+from tests.grafana.expressions import grouped, parsed, selectors
+
+# Labels that label_replace makes, and the one that a histogram has by its nature.
+MADE = {"team"}
+WIDTH = 24
+
+
+def panels(plan):
+    return [(board["uid"], panel) for board in dashboards(plan) for panel in board["panels"]]
+
+
+def expressions(plan):
+    """Return every expression of dashboards and alert rules, with where it stands."""
+    of_panels = [
+        (f"{uid} {panel['title']}", target["expr"]) for uid, panel in panels(plan) for target in panel["targets"]
+    ]
+    rules = [each for each in wanted_of().objects if each.kind == "alert rule"]
+    return of_panels + [(each.title, each.body["data"][0]["model"]["expr"]) for each in rules]
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_of()
+
+
+def test_every_expression_is_promql(plan):
+    for where, expression in expressions(plan):
+        assert parsed(expression).prettify(), where
+    with pytest.raises(ValueError, match="unclosed left parenthesis"):
+        parsed("sum by (a")
+
+
+def test_every_metric_and_every_label_is_in_the_catalog(plan):
+    found = 0
+    for where, expression in expressions(plan):
+        for metric, labels in selectors(expression):
+            found += 1
+            assert metric in metrics(), (where, metric)
+            assert labels <= metrics()[metric].labels, (where, metric, labels)
+        for labels, inner in grouped(expression):
+            kept = [metrics()[metric].labels for metric, _ in selectors(inner.prettify())]
+            assert kept, where
+            for known in kept:
+                assert labels <= known | MADE, (where, labels)
+    assert found > len(expressions(plan))
+
+
+def test_a_counter_is_only_read_as_a_rate_or_an_increase(plan):
+    for where, expression in expressions(plan):
+        for metric, _ in selectors(expression):
+            if metrics()[metric].type in ("counter", "histogram"):
+                assert re.search(rf"(rate|increase)\({metric}\b", expression), where
+
+
+def test_names_that_nobody_exports_cannot_be_written():
+    with pytest.raises(CatalogError, match="no exporter of the platform has a metric kueue_pending"):
+        selector("kueue_pending")
+    with pytest.raises(CatalogError, match="kueue_pending_workloads has no label queue; it has cluster_queue, "):
+        selector("kueue_pending_workloads", queue="a")
+
+
+def test_uids_are_unique_short_and_of_the_stack(plan):
+    uids = [each.uid for each in wanted_of("ada", "a-team-with-a-name-that-is-longer-than-most").objects]
+    assert len(uids) == len(set(uids))
+    for uid in uids:
+        assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", uid), uid
+        assert uid.startswith(prefix_of(plan.stack))
+
+
+def test_no_stack_takes_the_objects_of_one_whose_name_begins_like_its_own():
+    assert not uid_of("acme-prod", "teams").startswith(prefix_of("acme"))
+    assert not uid_of("acme", "teams").startswith(prefix_of("acme-prod"))
+
+
+def test_titles_are_unique_as_grafana_demands_of_a_folder(plan):
+    titles = [board["title"] for board in dashboards(plan)]
+    assert len(titles) == len(set(titles))
+
+
+def test_panels_have_numbers_of_their_own_and_no_two_overlap(plan):
+    for board in dashboards(plan):
+        numbers = [panel["id"] for panel in board["panels"]]
+        assert len(numbers) == len(set(numbers))
+        taken = set()
+        for panel in board["panels"]:
+            place = panel["gridPos"]
+            assert 0 <= place["x"] <= place["x"] + place["w"] <= WIDTH, panel["title"]
+            cells = {
+                (x, y)
+                for x in range(place["x"], place["x"] + place["w"])
+                for y in range(place["y"], place["y"] + place["h"])
+            }
+            assert not cells & taken, panel["title"]
+            taken |= cells
+
+
+def test_every_data_source_is_the_variable_and_every_variable_is_there(plan):
+    for board in dashboards(plan):
+        known = {each["name"] for each in board["templating"]["list"]}
+        for panel in board["panels"]:
+            sources = [panel["datasource"], *(each["datasource"] for each in panel["targets"])]
+            assert {each["uid"] for each in sources} == {"${datasource}"}
+            refs = [each["refId"] for each in panel["targets"]]
+            assert len(refs) == len(set(refs))
+            for target in panel["targets"]:
+                named = set(re.findall(r"\$([a-z_]+)", target["expr"])) - {"__rate_interval"}
+                assert named <= known, panel["title"]
+
+
+def test_a_team_has_a_dashboard_about_itself_alone(plan):
+    titles = {board["title"]: board for board in dashboards(plan)}
+    for name, other in (("ada", "bob"), ("bob", "ada")):
+        text = str(titles[f"acme-dev: team {name}"])
+        assert f"hyperpod-ns-{name}" in text
+        assert f"hyperpod-ns-{other}" not in text
+
+
+def test_the_file_says_which_teams_have_one():
+    def teams(**more):
+        return [
+            board["title"].rpartition(" ")[2] for board in dashboards(plan_of(**more)) if ": team " in board["title"]
+        ]
+
+    assert teams() == ["ada", "bob"]
+    assert teams(grafanaDashboards={"teams": ["bob"]}) == ["bob"]
+    assert teams(grafanaDashboards={"teams": []}) == []
+
+
+def test_the_resource_that_is_shown_first_is_what_the_stack_has(plan):
+    (variable,) = [each for each in dashboards(plan)[0]["templating"]["list"] if each["name"] == "resource"]
+    assert variable["current"]["value"] == "nvidia.com/gpu"
