@@ -8,7 +8,7 @@ from typing import Final
 
 from hpkit.simulate.report import Report, TaskReport
 
-__all__ = ["COLUMNS", "as_csv"]
+__all__ = ["COLUMNS", "as_csv", "text_cell"]
 
 COLUMNS: Final = (
     "name", "team", "instanceType", "instances", "priority", "submit", "admitted", "finished", "wait", "borrowed",
@@ -32,8 +32,8 @@ def as_csv(report: Report) -> str:
 def _row(task: TaskReport) -> tuple[str, ...]:
     evictions = task.evictions
     return (
-        _text(task.name),
-        _text(task.team),
+        text_cell(task.name),
+        text_cell(task.team),
         task.instance_type,
         _number(task.instances),
         str(task.priority),
@@ -42,9 +42,9 @@ def _row(task: TaskReport) -> tuple[str, ...]:
         _number(task.finished),
         _number(task.wait),
         _number(sum(task.borrowed.values())),
-        ";".join(_text(team) for team in task.borrowed if team),
+        ";".join(text_cell(team) for team in task.borrowed if team),
         str(len(evictions)),
-        ";".join(_text(each.by) for each in evictions),
+        ";".join(text_cell(each.by) for each in evictions),
         ";".join(dict.fromkeys(each.reason for each in evictions)),
         _number(task.lost),
         task.never or "",
@@ -55,6 +55,6 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.10g}"
 
 
-def _text(value: str) -> str:
+def text_cell(value: str) -> str:
     """Return a name that a spreadsheet shows and does not compute."""
     return f"'{value}" if value.startswith(_FORMULA) else value

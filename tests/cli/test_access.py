@@ -1,0 +1,15 @@
+"""`hpkit access`: its formats."""
+
+import csv
+
+from hpkit.access.model import Grant, Row
+from hpkit.cli.access import _as_csv
+
+
+def test_the_name_of_a_role_is_no_formula_of_a_spreadsheet():
+    row = Row("arn:aws:iam::123456789012:role/ada", ("team ada",), {"hyperpod-ns-ada": (Grant("=1+1", "group ada"),)})
+    said = list(csv.reader(_as_csv(["hyperpod-ns-ada"], [row]).splitlines()))
+    assert said == [
+        ["principal", "in file", "hyperpod-ns-ada"],
+        ["arn:aws:iam::123456789012:role/ada", "team ada", "'=1+1"],
+    ]
