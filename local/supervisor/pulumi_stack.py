@@ -98,11 +98,12 @@ class Stack:
             file.unlink()
         for each in resources:
             if each["type"] == _EKS and each.get("outputs", {}).get("deletionProtection"):
-                self._let_eks_go(str(each["id"]))
+                # Its own region: the instance's environment names only where most calls go.
+                self._let_eks_go(str(each["id"]), str(each["outputs"]["arn"]).split(":")[3])
         if any(each.get("protect") for each in resources):
             self._unprotect()
 
-    def _let_eks_go(self, name: str) -> None:
+    def _let_eks_go(self, name: str, region: str) -> None:
         """Take the deletion protection off at the local endpoint, which refuses to delete as AWS does."""
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
@@ -110,7 +111,7 @@ class Stack:
         eks = boto3.client(
             "eks",
             endpoint_url=self.environment["AWS_ENDPOINT_URL"],
-            region_name=self.environment["AWS_REGION"],
+            region_name=region,
             aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
         )

@@ -270,7 +270,7 @@ def test_json_keys_are_the_contract():
     assert list(stack) == [
         "stack", "file", "why", "status", "verdict", "reasons", "note", "findings", "watch", "losses", "cost",
         "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
-        "preview",
+        "preview", "scenario",
     ]  # fmt: skip
     loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3}
     assert loss in stack["losses"]

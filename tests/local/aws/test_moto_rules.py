@@ -206,6 +206,7 @@ MODELLED: dict[str, tuple[str, str, dict[str, Any], str]] = {
         "enum value set",
     ),
     "amp": ("describe_workspace", "workspaceId", {"workspaceId": "w" * 65}, "less than or equal to 64"),
+    "ecr": ("create_repository", "imageTagMutability", {"repositoryName": "team", "imageTagMutability": "NO"}, "enum"),
     "fsx": ("describe_file_systems", "fileSystemIds", {"FileSystemIds": ["fs-_2345678901"]}, "regular"),
     "service-quotas": ("get_service_quota", "quotaCode", {"ServiceCode": "vpc", "QuotaCode": "!"}, "regular"),
 }

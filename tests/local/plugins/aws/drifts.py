@@ -41,7 +41,8 @@ DRIFTS: dict[str, Drift] = {
         clusterName=out["clusterName"], principalArn=out["principalArn"], kubernetesGroups=["others"]
     ),
     "images": lambda aws, out: aws("ecr").put_image_tag_mutability(
-        repositoryName=out["name"], imageTagMutability="MUTABLE"
+        repositoryName=out["name"],
+        imageTagMutability="IMMUTABLE" if out["imageTagMutability"] == "MUTABLE" else "MUTABLE",
     ),
     "lustre": lambda aws, out: aws("fsx").update_file_system(
         FileSystemId=out["id"], LustreConfiguration={"DataCompressionType": "NONE"}
