@@ -20,11 +20,8 @@ from tests.running import eventually
 __all__ = ["live_through"]
 
 
-def live_through(stack, instance, repository, *, as_on_aws=True):
-    """Take a stack through its life and check each step; return the types of what was made.
-
-    as_on_aws: a protected stack goes once its file says `protect: false`; else as `hpkit local down` takes it.
-    """
+def live_through(stack, instance, repository):
+    """Take a stack through its life and check each step; return the types of what was made."""
     organization, data, environment = environment_of(repository, stack)
     live = Live(instance, environment["region"])
     before = live.everything()
@@ -54,17 +51,15 @@ def live_through(stack, instance, repository, *, as_on_aws=True):
             program.destroy()
         assert live.cluster()["ClusterStatus"] == "InService"
     change_every_part(data, environment)
-    if as_on_aws:
-        environment["protect"] = False
+    environment["protect"] = False
     repository.write(organization, data)
     asked.during(program.up)
-    if not as_on_aws:
-        program.lift_protection()
     asked.during(program.destroy)
     assert program.resources() == []
     if os.environ.get("HPKIT_WRITE_ASKED"):
         (ASKED / f"{stack}.txt").write_text(text_of_asked(asked.operations), encoding="utf-8")
-    assert asked.operations == recorded(stack), "record anew: tests/program/asked/README.md"
+    differing = sorted(asked.operations ^ recorded(stack))
+    assert not differing, f"{differing}: record anew, tests/program/asked/README.md"
     eventually(lambda: differences(before, live.everything()) == {}, lambda: differences(before, live.everything()))
     return {each["type"] for each in json.loads(exported)["deployment"]["resources"]}
 

@@ -58,7 +58,7 @@ def deployed(request, tmp_path_factory):
         "recording", tmp_path_factory.mktemp("cloud"), *AT_ONCE, "--record", str(file), engine=True
     ) as instance:
         repository = Repository(tmp_path_factory.mktemp("repository"))
-        types = live_through(stack, instance, repository, as_on_aws=stack != ALWAYS)
+        types = live_through(stack, instance, repository)
         yield plan_of(stack), types, read_record(file)
 
 
