@@ -1,7 +1,4 @@
-"""The deployer's policy against the calls that deployments really make: enough for each, and nothing besides.
-
-The deployment is the whole life of an example: what it says of jobs, drift and what is left, is checked on the way.
-"""
+"""The deployer's policy against the calls that deployments really make: enough for each, and nothing besides."""
 
 import json
 import re
@@ -18,8 +15,7 @@ from hpkit.project import load
 from hpkit.recording import record
 from local.aws.record import read_record
 from local.plugins.aws.table import RESOURCE_TYPES as FAKE_TYPES
-from tests.program.cloud import ROOT, Repository
-from tests.program.life import live_through
+from tests.program.cloud import ROOT, Program, Repository, change_every_part
 from tests.running import AT_ONCE, running
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
@@ -52,14 +48,33 @@ ALWAYS, *AT_NIGHT = (*DEPLOYED, "handson-dev")
 
 @pytest.fixture(scope="module", params=[ALWAYS, *(pytest.param(each, marks=pytest.mark.nightly) for each in AT_NIGHT)])
 def deployed(request, tmp_path_factory):
-    """Take a stack through its life; return its plan, the types of what was made, and the calls that this took."""
+    """Deploy a stack, change it, look for drift and take it away; return its plans, types and recorded calls."""
     stack, file = request.param, tmp_path_factory.mktemp("record") / "calls.jsonl"
     with running(
         "recording", tmp_path_factory.mktemp("cloud"), *AT_ONCE, "--record", str(file), engine=True
     ) as instance:
-        repository = Repository(tmp_path_factory.mktemp("repository"))
-        types = live_through(stack, instance, repository)
-        yield plan_of(stack), types, read_record(file)
+        yield _deploy(stack, instance, Repository(tmp_path_factory.mktemp("repository")), file)
+
+
+def _deploy(stack, instance, repository, file):
+    organization, _, environment = stack.rpartition("-")
+    program = Program(instance, stack, root=repository.folder)
+    data = repository.read(organization)
+    data["environments"][environment]["protect"] = False
+    data["tags"] = {"cost-center": "ml", "project": "trial"}
+    repository.write(organization, data)
+    program.up()
+    types = _types(program)
+    change_every_part(data, data["environments"][environment])
+    repository.write(organization, data)
+    program.up("--refresh")
+    program.destroy()
+    return plan_of(stack), types, read_record(file)
+
+
+def _types(program):
+    state = json.loads(program.read("stack", "export"))["deployment"]
+    return {each["type"] for each in state["resources"]}
 
 
 def plan_of(stack):

@@ -1,4 +1,4 @@
-"""At night every example lives through everything; the gate takes the largest (test_deployer_policy.py)."""
+"""At night every example lives through everything; the gate deploys the largest (test_deployer_policy.py)."""
 
 import pytest
 
