@@ -25,7 +25,6 @@ SOURCE = """
 """
 # Of the others it says nothing before something of the kind has happened, or while their feature is off.
 AT_ONCE = {
-    "kueue_admission_attempts_total",
     "kueue_cluster_queue_nominal_quota",
     "kueue_cluster_queue_resource_usage",
     "kueue_cluster_queue_weighted_share",

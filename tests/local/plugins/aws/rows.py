@@ -382,13 +382,13 @@ ROWS: dict[str, Row] = {
         {**TAGGED, "image_tag_mutability": "MUTABLE", "image_scanning_configuration": {"scan_on_push": False}},
         {"name": "team/serve"},
     ),
+    "more_images": Row("ecr.Repository", {"name": "team/more", "force_delete": False}, TAGGED, {"name": "team/other"}),
     "old_images": Row(
         "ecr.LifecyclePolicy",
         {"repository": "${images.name}", "policy": _expire(14)},
         {"policy": _expire(30)},
         {"repository": "${more_images.name}"},
     ),
-    "more_images": Row("ecr.Repository", {"name": "team/more", "force_delete": False}, TAGGED, {"name": "team/other"}),
     "lustre": Row(
         "fsx.LustreFileSystem",
         {
