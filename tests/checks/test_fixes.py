@@ -22,9 +22,10 @@ NAMING = [(case, index) for case in CASES for index, each in enumerate(case.expe
 
 
 def steps_of(document, path):
-    """Return the steps of a path that is written as findings write it."""
+    """Return the steps of a path that is written as findings write it, keys under the names they were taken for."""
+    data = parse(document).document.data
     for steps in walk(document.data, ()):
-        if format_path(steps, document.data) == path:
+        if format_path(steps, data) == path:
             return steps
     raise AssertionError(path)
 

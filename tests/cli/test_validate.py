@@ -73,7 +73,7 @@ def test_json_is_the_contract(project):
     assert said["summary"] == {"errors": 1, "warnings": 0}
     (finding,) = said["findings"]
     assert list(finding) == ["rule", "severity", "path", "file", "line", "column", "message", "fix"]
-    assert finding["path"] == "environments.dev.governance.allocations.ada[0]"
+    assert finding["path"] == "environments.dev.governance.allocations.ada[ml.g5.12xlarge]"
     line = (project / "stacks" / "two.yaml").read_text().splitlines()[finding["line"] - 1]
     assert "instanceType: ml.g5.12xlarge" in line
 

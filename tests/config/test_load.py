@@ -3,7 +3,7 @@
 import pytest
 
 from hpkit.config import format_path, read_file, read_text
-from hpkit.config.document import Mark
+from hpkit.config.document import Mark, find_item, item_label
 from hpkit.errors import InputError
 from tests.builders import findings_in, organization, text_of
 
@@ -78,9 +78,40 @@ def test_positions_count_from_one_and_point_at_the_value():
     assert document.locate(("a", 0, "missing")).line == 2, "the nearest value above stands in"
 
 
-def test_items_of_named_lists_are_shown_by_name_and_others_by_index():
-    data = read_text(b"teams: [{name: john, rows: [{x: 1}]}]\n").data
-    assert format_path(("teams", 0, "rows", 0, "x"), data) == "teams[john].rows[0].x"
+SHOWN = {
+    ("teams", 0, "rows", 0, "x"): "teams[john].rows[1st].x",
+    ("teams", 0, "members", 0): "teams[john].members[trainer]",
+    ("teams", 0, "members", 1): "teams[john].members[2nd]",
+    ("rows", 0): "rows[ml.g5.12xlarge]",
+    ("rows", 1): "rows[2nd]",
+    ("rows", 2): "rows[3rd]",
+    ("ranges", 0): "ranges[10.0.0.0/8]",
+    ("ranges", 1): "ranges[2nd]",
+    ("ranges", 12): "ranges[12]",
+}
+LISTS = b"""
+teams: [{name: john, rows: [{x: 1}], members: ["arn:aws:iam::123456789012:role/ci/trainer", "no] label"]}]
+rows: [{instanceType: ml.g5.12xlarge}, {instanceType: ml.p5.48xlarge}, {instanceType: ml.p5.48xlarge}]
+ranges: [10.0.0.0/8, 12]
+"""
+
+
+@pytest.mark.parametrize(("path", "shown"), SHOWN.items())
+def test_items_of_lists_are_shown_by_what_tells_them_from_the_others(path, shown):
+    assert format_path(path, read_text(LISTS).data) == shown
+
+
+@pytest.mark.parametrize("list_", ["teams", "rows", "ranges"])
+def test_an_item_is_found_by_what_it_is_shown_as_and_by_its_index(list_):
+    items = read_text(LISTS).data[list_]
+    for index in range(len(items)):
+        assert find_item(items, item_label(items, index)) == find_item(items, str(index)) == index
+    assert find_item(items, "nothing") is find_item(items, "9th") is find_item(items, "0th") is None
+
+
+def test_items_without_a_name_are_shown_by_index_where_that_is_asked_for():
+    data = read_text(LISTS).data
+    assert format_path(("teams", 0, "members", 0), data, numbered=True) == "teams[john].members[0]"
 
 
 def test_merge_keys_work_and_own_keys_win():

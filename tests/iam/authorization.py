@@ -6,7 +6,7 @@ from functools import cache
 
 from policy_sentry.querying.actions import get_action_data
 
-__all__ = ["dependent_actions", "problems"]
+__all__ = ["dependent_actions", "is_action", "problems"]
 
 _TAG_KEYS = ("aws:RequestTag/", "aws:ResourceTag/", "sagemaker:ResourceTag/")
 
@@ -25,6 +25,11 @@ def problems(document: dict) -> Iterator[str]:
                 yield f"{action}: takes {sorted(formats)}, not {statement['Resource']}"
             taken = {_key(key) for each in known for key in each["condition_keys"]}
             yield from (f"{action}: has no condition key {key}" for key in sorted(keys) if not _takes(taken, key))
+
+
+def is_action(action: str) -> bool:
+    """Whether the reference has an action, spelled so."""
+    return any(entry["action"] == action for entry in _entries(action))
 
 
 def dependent_actions(action: str) -> set[str]:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from botocore.loaders import Loader
 
 from hpkit.iam.commands import COMMANDS
+from tests.iam.authorization import is_action
 
 PAGE = (Path(__file__).parents[2] / "docs" / "live.md").read_text(encoding="utf-8").partition("## Rights")[2]
 
@@ -25,6 +27,18 @@ def test_the_page_lists_the_rights_of_each_command(name):
 
 def test_the_page_lists_no_other_command():
     assert [line.split("`")[1] for line in PAGE.splitlines() if line.startswith("| `")] == list(COMMANDS)
+
+
+# Operations of the API that the reference does not have yet; that an action is called as its operation is inferred.
+INFERRED = {"sagemaker:BatchRebootClusterNodes", "sagemaker:BatchReplaceClusterNodes"}
+
+
+def test_every_action_is_in_the_service_authorization_reference_or_said_to_be_inferred():
+    actions = {action for rights in COMMANDS.values() for action in rights.iam}
+    assert {action for action in actions if not is_action(action)} == INFERRED
+    model = Loader().load_service_model("sagemaker", "service-2")
+    assert {action.partition(":")[2] for action in INFERRED} <= model["operations"].keys()
+    assert all(f"`{action}`" in PAGE.partition("| command |")[0] for action in INFERRED)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -26,8 +26,8 @@ def found():
 def test_a_goal_is_met_by_as_few_changes_as_can_be(found):
     assert found.met
     assert {change.path: (change.before, change.after) for change in found.changes} == {
-        "governance.allocations.john[0].count": (3, 2),
-        "governance.allocations.smith[0].count": (1, 2),
+        "governance.allocations.john[ml.g5.12xlarge].count": (3, 2),
+        "governance.allocations.smith[ml.g5.12xlarge].count": (1, 2),
     }
     assert [(each.before, each.after, each.met) for each in found.goals] == [((1800.0,), (0.0,), 1)]
     teams = {team.name: team for team in found.teams}

@@ -5,12 +5,13 @@ Does not: know discounts, training plans, Spot, EBS volumes or data transfer. Wh
 
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from typing import Final
 
 from hpkit.catalog.instances import Source, read_data
 
-__all__ = ["HOURS_PER_MONTH", "Price", "find_price", "hourly_price", "monthly_price", "near_price"]
+__all__ = ["HOURS_PER_MONTH", "Price", "find_price", "hourly_price", "monthly_cost", "monthly_price", "near_price"]
 
 # The month of AWS's own pricing calculator: 8,760 hours a year ÷ 12.
 HOURS_PER_MONTH: Final = 730
@@ -69,3 +70,9 @@ def monthly_price(instance_type: str, region: str) -> Decimal | None:
     """Return US dollars a month of 730 hours, or None where the price is not known."""
     hourly = hourly_price(instance_type, region)
     return None if hourly is None else hourly * HOURS_PER_MONTH
+
+
+def monthly_cost(instance_type: str, region: str, instances: Fraction) -> int | None:
+    """Return whole US dollars a month of so many instances, or None where the price is not known."""
+    price = monthly_price(instance_type, region)
+    return None if price is None else round(Fraction(price) * instances)

@@ -58,5 +58,6 @@ def apply(
 def _covers(waiver: Waiver, placed: PlacedIssue, document: Document) -> bool:
     if placed.rule != waiver.rule:
         return False
-    shown = format_path(placed.issue.path, document.data)
-    return shown == waiver.path or shown.startswith((f"{waiver.path}.", f"{waiver.path}["))
+    # By index was how findings named items without a name once; waivers that do are as good as before.
+    ways = (format_path(placed.issue.path, document.data, numbered=numbered) for numbered in (False, True))
+    return any(shown == waiver.path or shown.startswith((f"{waiver.path}.", f"{waiver.path}[")) for shown in ways)

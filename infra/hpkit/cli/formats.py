@@ -58,7 +58,9 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
             shown = ended[:1].upper() + ended[1:] if sentence is finding.fix else ended
             lines.append(folded(shown, "    "))
     for each in loaded:
-        unread = ["the whole file" if not path else format_path(path) for path in each.parsed.unread]
+        unread = [
+            "the whole file" if not path else format_path(path, each.document.data) for path in each.parsed.unread
+        ]
         if unread:
             lines.append(f"{each.file}: the other rules wait until this can be read: {', '.join(unread)}")
     summary = summarize(findings)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hpkit.catalog.prices import monthly_price
+from hpkit.catalog.prices import monthly_cost
 from hpkit.checks.rule import amount
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
@@ -75,8 +75,7 @@ def _restricted(group: RestrictedGroupPlan) -> dict[str, Any]:
 
 def _cost(plan: Plan, quota: TypeQuota, share: TeamShare) -> int | None:
     """Return US dollars a month of what a team has reserved, elastic quota included, on demand; None: not known."""
-    price = monthly_price(quota.instance_type, plan.spec.region)
-    return None if price is None else round(Fraction(price) * (Fraction(share.reserved) + Fraction(share.elastic)))
+    return monthly_cost(quota.instance_type, plan.spec.region, Fraction(share.reserved) + Fraction(share.elastic))
 
 
 def _number(value: Amount) -> int | float:

@@ -1,11 +1,18 @@
 """What a file says, with the place of every value, and what is wrong with it."""
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Document", "Mark", "Node", "Path", "Problem", "format_path"]
+__all__ = ["Document", "Mark", "Node", "Path", "Problem", "find_item", "format_path", "item_label"]
 
 Path = tuple[str | int, ...]
+
+# What tells an item of a list from the others, and may stand in brackets.
+_TELLING = ("instanceType", "availabilityZone", "key", "rule")
+_LABEL = re.compile(r"[A-Za-z][\w.:/@+-]{0,47}|[0-9][0-9.]*/[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -93,19 +100,59 @@ def _renamed(node: Node, path: Path, key: str) -> Node:
     return Node(value, node.mark, node.raw, keys, children)
 
 
-def format_path(path: Path, data: Any = None) -> str:
-    """Write a path as users read it: `teams[john].sharing`, items of named lists by name.
+def format_path(path: Path, data: Any = None, *, numbered: bool = False) -> str:
+    """Write a path as users read it: `teams[john].sharing`, an item of a list by what tells it from the others.
 
-    data is the document's root; without it, items are shown by index.
+    data is the document's root; without it, items are shown by index; numbered shows by index those without a name.
     """
     text, value = "", data
     for step in path:
         if isinstance(step, int):
-            item = value[step] if isinstance(value, (tuple, list)) and 0 <= step < len(value) else None
-            name = item.get("name") if isinstance(item, dict) else None
-            text += f"[{name if isinstance(name, str) and name else step}]"
+            known = isinstance(value, (tuple, list)) and 0 <= step < len(value)
+            item = value[step] if known else None
+            named = isinstance(item, dict) and isinstance(item.get("name"), str)
+            text += f"[{item_label(value, step) if known and (named or not numbered) else step}]"
             value = item
         else:
             text += f".{step}" if text else step
             value = value.get(step) if isinstance(value, dict) else None
     return text
+
+
+def item_label(items: Sequence[Any], index: int) -> str:
+    """Return what an item of a list is called in a path.
+
+    Its name; or its type, zone, key, rule or own short value where no other item has it; or its place: `2nd`.
+    """
+    item = items[index]
+    if isinstance(item, dict) and isinstance(item.get("name"), str) and item["name"]:
+        return str(item["name"])
+    label = _label(item)
+    return label if label and Counter(map(_label, items))[label] == 1 else _ordinal(index + 1)
+
+
+def find_item(items: Sequence[Any], label: str) -> int | None:
+    """Return the index of the item that a path calls so, or whose index it is; None if there is none."""
+    for index, item in enumerate(items):
+        if label in ((item.get("name"), _label(item)) if isinstance(item, dict) else (_label(item),)):
+            return index
+    place = re.fullmatch(r"([0-9]+)(st|nd|rd|th)?", label)
+    if place is None:
+        return None
+    index = int(place[1]) - bool(place[2])
+    return index if 0 <= index < len(items) else None
+
+
+def _label(item: Any) -> str:
+    """Return what would tell an item without a name from others, or nothing."""
+    if isinstance(item, dict):
+        item = next((item[key] for key in _TELLING if isinstance(item.get(key), str)), "")
+    if not isinstance(item, str):
+        return ""
+    text = item.rpartition("/")[2] if item.startswith("arn:") else item
+    return text if _LABEL.fullmatch(text) else ""
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
+from hpkit.config.document import find_item
 from hpkit.errors import InputError
 
 __all__ = ["Edit", "Layout", "Value", "patched"]
@@ -159,15 +161,16 @@ def _entries(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
 
 def _index(node: yaml.Node, step: str) -> int | None:
     """Return the position of the entry that a step of a path means."""
-    for index, (key, value) in enumerate(_entries(node)):
-        if step == (_name(value, index) if key is value else key.value):
-            return index
-    return None
+    if isinstance(node, yaml.SequenceNode):
+        return find_item([_scalars(item) for item in node.value], step)
+    return next((index for index, (key, _) in enumerate(_entries(node)) if key.value == step), None)
 
 
-def _name(item: yaml.Node, index: int) -> str:
-    names = item.value if isinstance(item, yaml.MappingNode) else []
-    return next((str(value.value) for key, value in names if key.value == "name"), str(index))
+def _scalars(item: yaml.Node) -> Any:
+    """Return what an item can be called by: its own text, or the texts in its map."""
+    if isinstance(item, yaml.MappingNode):
+        return {key.value: value.value for key, value in item.value if isinstance(value, yaml.ScalarNode)}
+    return item.value if isinstance(item, yaml.ScalarNode) else None
 
 
 def _end(node: yaml.Node) -> int:

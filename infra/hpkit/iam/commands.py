@@ -51,12 +51,13 @@ _REVIEW: Final = (
     ("get", "clusterroles.rbac.authorization.k8s.io"),
 )
 
-# Source of the actions: Service Authorization Reference, which a test holds them to.
+# Source of the actions: Service Authorization Reference, to which tests/iam/test_commands.py holds them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
     "status": CommandRights(_READ, _LIST),
     "jobs": CommandRights(_FIND, _LIST),
     "why": CommandRights(_FIND, _LIST),
     "topology": CommandRights(_FIND, _LIST),
+    "record": CommandRights(_FIND, _LIST),
     "nodes list": CommandRights(_READ, _LIST),
     "nodes replace": CommandRights((*_READ, "sagemaker:BatchReplaceClusterNodes"), (*_LIST, *_DRAIN)),
     "nodes reboot": CommandRights((*_READ, "sagemaker:BatchRebootClusterNodes"), (*_LIST, *_DRAIN)),

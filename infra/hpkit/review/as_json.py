@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from hpkit.change import Step
 from hpkit.plan.capacity import Amount
-from hpkit.plan.diff import CapacityChange, Change, ShareChange, TeamChange
+from hpkit.plan.diff import CapacityChange, Change, PlanDiff, ShareChange, TeamChange
+from hpkit.review.cost import quota_cost
 from hpkit.review.formatting import cost_change
 from hpkit.review.model import Cost, FindingChanges, Loss, Preview, Review, ScenarioChange, StackReview
 from hpkit.review.tables import concerned_teams, nodes_lost
@@ -80,7 +81,7 @@ def _stack(stack: StackReview) -> dict[str, Any]:
             "maximum": _costs(stack.maximum_cost),
         },
         "capacity": [_capacity(each) for each in diff.capacity] if diff else [],
-        "teams": [_team(each) for each in diff.teams if each.changed] if diff else [],
+        "teams": [_team(diff, each) for each in diff.teams if each.changed] if diff else [],
         "unchangedTeams": sum(not each.changed for each in diff.teams) if diff else 0,
         "policy": {key: _change(each) for key, each in diff.policy.items()} if diff else {},
         "priorityClasses": {key: _change(each) for key, each in diff.priority_classes.items()} if diff else {},
@@ -160,7 +161,7 @@ def _capacity(change: CapacityChange) -> dict[str, Any]:
     }
 
 
-def _team(team: TeamChange) -> dict[str, Any]:
+def _team(diff: PlanDiff, team: TeamChange) -> dict[str, Any]:
     return {
         "team": team.name,
         "present": _change(team.present),
@@ -171,17 +172,19 @@ def _team(team: TeamChange) -> dict[str, Any]:
         "preemptTeamTasks": _change(team.preempt),
         "membersAdded": list(team.members_added),
         "membersRemoved": list(team.members_removed),
-        "shares": [_share(each) for each in team.shares],
+        "shares": [_share(diff, each) for each in team.shares],
     }
 
 
-def _share(share: ShareChange) -> dict[str, Any]:
+def _share(diff: PlanDiff, share: ShareChange) -> dict[str, Any]:
     return {
         "instanceType": share.instance_type,
         "guarantee": _change(share.guarantee, _number),
         "elastic": _change(share.elastic, _number),
         "borrowable": _change(share.borrowable, _number),
         "lendable": _change(share.lendable, _number),
+        # null: nothing is reserved on that side, or the catalog has no price of the type in the region.
+        "monthlyUsd": _change(quota_cost(diff, share)),
     }
 
 

@@ -114,7 +114,7 @@ def _stack(stack: StackReview) -> Iterator[str]:
         return
     yield from _lists(stack)
     teams = tables.changed_teams(stack)
-    rows = tables.team_table(teams)
+    rows = tables.team_table(stack, teams)
     for index in range(0, len(rows), _MOST):
         more = f", {index + 1} to {min(index + _MOST, len(rows))}" if len(rows) > _MOST else ""
         yield _details(

@@ -43,7 +43,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
         return
     yield from _section("resources", tables.resource_lines(stack), width)
     teams = tables.changed_teams(stack)
-    yield from _table("teams", tables.TEAM_HEAD, tables.team_table(teams))
+    yield from _table("teams", tables.TEAM_HEAD, tables.team_table(stack, teams))
     yield from _section("settings", tables.setting_list(teams), width)
     yield from _section("policy", list(tables.policy_lines(stack)), width)
     yield from _table(

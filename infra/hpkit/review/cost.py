@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from hpkit.catalog import find_instance_type
-from hpkit.catalog.prices import monthly_price
-from hpkit.plan.capacity import pool_instances
+from hpkit.catalog.prices import monthly_cost, monthly_price
+from hpkit.plan.capacity import Amount, pool_instances
+from hpkit.plan.diff import Change, PlanDiff, ShareChange
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
+from hpkit.review.formatting import as_fraction
 from hpkit.review.model import Cost
 
-__all__ = ["Price", "group_cost", "guaranteed_cost", "maximum_cost", "pool_cost", "total"]
+__all__ = ["Price", "group_cost", "guaranteed_cost", "maximum_cost", "pool_cost", "quota_cost", "total"]
 
 Price = Callable[[str, str], Decimal | None]
 
@@ -83,3 +85,17 @@ def _pool(pool: NodePoolPlan, region: str, price: Price) -> Cost:
             return Cost(Decimal(0), (f"NodePool {name} (up to {most} × {kind})",))
         costs.append((each or Decimal(0)) * most)
     return Cost(max(costs, default=Decimal(0)))
+
+
+def quota_cost(diff: PlanDiff, share: ShareChange) -> Change[int]:
+    """Return whole US dollars a month of what a team has reserved; None on a side where that is nothing, or unknown."""
+    return Change(
+        _reserved(share, diff.before, share.guarantee.before, share.elastic.before),
+        _reserved(share, diff.after, share.guarantee.after, share.elastic.after),
+    )
+
+
+def _reserved(share: ShareChange, plan: Plan | None, guarantee: Amount | None, elastic: Amount | None) -> int | None:
+    if plan is None or (guarantee is None and elastic is None):
+        return None
+    return monthly_cost(share.instance_type, plan.spec.region, as_fraction(guarantee) + as_fraction(elastic))

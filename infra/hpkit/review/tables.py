@@ -8,8 +8,9 @@ from hpkit.change import CLUSTER, GUARDED_TYPES, Step, describe
 from hpkit.checks import Finding
 from hpkit.checks.rule import listing
 from hpkit.plan.capacity import Amount
-from hpkit.plan.diff import Change, TeamChange
+from hpkit.plan.diff import Change, PlanDiff, TeamChange
 from hpkit.plan.names import short_type
+from hpkit.review.cost import quota_cost
 from hpkit.review.formatting import arrow, cost, cost_change, maximum, plural, quantity, signed_money
 from hpkit.review.model import (
     Cost,
@@ -71,7 +72,7 @@ CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved"
 COST_HEAD = ("capacity", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
 SUMMARY_HEAD = ("stack", "verdict", "what goes", "teams concerned", "guaranteed a month", "at most a month")
-TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "weight", "preemption")
+TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
 WAIT_HEAD = ("team", "got", "waits p50", "waits p95", "preempted", "never run")
 
 
@@ -157,17 +158,19 @@ def changed_teams(stack: StackReview) -> list[TeamChange]:
     return sorted(teams, key=lambda team: (not team.edited, losing.get(team.name, last), team.name))
 
 
-def team_rows(team: TeamChange) -> Iterator[Row]:
+def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
     """Return one row per instance type; the team's settings stand in its first."""
     settings = (_both(team.weight), _text(team.preempt))
     for index, share in enumerate(team.shares):
         guarantee = _both(share.guarantee)
         if share.elastic.before or share.elastic.after:
             guarantee += f" (elastic {_both(share.elastic)})"
-        cells = (share.instance_type, guarantee, _both(share.borrowable), _both(share.lendable))
+        money = quota_cost(diff, share)
+        dollars = arrow(*("–" if each is None else f"{each:,}" for each in (money.before, money.after)))
+        cells = (share.instance_type, guarantee, _both(share.borrowable), _both(share.lendable), dollars)
         yield (team.name, *cells, *(settings if index == 0 else ("", "")))
     if not team.shares:
-        yield (team.name, "–", "–", "–", "–", *settings)
+        yield (team.name, "–", "–", "–", "–", "–", *settings)
 
 
 def setting_lines(team: TeamChange) -> Iterator[str]:
@@ -190,9 +193,9 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
             yield f"{team.name}: {word} member {member}"
 
 
-def team_table(teams: Iterable[TeamChange]) -> list[Row]:
-    """Return the rows of many teams."""
-    return [row for team in teams for row in team_rows(team)]
+def team_table(stack: StackReview, teams: Iterable[TeamChange]) -> list[Row]:
+    """Return the rows of many teams, with what is reserved for each at on-demand prices."""
+    return [row for team in teams for row in _team_rows(stack.diff, team)] if stack.diff else []
 
 
 def setting_list(teams: Iterable[TeamChange]) -> list[str]:

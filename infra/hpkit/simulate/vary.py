@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hpkit.config import parse
-from hpkit.config.document import Path
+from hpkit.config.document import Path, find_item, item_label
 from hpkit.config.load import resolve
 from hpkit.config.organization import Environment
 from hpkit.config.suggest import nearest
@@ -121,10 +121,10 @@ def _locate(data: Any, text: str, environment: str) -> Path:
     value = data
     for index, step in enumerate(steps):
         if isinstance(value, (tuple, list)):
-            position = _position(value, step)
+            position = find_item(value, step)
             if position is None:
-                names = [str(each["name"]) for each in value if isinstance(each, dict) and "name" in each]
-                raise SelectionError(f"{text}: there is no [{step}]; there are {', '.join(names) or len(value)}")
+                there = ", ".join(item_label(value, each) for each in range(len(value)))
+                raise SelectionError(f"{text}: there is no [{step}]; there are {there or 'none'}")
             path.append(position)
             value = value[position]
         elif isinstance(value, dict):
@@ -140,13 +140,6 @@ def _locate(data: Any, text: str, environment: str) -> Path:
 def _may_be_new(steps: Sequence[str]) -> bool:
     """Return whether a map may be made on the way: those that the file may leave out as a whole."""
     return steps[0] in ("sharing", "clusterPolicy", "sharedPool")
-
-
-def _position(items: Sequence[Any], step: str) -> int | None:
-    for position, item in enumerate(items):
-        if isinstance(item, dict) and step in (item.get("name"), item.get("instanceType")):
-            return position
-    return int(step) if step.isdigit() and int(step) < len(items) else None
 
 
 def _steps(text: str) -> list[str]:
