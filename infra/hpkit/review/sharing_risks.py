@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from hpkit.checks.rule import amount, listing
-from hpkit.plan.diff import PlanDiff, ShareChange, TeamChange
+from hpkit.plan.capacity import Amount
+from hpkit.plan.diff import Change, PlanDiff, ShareChange, TeamChange
 from hpkit.review.formatting import arrow, as_fraction, decreased, quantity
 from hpkit.review.model import Risk
 
@@ -14,6 +15,7 @@ def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
     """Return what to watch between teams, of a stack that is there on both sides."""
     yield from _borrowing(diff)
     yield from _queues(diff)
+    yield from _no_room_yet(diff)
     yield from _ranks(diff)
 
 
@@ -67,6 +69,34 @@ def _queues(diff: PlanDiff) -> Iterator[Risk]:
                 yield _preemption(team)
             if team.strategy.changed:
                 yield _strategy(team)
+
+
+def _no_room_yet(diff: PlanDiff) -> Iterator[Risk]:
+    """Say which quota is to grow by what a leaving team has: Pulumi deletes only after it has updated."""
+    for change in diff.capacity:
+        own = [(team, share) for team in diff.teams for share in team.shares]
+        own = [(team, share) for team, share in own if share.instance_type == change.instance_type]
+        leaving = [
+            (team, share) for team, share in own if not team.present.after and as_fraction(share.guarantee.before)
+        ]
+        growing = [team.name for team, share in own if team.present.after and decreased(_turned(share.guarantee))]
+        needed = sum(as_fraction(share.guarantee.after) for _, share in own)
+        held = sum(as_fraction(share.guarantee.before) for _, share in leaving)
+        if growing and leaving and needed + held > (change.guaranteed.after or 0):
+            names = listing([team.name for team, _ in leaving])
+            yield Risk(
+                "no-room-yet",
+                "blocked",
+                names,
+                f"what {names} had, {quantity(held)} × {change.instance_type}, is to go to {listing(growing)} in the "
+                f"step in which {names} {'leave' if len(leaving) > 1 else 'leaves'}: Pulumi deletes last, so the `up` "
+                f"finds no room and fails. First deploy `count: 0` for {names}, then remove "
+                f"{'them' if len(leaving) > 1 else 'it'}",
+            )
+
+
+def _turned(change: Change[Amount]) -> Change[Amount]:
+    return Change(change.after, change.before)
 
 
 def _strategy(team: TeamChange) -> Risk:
