@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from botocore.loaders import JSONFileLoader
+from botocore import loaders
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -36,9 +36,19 @@ gc.set_threshold(100_000, 20, 50)
 os.environ.setdefault("GOGC", "off")
 os.environ.setdefault("GOMEMLIMIT", "800MiB")
 
-# A session reads the API's models anew, megabytes for each service, and tests make sessions by the hundred. The files
-# are those of the installed package.
-JSONFileLoader.load_file = cache(JSONFileLoader.load_file)
+# A session reads the API's models anew, megabytes for each service, after it has looked into four hundred folders for
+# them, and tests make sessions by the hundred. The files are those of the installed package: all loaders know alike.
+_KNOWN: dict[object, object] = {}
+_new_loader = loaders.create_loader
+
+
+def _create_loader(search_path_string: str | None = None) -> loaders.Loader:
+    loader = _new_loader(search_path_string)
+    loader._cache = _KNOWN
+    return loader
+
+
+loaders.create_loader = _create_loader
 
 # How fast examples come says how busy the machine is, and nothing of the code.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])

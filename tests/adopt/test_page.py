@@ -9,7 +9,7 @@ import pytest
 from tests.adopt.shapes import Maker, terraform
 from tests.program.cloud import ROOT
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 PAGE = (ROOT / "docs" / "adopting.md").read_text(encoding="utf-8")
 

@@ -428,6 +428,7 @@ def test_a_damaged_record_of_what_still_runs_is_not_deleted(up, repository):
     assert hpkit("local", "status", "--name", "cli", cwd=repository).returncode == 0
 
 
+@pytest.mark.nightly
 @marked
 def test_a_part_that_cannot_start_ends_the_start_soon_with_its_log_and_nothing_running(up, repository):
     answer = hpkit("local", "start", "--name", "broken", "--controllers", "no.such:factory", cwd=repository)

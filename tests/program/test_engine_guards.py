@@ -108,16 +108,13 @@ CASES = {
 }
 
 
-# Tried each time, in an `up` without a preview as well: a guard refuses it, and no guard at all. The others are told of
-# two recordings by tests/change, and by the plugin itself by tests/provider; here of the engine, at night.
-ALWAYS = {"HyperPod cluster renamed"}
 # A guard took note of what is refused before another refused it: the next `up` notes what there is anew.
 NOTED = {"group renamed", "EKS cluster and key that leave the program"}
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(each, marks=() if each in ALWAYS else pytest.mark.nightly) for each in CASES]
-)
+# Told of two recordings by tests/change, and by the plugin itself by tests/provider; here of the engine.
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", CASES)
 def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found, case):
     change, at_preview, at_up = CASES[case]
     before = live.everything()
@@ -183,6 +180,7 @@ def test_another_region_is_allowed_by_a_run_before(up, edit):
     assert changes["Cluster:cluster"] in ("replace", "create-replacement", "delete-replaced")
 
 
+@pytest.mark.nightly
 def test_an_allowance_that_nothing_needs_is_said_beside_one_that_is(up, edit):
     allowed = {"allowReplace": ["cluster", "vpc"], "allowDelete": {"instanceGroups": ["gpu", "system", "gone"]}}
     edit(lambda _, dev: renamed_group(dev) or dev.update(allowed))

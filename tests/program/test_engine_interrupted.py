@@ -52,6 +52,7 @@ def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(handson,
     assert handson.preview() == {}
 
 
+@pytest.mark.nightly
 def test_an_up_takes_over_the_log_group_that_eks_wrote_again_and_gets_over_the_death_of_the_supervisor(
     handson, instance, live, reference, tmp_path
 ):

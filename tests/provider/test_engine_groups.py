@@ -9,7 +9,7 @@ from local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.provider.builders import Project
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.timeout(1800)]
 
 # A guard stands for the NodeClass: to the engine it is a resource that names groups and depends on them.
 PROGRAM = """

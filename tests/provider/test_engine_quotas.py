@@ -78,6 +78,7 @@ def test_two_hundred_quotas_converge_under_throttles_and_never_pass_the_capacity
         assert max(sums) == CAPACITY == sum(declared.values())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("watched", [8], indirect=True)
 def test_capacity_that_is_named_after_the_growth_is_reported_at_preview(watched):
     project = watched.project

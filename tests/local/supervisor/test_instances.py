@@ -52,6 +52,7 @@ def test_kueues_own_webhook_refuses_a_borrow_limit_without_a_cohort(api):
         api.apply("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/invalid", {**document, "spec": spec})
 
 
+@pytest.mark.nightly
 def test_stop_leaves_no_process_port_or_record_even_after_the_supervisor_was_killed(tools, tmp_path, running):
     other = Instance.named("two", root=tmp_path)
     try:
@@ -92,6 +93,7 @@ def hold(named):
     return None
 
 
+@pytest.mark.nightly
 def test_after_a_reboot_a_start_goes_on_with_everything_and_touches_no_stranger(tools, tmp_path):
     instance = Instance.named("reboot", root=tmp_path)
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)

@@ -82,6 +82,7 @@ def packages(log):
     return built.splitlines()[1:] if re.match(r"\S+ build ", built) else []
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_a_killed_build_is_gone_on_with_where_it_was(proxy, said, monkeypatch, tmp_path):
     monkeypatch.setenv("GOCACHE", str(tmp_path / "go-cache"))

@@ -85,6 +85,7 @@ def test_what_is_changed_by_hand_is_found_by_refresh_and_mended(project):
     assert project.preview() == {}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("chosen", [ROWS.keys() - INNER, ROWS.keys() & INNER], ids=["leaves", "inner"])
 def test_an_edit_of_what_is_fixed_is_shown_as_a_replacement(project, chosen):
     project.spec = stack(lambda name: {**_edited(name), **(ROWS[name].replace if name in chosen else {})})

@@ -223,6 +223,7 @@ def test_drift_is_found_and_a_conflict_is_told(project, api):
     assert api.read(ROLE)["rules"][0]["verbs"] == ["get", "list"]
 
 
+@pytest.mark.nightly
 def test_an_object_is_imported_by_its_name(project, api):
     document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "found"}, "data": {"a": "b"}}
     api.apply("/api/v1/namespaces/default/configmaps/found", document)
