@@ -52,7 +52,9 @@ VARIABLES = (
 # (https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html).
 _SERVICE_ENDPOINT = "AWS_ENDPOINT_URL_"
 
-_READY_SECONDS = 120.0
+# A part that has not become healthy for so long never will, on the busiest machine; what is waited for is said.
+_PART_SECONDS = 300.0
+_SAY_SECONDS = 30.0
 _STOP_SECONDS = 30.0
 _HOPELESS_STARTS = 4
 _POLL_SECONDS = 0.1
@@ -238,25 +240,32 @@ def _supervised(instance: Instance) -> bool:
 
 
 def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callable[[], bool]) -> State:
-    deadline = time.monotonic() + _READY_SECONDS
+    since = said = time.monotonic()
     reported: set[str] = set()
-    while time.monotonic() < deadline:
+    while time.monotonic() - since < _PART_SECONDS:
         if not goes_on():
             raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
         state = running(instance)
         for name, part in (state.parts if state else {}).items():
             if part.state == "healthy" and name not in reported:
                 reported.add(name)
+                since = said = time.monotonic()
                 say(f"{name}: healthy")
             elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in reported:
                 raise _PartError(f"{name}: {part.problem}, {part.restarts} times. {_tail(instance.log(name))}")
         if state is not None and state.ready:
             return state
+        if time.monotonic() - said >= _SAY_SECONDS:
+            said = time.monotonic()
+            late = ", ".join(_late(state)) or "the supervisor"
+            say(f"{late}: still starting, {said - since:.0f} s after the last one")
         time.sleep(_POLL_SECONDS)
-    state = instance.state()
-    late = [name for name, part in (state.parts if state else {}).items() if part.state != "healthy"]
-    logs = "; ".join(f"{name}: {_tail(instance.log(name))}" for name in late)
-    raise ToolError(f"not ready after {_READY_SECONDS:.0f} s. {logs}")
+    logs = "; ".join(f"{name}: {_tail(instance.log(name))}" for name in _late(instance.state()))
+    raise ToolError(f"nothing became healthy for {_PART_SECONDS:.0f} s. {logs}")
+
+
+def _late(state: State | None) -> list[str]:
+    return [name for name, part in (state.parts if state else {}).items() if part.state != "healthy"]
 
 
 def _tail(log: Path) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from hpkit.access.check import Resource, allows, find_resource
-from hpkit.access.model import CLUSTER, Access, Binding, Entry, Policy, differences, find_entry, matrix
+from hpkit.access.model import CLUSTER, Access, Binding, Entry, Policy, called, differences, find_entry, matrix
 from hpkit.errors import SelectionError
 from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE
 from hpkit.plan.derive import derive
@@ -62,6 +62,18 @@ def test_what_somebody_added_beside_the_file_is_a_difference():
         f"{EVE} has an access entry (AmazonEKSViewPolicy, hyperpod:team:nlp, friends), and is not in the file",
         "group friends has admin in the namespace of nlp, and not by the file",
     )
+
+
+def test_who_made_the_cluster_has_an_entry_of_eks_and_is_no_difference():
+    good = as_the_file_says()
+    maker = Entry(EVE, "eve", (), policies=(Policy(ADMINISTRATOR_POLICY),), of_creator=True)
+    access = Access((*good.entries, maker), good.bindings)
+    assert differences(access, plan()) == ()
+    assert {called(row) for row in matrix(access, plan())} == {
+        "administrator",
+        "member of nlp",
+        "no: made the cluster",
+    }
 
 
 def test_a_lost_group_policy_and_binding_are_differences():

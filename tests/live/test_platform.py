@@ -253,8 +253,10 @@ def test_access_says_who_has_what_and_who_is_not_in_the_file(ask):
         ("hyperpod-ns-john", "hpkit-data-scientist"),
     }
     assert [each["role"] for each in rows["Admin"]["grants"]] == ["administrator"]
-    # The cluster's creator has an entry by itself.
-    assert [each for each in found["differences"] if "user/" not in each] == []
+    assert found["differences"] == []
+    assert [each["principal"].partition("/")[0] for each in found["principals"] if each["madeTheCluster"]] == [
+        "arn:aws:iam::123456789012:user"
+    ]
     allowed = ask("access", "check", "john-scientists", "create", "jobs", "-n", "john")
     assert "to Group hyperpod:team:john" in " ".join(allowed.stdout.split())
     refused = ask("access", "check", "john-scientists", "create", "jobs", "-n", "smith")

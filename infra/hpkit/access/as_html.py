@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpkit.access.model import Row
+from hpkit.access.model import Row, called
 from hpkit.live.page import Section, page
 
 __all__ = ["as_html"]
@@ -15,7 +15,7 @@ def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Seq
     cells = [
         [
             row.principal,
-            "; ".join(row.file) or "no",
+            called(row),
             *(", ".join(dict.fromkeys(grant.role for grant in row.grants.get(place, ()))) for place in places),
         ]
         for row in rows

@@ -15,7 +15,19 @@ from hpkit.plan.names import GROUP_PREFIX
 from hpkit.plan.principals import principal_of
 from hpkit.spelling import near
 
-__all__ = ["CLUSTER", "Access", "Binding", "Entry", "Grant", "Policy", "Row", "differences", "find_entry", "matrix"]
+__all__ = [
+    "CLUSTER",
+    "Access",
+    "Binding",
+    "Entry",
+    "Grant",
+    "Policy",
+    "Row",
+    "called",
+    "differences",
+    "find_entry",
+    "matrix",
+]
 
 # The column of what holds in the whole cluster.
 CLUSTER: Final = "cluster"
@@ -36,13 +48,17 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An access entry: an IAM principal, the user and groups that it is to Kubernetes, and its access policies."""
+    """An access entry: an IAM principal, the user and groups that it is to Kubernetes, and its access policies.
+
+    of_creator: EKS made it, together with the cluster, for who made the cluster.
+    """
 
     principal: str
     username: str
     groups: tuple[str, ...]
     type: str = _OF_PEOPLE
     policies: tuple[Policy, ...] = ()
+    of_creator: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +97,26 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one principal may do: place (CLUSTER, or a namespace) → roles. file: what the stack file calls it."""
+    """What one principal may do: place (CLUSTER, or a namespace) → roles.
+
+    file: what the stack file calls it; of_creator: who made the cluster, and so was let in by EKS.
+    """
 
     principal: str
     file: tuple[str, ...]
     grants: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
+    of_creator: bool = False
 
 
 def matrix(access: Access, plan: Plan) -> tuple[Row, ...]:
     """Return a row for each principal with an entry for people, and for each that the stack file names; by name."""
-    rows = {entry.principal: Row(entry.principal, _in_file(plan, entry.principal), dict(_grants(access, entry)))
-            for entry in access.entries if entry.type == _OF_PEOPLE}  # fmt: skip
+    rows = {
+        each.principal: Row(
+            each.principal, _in_file(plan, each.principal), dict(_grants(access, each)), each.of_creator
+        )
+        for each in access.entries
+        if each.type == _OF_PEOPLE
+    }
     for principal in _named(plan):
         rows.setdefault(principal, Row(principal, _in_file(plan, principal)))
     return tuple(rows[name] for name in sorted(rows))
@@ -130,6 +155,11 @@ def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
     return (*roles, *(f"member of {team.name}" for team in plan.teams if who in map(principal_of, team.members)))
 
 
+def called(row: Row) -> str:
+    """Return what a principal is to the stack file, in words: its roles there, that it made the cluster, or `no`."""
+    return "; ".join(row.file) or ("no: made the cluster" if row.of_creator else "no")
+
+
 def differences(access: Access, plan: Plan) -> tuple[str, ...]:
     """Return where the entries and bindings are not as the stack file says, as sentences."""
     return (*_of_entries(access.entries, plan), *_of_bindings(access.bindings, plan))
@@ -147,7 +177,7 @@ def _of_entries(entries: Iterable[Entry], plan: Plan) -> Iterator[str]:
         wanted = set(groups.get(who, ("", ()))[1])
         yield from _of_groups(entry, wanted)
         yield from _of_policies(entry, _in_file(plan, principal))
-    for entry in live.values():
+    for entry in (each for each in live.values() if not each.of_creator):
         what = ", ".join((*(policy.name for policy in entry.policies), *entry.groups)) or "no rights"
         yield f"{entry.principal} has an access entry ({what}), and is not in the file"
 

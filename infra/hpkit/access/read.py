@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from boto3 import Session
@@ -12,6 +13,7 @@ from hpkit.access.model import Access, Binding, Entry, Policy
 from hpkit.errors import ToolError
 from hpkit.live.kubernetes import Kubernetes
 from hpkit.live.read import find
+from hpkit.plan.access import ADMINISTRATOR_POLICY
 from hpkit.preflight.aws_client import call_all
 from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
@@ -19,6 +21,9 @@ from hpkit.preflight.model import ApiCall, FailedCall, Responses
 __all__ = ["read_access", "read_entries"]
 
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
+# EKS makes the creator's entry with the cluster, and takes others once it is active, which is minutes later (inferred:
+# DescribeCluster does not say whether there is one).
+_WITH_THE_CLUSTER: Final = timedelta(minutes=5)
 
 
 def read_access(session: Session, *, cluster: str) -> Access:
@@ -27,7 +32,7 @@ def read_access(session: Session, *, cluster: str) -> Access:
     Raises ToolError where the entries cannot be read; bindings that cannot be are unknown.
     """
     eks = find(session, cluster).eks
-    entries = read_entries(session, eks["name"])
+    entries = read_entries(session, eks["name"], made=eks.get("createdAt"))
     try:
         with api_client(session, eks) as client:
             return Access(entries, tuple(_bindings(Kubernetes(client))))
@@ -36,8 +41,8 @@ def read_access(session: Session, *, cluster: str) -> Access:
         return Access(entries, (), (f"bindings, since the Kubernetes API does not answer this identity ({said})",))
 
 
-def read_entries(session: Session, eks: str) -> tuple[Entry, ...]:
-    """Return the access entries of an EKS cluster with their policies; raises ToolError."""
+def read_entries(session: Session, eks: str, *, made: datetime | None = None) -> tuple[Entry, ...]:
+    """Return the access entries of an EKS cluster with their policies; made: when the cluster was. Raises ToolError."""
     listed = ApiCall("eks", "ListAccessEntries", {"clusterName": eks})
     (answer,) = _answers(session, [listed])
     principals = sorted(answer["accessEntries"])
@@ -45,7 +50,7 @@ def read_entries(session: Session, eks: str) -> tuple[Entry, ...]:
     described = _answers(session, [ApiCall("eks", "DescribeAccessEntry", key) for key in keys])
     policies = _answers(session, [ApiCall("eks", "ListAssociatedAccessPolicies", key) for key in keys])
     pairs = zip(described, policies, strict=True)
-    return tuple(_entry(one["accessEntry"], two["associatedAccessPolicies"]) for one, two in pairs)
+    return tuple(_entry(one["accessEntry"], two["associatedAccessPolicies"], made) for one, two in pairs)
 
 
 def _answers(session: Session, calls: list[ApiCall]) -> list[Any]:
@@ -57,16 +62,21 @@ def _answers(session: Session, calls: list[ApiCall]) -> list[Any]:
     return found
 
 
-def _entry(entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]]) -> Entry:
+def _entry(entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]], made: datetime | None) -> Entry:
+    groups = tuple(entry.get("kubernetesGroups") or ())
+    held = tuple(
+        Policy(each["policyArn"].rpartition("/")[2], tuple((each.get("accessScope") or {}).get("namespaces") or ()))
+        for each in policies
+    )
+    since = None if made is None or "createdAt" not in entry else entry["createdAt"] - made
+    of_creator = since is not None and abs(since) <= _WITH_THE_CLUSTER and not groups
     return Entry(
         entry["principalArn"],
         entry.get("username") or "",
-        tuple(entry.get("kubernetesGroups") or ()),
+        groups,
         entry.get("type") or "STANDARD",
-        tuple(
-            Policy(each["policyArn"].rpartition("/")[2], tuple((each.get("accessScope") or {}).get("namespaces") or ()))
-            for each in policies
-        ),
+        held,
+        of_creator and held == (Policy(ADMINISTRATOR_POLICY),),
     )
 
 

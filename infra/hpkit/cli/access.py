@@ -80,6 +80,7 @@ def _as_dict(plan: Plan, rows: Sequence[Row], differs: Sequence[str]) -> dict[st
             {
                 "principal": row.principal,
                 "inFile": list(row.file),
+                "madeTheCluster": row.of_creator,
                 "grants": [
                     {"place": place, "role": grant.role, "through": grant.through}
                     for place, grants in row.grants.items()
@@ -106,9 +107,11 @@ def _as_csv(places: Sequence[str], rows: Sequence[Row]) -> str:
 
 def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -> None:
     """Print a line for each place where a principal has a role: a column for each would not fit with many teams."""
+    from hpkit.access.model import called
+
     lines = [("principal", "where", "role", "in the file")]
     for row in rows:
-        inside = "; ".join(row.file) or "no"
+        inside = called(row)
         cells = [(place, _cell(row, place)) for place in places if _cell(row, place)] or [("", "nothing")]
         lines += [
             (row.principal if not number else "", place, role, inside if not number else "")

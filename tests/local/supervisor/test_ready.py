@@ -1,0 +1,50 @@
+"""How long a start waits: as long as parts become healthy, and it says for what."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.processes.process import Identity
+from local.supervisor import control
+from local.supervisor.instance import Instance, ServiceState, State
+
+PARTS = ("etcd", "kube-apiserver", "kueue", "kwok", "aws")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes on when somebody sleeps, and a second at a time."""
+    clock = SimpleNamespace(now=0.0)
+    clock.monotonic = lambda: clock.now
+    clock.sleep = lambda _: setattr(clock, "now", clock.now + 1)
+    monkeypatch.setattr(control, "time", clock)
+    return clock
+
+
+def awaited(monkeypatch, tmp_path, clock, every):
+    """Wait for parts of which one becomes healthy every so many seconds; return what was said."""
+
+    def now(_):
+        healthy = int(clock.now // every)
+        parts = {name: ServiceState("healthy" if index < healthy else "starting") for index, name in enumerate(PARTS)}
+        return State(Identity(1, ""), parts)
+
+    said = []
+    instance = Instance(tmp_path)
+    monkeypatch.setattr(control, "running", now)
+    monkeypatch.setattr(Instance, "state", now)
+    return control._await_ready(instance, said.append, lambda: True), said
+
+
+def test_a_start_goes_on_while_parts_become_healthy_however_long_all_take(monkeypatch, tmp_path, clock):
+    state, said = awaited(monkeypatch, tmp_path, clock, every=250)
+    assert state.ready
+    assert clock.now == 5 * 250
+    assert [line for line in said if line.endswith("healthy")] == [f"{name}: healthy" for name in PARTS]
+    assert "etcd, kube-apiserver, kueue, kwok, aws: still starting, 30 s after the last one" in said
+
+
+def test_a_part_that_never_becomes_healthy_ends_it_with_its_log(monkeypatch, tmp_path, clock):
+    with pytest.raises(ToolError, match=r"nothing became healthy for 300 s\. etcd: .*whole log"):
+        awaited(monkeypatch, tmp_path, clock, every=100_000)
