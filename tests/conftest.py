@@ -38,13 +38,29 @@ os.environ.setdefault("GOMEMLIMIT", "800MiB")
 
 # A session reads the API's models anew, megabytes for each service, after it has looked into four hundred folders for
 # them, and tests make sessions by the hundred. The files are those of the installed package: all loaders know alike.
-_KNOWN: dict[object, object] = {}
+_KNOWN: dict[tuple[object, ...], object] = {}
 _new_loader = loaders.create_loader
+
+
+class _Known(dict[tuple[object, ...], object]):
+    """What one loader knows: what all do, but for the models of S3, which botocore's clients change for themselves."""
+
+    def _of(self, key: tuple[object, ...]) -> dict[tuple[object, ...], object]:
+        return super() if any(str(part).startswith("s3") for part in key) else _KNOWN
+
+    def __contains__(self, key: tuple[object, ...]) -> bool:
+        return self._of(key).__contains__(key)
+
+    def __getitem__(self, key: tuple[object, ...]) -> object:
+        return self._of(key).__getitem__(key)
+
+    def __setitem__(self, key: tuple[object, ...], value: object) -> None:
+        self._of(key).__setitem__(key, value)
 
 
 def _create_loader(search_path_string: str | None = None) -> loaders.Loader:
     loader = _new_loader(search_path_string)
-    loader._cache = _KNOWN
+    loader._cache = _Known()
     return loader
 
 

@@ -13,6 +13,7 @@ SECONDS = 600
 # What Kueue or kubelets do is there a moment after kubectl has answered.
 PATIENCE = 90.0
 _HEREDOC = re.compile(r"<<'(\w+)'")
+_LOOKS = re.compile(r"kubectl (get|describe) |hpkit (status|jobs|why|topology|access) ")
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,13 @@ class Shell:
         raise AssertionError(f"the shell ended in {command!r}: {''.join(said)}")
 
     def follow(self, step: Step) -> str:
-        """Run a step as its page says; what only looks (kubectl get, describe) is looked at until it agrees."""
+        """Run a step as its page says; what only looks (kubectl get, hpkit status) is looked at until it agrees."""
         deadline = time.monotonic() + PATIENCE
         while True:
             code, said = self.run(step.command)
             if (code != 0) is step.refused and agrees(step.shown, said):
                 return said
-            looks = re.match(r"kubectl (get|describe) ", step.command) is not None
+            looks = _LOOKS.match(step.command) is not None
             wanted = "\n".join(step.shown)
             assert looks, f"$ {step.command}\n{said}\nends with {code}; the page shows\n{wanted}"
             assert time.monotonic() < deadline, f"$ {step.command}\n{said}\nis not, after a while,\n{wanted}"

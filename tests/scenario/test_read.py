@@ -45,7 +45,7 @@ def test_a_duration_is_a_number_with_its_unit(text, seconds):
         ("tasks: [{name: a, team: john, count: 1, submit: -5m}]", ":1:49: submit: `-5m` is negative"),
         ("tasks: [{name: a, team: john, count: 1, run: 90}]", ":1:46: run: `90` is no duration"),
         ("tasks: [{name: a, team: john, cuont: 1}]", "1:31: unknown key `cuont` in tasks[a]. Did you mean `count`?"),
-        ("tasks: [{team: john, count: 1}]", "1:9: `name` is missing in tasks[0]"),
+        ("tasks: [{team: john, count: 1}]", "1:9: `name` is missing in tasks[1st]"),
         ("tasks: [{name: a, team: john, count: 0}]", "1:38: tasks[a].count is `0`"),
         ("", ":1:1: the file is empty"),
         ("- a", ":1:1: the file holds no map"),

@@ -1,0 +1,107 @@
+"""Decisions per second of the simulator beside those of the real Kueue's scheduler: the same tasks, in the same run.
+
+The real one is Kueue's own scheduler on its own cache, in a test of its module: no API server, no webhooks, no etcd, so
+this is the most that a cluster could do. A decision is a task admitted or preempted. `python bench/whatif_kueue.py
+[TASKS TEAMS]` takes other sizes.
+"""
+
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "infra"), str(ROOT)]
+
+from tests.whatif import neutral, oracle  # noqa: E402 - the path comes first
+
+TASKS, TEAMS, FLAVORS, PER_STEP = 2000, 10, 4, 40
+NOMINAL, TARGET = 8, 100
+
+
+def queue(number: int) -> dict[str, Any]:
+    """Return a team's queue as task governance makes it: it lends and borrows, and takes back what it lent."""
+    quota = {"nominal": NOMINAL, "borrowing_limit": NOMINAL, "lending_limit": None}
+    return {
+        "name": f"team-{number}",
+        "cohort": "all",
+        "queueing": "BestEffortFIFO",
+        "fair_weight": 1 + number % 3,
+        "preemption": {"within_queue": "LowerPriority", "reclaim_in_cohort": "Any", "borrow_within_cohort": None},
+        "fungibility": {"when_can_borrow": "TryNextFlavor", "when_can_preempt": "TryNextFlavor", "preference": None},
+        "resource_groups": [
+            {
+                "resources": ["gpu"],
+                "flavors": [{"name": f"f{each}", "quotas": {"gpu": quota}} for each in range(FLAVORS)],
+            }
+        ],
+    }
+
+
+def scenario(tasks: int, teams: int) -> dict[str, Any]:
+    """Return tasks of random teams, sizes and priorities, in steps; after each some of one team's are over."""
+    chance = random.Random(1)  # noqa: S311 - the same load each time
+    steps = []
+    for first in range(0, tasks, PER_STEP):
+        submit = [
+            {
+                "name": f"w{number:06}",
+                "queue": f"team-{chance.randrange(teams)}",
+                "priority": chance.randrange(3),
+                "pod_sets": [
+                    {"name": "p0", "count": 1, "min_count": None, "per_pod": {"gpu": chance.choice((1, 1, 2, 4))}}
+                ],
+            }
+            for number in range(first, min(first + PER_STEP, tasks))
+        ]
+        finish = {"queue": f"team-{chance.randrange(teams)}", "count": PER_STEP // 2} if first else None
+        steps.append({"submit": submit, "finish": finish})
+    return {
+        "id": "bench",
+        "kind": "scenario",
+        "fair_sharing": {"strategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
+        "feature_gates": {},
+        "cohorts": [{"name": "all"}],
+        "queues": [queue(number) for number in range(teams)],
+        "steps": steps,
+    }
+
+
+def decisions(states: Sequence[dict[str, Any]]) -> int:
+    """Return how many tasks were admitted or preempted, from what stood after each step."""
+    count, before = 0, set[str]()
+    for state in states:
+        count += len(set(state["admitted"]) - before)
+        before = set(state["admitted"])
+    return count + len(states[-1]["preempted"])
+
+
+def main(arguments: list[str]) -> int:
+    """Print both rates and their ratio; return 1 where it misses the target."""
+    tasks, teams = (int(each) for each in arguments) if arguments else (TASKS, TEAMS)
+    case = scenario(tasks, teams)
+    nothing = {**case, "steps": case["steps"][:1]}
+    oracle.ask([nothing])
+    started = time.perf_counter()
+    oracle.ask([nothing])
+    starts = time.perf_counter() - started
+    started = time.perf_counter()
+    ((kueues, *_),) = oracle.ask([case])
+    real = time.perf_counter() - started - starts
+    started = time.perf_counter()
+    found = neutral.run(case)
+    simulated = time.perf_counter() - started
+    assert isinstance(found, list)
+    same = sum(one["admitted"] == sorted(other["admitted"]) for one, other in zip(found, kueues, strict=True))
+    rates = [decisions(states) / seconds for states, seconds in ((kueues, real), (found, simulated))]
+    print(f"{tasks:,} tasks of {teams} teams: the same admitted after {same} of {len(found)} steps")
+    print(f"Kueue     {decisions(kueues):>7,} decisions in {real:7.2f} s  {rates[0]:>9,.0f} per second")
+    print(f"simulator {decisions(found):>7,} decisions in {simulated:7.2f} s  {rates[1]:>9,.0f} per second")
+    print(f"{rates[1] / rates[0]:.0f} × (target {TARGET})")
+    return 0 if rates[1] >= TARGET * rates[0] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
