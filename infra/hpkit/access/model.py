@@ -99,7 +99,7 @@ class Grant:
 class Row:
     """What one principal may do: place (CLUSTER, or a namespace) → roles.
 
-    file: what the stack file calls it; of_creator: who made the cluster, and so was let in by EKS.
+    file: what the stack file calls it; of_creator: it does not, but made the cluster, and so was let in by EKS.
     """
 
     principal: str
@@ -110,13 +110,12 @@ class Row:
 
 def matrix(access: Access, plan: Plan) -> tuple[Row, ...]:
     """Return a row for each principal with an entry for people, and for each that the stack file names; by name."""
-    rows = {
-        each.principal: Row(
-            each.principal, _in_file(plan, each.principal), dict(_grants(access, each)), each.of_creator
-        )
-        for each in access.entries
-        if each.type == _OF_PEOPLE
-    }
+    rows = {}
+    for entry in access.entries:
+        if entry.type == _OF_PEOPLE:
+            file = _in_file(plan, entry.principal)
+            made = entry.of_creator and not file
+            rows[entry.principal] = Row(entry.principal, file, dict(_grants(access, entry)), made)
     for principal in _named(plan):
         rows.setdefault(principal, Row(principal, _in_file(plan, principal)))
     return tuple(rows[name] for name in sorted(rows))
