@@ -106,6 +106,7 @@ def test_an_item_is_found_by_what_it_is_shown_as_and_by_its_index(list_):
     items = read_text(LISTS).data[list_]
     for index in range(len(items)):
         assert find_item(items, item_label(items, index)) == find_item(items, str(index)) == index
+    assert find_item(items, "ml.p5.48xlarge") is None, "two have it"
     assert find_item(items, "nothing") is find_item(items, "9th") is find_item(items, "0th") is None
 
 

@@ -132,10 +132,11 @@ def item_label(items: Sequence[Any], index: int) -> str:
 
 
 def find_item(items: Sequence[Any], label: str) -> int | None:
-    """Return the index of the item that a path calls so, or whose index it is; None if there is none."""
-    for index, item in enumerate(items):
-        if label in ((item.get("name"), _label(item)) if isinstance(item, dict) else (_label(item),)):
-            return index
+    """Return the index of the one item that a path calls so, or whose index it is; None where there is no such one."""
+    named = [each for each, item in enumerate(items) if isinstance(item, dict) and item.get("name") == label]
+    alike = named or [each for each, item in enumerate(items) if _label(item) == label]
+    if alike:
+        return alike[0] if named or len(alike) == 1 else None
     place = re.fullmatch(r"([0-9]+)(st|nd|rd|th)?", label)
     if place is None:
         return None
