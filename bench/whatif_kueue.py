@@ -1,4 +1,4 @@
-"""Decisions per second of the simulator beside those of the real Kueue's scheduler: the same tasks, in the same run.
+"""Admissions per second of the simulator beside those of the real Kueue's scheduler: the same tasks, in the same run.
 
 The real one is Kueue's own scheduler on its own cache, in a test of its module: no API server, no webhooks and no etcd,
 but a client that holds objects in memory, whose time is in it. The simulator's time is that of the whole scenario too.

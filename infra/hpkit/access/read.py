@@ -64,19 +64,18 @@ def _answers(session: Session, calls: list[ApiCall]) -> list[Any]:
 
 def _entry(entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]], made: datetime | None) -> Entry:
     groups = tuple(entry.get("kubernetesGroups") or ())
-    held = tuple(
+    associated = tuple(
         Policy(each["policyArn"].rpartition("/")[2], tuple((each.get("accessScope") or {}).get("namespaces") or ()))
         for each in policies
     )
-    since = None if made is None or "createdAt" not in entry else entry["createdAt"] - made
-    of_creator = since is not None and abs(since) <= _WITH_THE_CLUSTER and not groups
+    with_the_cluster = made is not None and "createdAt" in entry and abs(entry["createdAt"] - made) <= _WITH_THE_CLUSTER
     return Entry(
         entry["principalArn"],
         entry.get("username") or "",
         groups,
         entry.get("type") or "STANDARD",
-        held,
-        of_creator and held == (Policy(ADMINISTRATOR_POLICY),),
+        associated,
+        with_the_cluster and not groups and associated == (Policy(ADMINISTRATOR_POLICY),),
     )
 
 

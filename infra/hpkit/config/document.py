@@ -110,8 +110,7 @@ def format_path(path: Path, data: Any = None, *, numbered: bool = False) -> str:
         if isinstance(step, int):
             known = isinstance(value, (tuple, list)) and 0 <= step < len(value)
             item = value[step] if known else None
-            named = isinstance(item, dict) and isinstance(item.get("name"), str)
-            text += f"[{item_label(value, step) if known and (named or not numbered) else step}]"
+            text += f"[{item_label(value, step) if known and (_name(item) or not numbered) else step}]"
             value = item
         else:
             text += f".{step}" if text else step
@@ -125,15 +124,15 @@ def item_label(items: Sequence[Any], index: int) -> str:
     Its name; or its type, zone, key, rule or own short value where no other item has it; or its place: `2nd`.
     """
     item = items[index]
-    if isinstance(item, dict) and isinstance(item.get("name"), str) and item["name"]:
-        return str(item["name"])
+    if name := _name(item):
+        return name
     label = _label(item)
     return label if label and Counter(map(_label, items))[label] == 1 else _ordinal(index + 1)
 
 
 def find_item(items: Sequence[Any], label: str) -> int | None:
     """Return the index of the one item that a path calls so, or whose index it is; None where there is no such one."""
-    named = [each for each, item in enumerate(items) if isinstance(item, dict) and item.get("name") == label]
+    named = [each for each, item in enumerate(items) if _name(item) == label]
     alike = named or [each for each, item in enumerate(items) if _label(item) == label]
     if alike:
         return alike[0] if named or len(alike) == 1 else None
@@ -142,6 +141,11 @@ def find_item(items: Sequence[Any], label: str) -> int | None:
         return None
     index = int(place[1]) - bool(place[2])
     return index if 0 <= index < len(items) else None
+
+
+def _name(item: Any) -> str:
+    name = item.get("name") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _label(item: Any) -> str:

@@ -1,10 +1,10 @@
 """What to watch in how teams share: borrowing that ends, queues and ranks that go, preemption that changes."""
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from hpkit.checks.rule import amount, listing
-from hpkit.plan.capacity import Amount
-from hpkit.plan.diff import Change, PlanDiff, ShareChange, TeamChange
+from hpkit.plan.diff import PlanDiff, ShareChange, TeamChange
 from hpkit.review.formatting import arrow, as_fraction, decreased, quantity
 from hpkit.review.model import Risk
 
@@ -21,9 +21,8 @@ def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
 
 def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
     """Say whose borrowing ends because another lends less: their own limits would still allow it."""
-    shares = [(team, share) for team in diff.teams for share in team.shares]
     for change in diff.capacity:
-        own = [(team, share) for team, share in shares if share.instance_type == change.instance_type]
+        own = _shares(diff, change.instance_type)
         victims = [(team, share) for team, share in own if _held_back(share)]
         causes = [
             f"{team.name} lends {arrow(quantity(share.lendable.before), quantity(share.lendable.after))}"
@@ -74,16 +73,12 @@ def _queues(diff: PlanDiff) -> Iterator[Risk]:
 def _no_room_yet(diff: PlanDiff) -> Iterator[Risk]:
     """Say which quota is to grow by what a leaving team has: Pulumi deletes only after it has updated."""
     for change in diff.capacity:
-        own = [(team, share) for team in diff.teams for share in team.shares]
-        own = [(team, share) for team, share in own if share.instance_type == change.instance_type]
-        leaving = [
-            (team, share) for team, share in own if not team.present.after and as_fraction(share.guarantee.before)
-        ]
-        growing = [team.name for team, share in own if team.present.after and decreased(_turned(share.guarantee))]
-        needed = sum(as_fraction(share.guarantee.after) for _, share in own)
-        held = sum(as_fraction(share.guarantee.before) for _, share in leaving)
-        if growing and leaving and needed + held > (change.guaranteed.after or 0):
-            names = listing([team.name for team, _ in leaving])
+        own = [(team, *_sides(share)) for team, share in _shares(diff, change.instance_type)]
+        leaving = {team.name: before for team, before, _ in own if before and not team.present.after}
+        growing = [team.name for team, before, after in own if team.present.after and after > before]
+        held = sum(leaving.values())
+        if growing and leaving and held + sum(after for *_, after in own) > (change.guaranteed.after or 0):
+            names = listing([*leaving])
             yield Risk(
                 "no-room-yet",
                 "blocked",
@@ -95,8 +90,14 @@ def _no_room_yet(diff: PlanDiff) -> Iterator[Risk]:
             )
 
 
-def _turned(change: Change[Amount]) -> Change[Amount]:
-    return Change(change.after, change.before)
+def _shares(diff: PlanDiff, instance_type: str) -> list[tuple[TeamChange, ShareChange]]:
+    """Return what each team has of an instance type."""
+    return [(team, share) for team in diff.teams for share in team.shares if share.instance_type == instance_type]
+
+
+def _sides(share: ShareChange) -> tuple[Fraction, Fraction]:
+    """Return what is guaranteed before and after; what is not there counts nothing."""
+    return as_fraction(share.guarantee.before), as_fraction(share.guarantee.after)
 
 
 def _strategy(team: TeamChange) -> Risk:
