@@ -116,6 +116,11 @@ class Assignment:
     _result: tuple[PodSetAssignment, ...] | None = None
     _amounts: Usage | None = None
 
+    @property
+    def waits_for(self) -> str:
+        """Return Kueue's reason for not being admitted with it."""
+        return (self.reason if self.mode == Mode.NO_FIT else None) or "WaitingForQuota"
+
     def contested(self) -> frozenset[int]:
         """Return the pairs for which someone must be evicted."""
         return frozenset(

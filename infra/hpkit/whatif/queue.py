@@ -9,8 +9,8 @@ from __future__ import annotations
 import bisect
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, Protocol
 
 from hpkit.whatif.model import PodSetAssignment, Workload
 from hpkit.whatif.tree import QueueNode, TreeNode, Usage
@@ -20,6 +20,14 @@ __all__ = ["Queue", "Shape", "Task"]
 _NONE: frozenset[int] = frozenset()
 
 State = Literal["waiting", "running", "gone"]
+
+
+class Found(Protocol):
+    """What was found of a workload that did not get in."""
+
+    @property
+    def waits_for(self) -> str:
+        """Return Kueue's reason."""
 
 
 class Shape:
@@ -39,7 +47,7 @@ class Shape:
         self.heap: list[tuple[float, str, Task]] = []
         self.parked = False
         self.size = 0
-        self.blocked: tuple[TreeNode, int, object] | None = None
+        self.blocked: tuple[Sequence[int], int, Found] | None = None
 
     def first(self) -> Task | None:
         """Return the first of those that wait."""
@@ -48,20 +56,20 @@ class Shape:
             heapq.heappop(heap)
         return heap[0][2] if heap else None
 
-    def block(self, node: TreeNode, assignment: object) -> None:
+    def block(self, node: TreeNode, found: Found) -> None:
         """Remember what was found of them for as long as nothing changes at the node."""
-        self.blocked = node, self._changes(node), assignment
+        self.blocked = node.changes, sum([node.changes[flavor] for flavor in self.flavors]), found
 
-    def still_blocked(self) -> object | None:
+    def still_blocked(self) -> Found | None:
         """Return what was found of them when there was no room, if nothing has changed since."""
         blocked = self.blocked
-        if blocked is None or blocked[1] != self._changes(blocked[0]):
+        if blocked is None:
             return None
-        return blocked[2]
-
-    def _changes(self, node: TreeNode) -> int:
-        changes = node.changes
-        return sum([changes[flavor] for flavor in self.flavors])
+        changes, then, found = blocked
+        now = 0
+        for flavor in self.flavors:
+            now += changes[flavor]
+        return found if now == then else None
 
 
 class Task:
@@ -134,6 +142,7 @@ class Queue:
     """
 
     __slots__ = (
+        "active",
         "evicting",
         "generation",
         "node",
@@ -150,6 +159,7 @@ class Queue:
 
     def __init__(self, node: QueueNode, resolve: Callable[[Workload], tuple[object, object, tuple[int, ...]]]) -> None:
         self.node = node
+        self.active = node.spec.active
         self.strict = node.spec.queueing_strategy == "StrictFIFO"
         self.resolve = resolve
         self.shapes: dict[object, Shape] = {}
@@ -188,7 +198,7 @@ class Queue:
 
     def head(self) -> Task | None:
         """Return the first that is not set aside: the one that preempted before all others."""
-        if not self.node.spec.active:
+        if not self.active:
             return None
         sticky = self.sticky
         if sticky is not None and sticky.state == "waiting" and not sticky.shape.parked:
@@ -196,7 +206,8 @@ class Queue:
         ready = self.ready
         while ready:
             task = ready[0][3]
-            if task.state == "waiting" and not task.shape.parked and task.shape.first() is task:
+            shape = task.shape
+            if task.state == "waiting" and not shape.parked and shape.first() is task:
                 return task
             heapq.heappop(ready)
         return None

@@ -89,6 +89,7 @@ class Simulator:
         }
         by_node: dict[TreeNode, Queue] = {queue.node: queue for queue in self._queues.values()}
         self._cycle = Cycle(by_node, self._pairs, model.fair_sharing, self._places)
+        self._flat = all(node.depth <= 1 for node in by_node)
         self._by_root: dict[TreeNode, list[Queue]] = {}
         for queue in self._queues.values():
             self._by_root.setdefault(queue.node.root, []).append(queue)
@@ -169,7 +170,7 @@ class Simulator:
 
     def run_cycle(self) -> Outcome:
         """Run exactly one cycle; who is evicted still holds its quota until `complete_evictions`."""
-        return self._run(self._heads())
+        return self._run(self._heads(pass_over=True)[0])
 
     def complete_evictions(self) -> bool:
         """Let the evicted give their quota back and wait again; return whether there were any."""
@@ -195,18 +196,18 @@ class Simulator:
         tick: how much the clock goes on with each cycle, in seconds. on_cycle: called after each with what came of it.
         """
         total = Outcome()
-        heads = self._heads()
-        if not heads and not self._evicting:
+        heads, passed_over = self._heads(pass_over=True)
+        if not heads and not passed_over and not self._evicting:
             return total
         watch = _Watch()
         progress = True
         while True:
-            if not progress and watch.was_here(heads):
+            if not progress and not passed_over and watch.was_here(heads):
                 return total
-            if not heads:
+            if not heads and not passed_over:
                 if self._evicting and self.complete_evictions():
                     progress = True
-                    heads = self._heads()
+                    heads, passed_over = self._heads(pass_over=True)
                     continue
                 return total
             self.now += tick
@@ -216,10 +217,10 @@ class Simulator:
             total.admitted += outcome.admitted
             total.preempted += outcome.preempted
             progress = bool(outcome.admitted) or evicted
-            if progress and watch.repeats(self._heads, self._running, outcome):
+            if progress and watch.repeats(lambda: self._heads(pass_over=False)[0], self._running, outcome):
                 total.flapping = watch.flapping
                 return total
-            heads = self._heads()
+            heads, passed_over = self._heads(pass_over=True)
 
     def run_clock(
         self,
@@ -294,18 +295,31 @@ class Simulator:
         if task.evicted:
             self._evicting.append(task)
 
-    def _heads(self) -> list[Task]:
-        """Return the head of each queue that has one, in the order of the queues; they stay where they are."""
+    def _heads(self, *, pass_over: bool) -> tuple[list[Task], bool]:
+        """Return the heads of the next cycle in the order of the queues, and whether more were passed over.
+
+        pass_over: set a head aside at once if nothing has changed for its shape since it found no room, for that is
+        its queue's turn. In a tree of cohorts it may be in another's way, and gets its look.
+        """
         heads = []
+        passed_over = False
+        pass_over = pass_over and self._flat
         for name, queue in list(self._awake.items()):
             head = queue.head()
             if head is None:
                 del self._awake[name]
-            else:
-                heads.append(head)
+                continue
+            if pass_over and not head.tried and not queue.strict:
+                found = head.shape.still_blocked()
+                if found is not None:
+                    head.reason = found.waits_for
+                    queue.park(head.shape)
+                    passed_over = True
+                    continue
+            heads.append(head)
         if len(heads) > 1:
             heads.sort(key=_order)
-        return heads
+        return heads, passed_over
 
     def _run(self, heads: list[Task]) -> Outcome:
         outcome = Outcome()
@@ -327,10 +341,8 @@ class Simulator:
                     victim.queue.evict(victim)
                     self._evicting.append(victim)
                     outcome.preempted.append(Preempted(victim.name, reason, task.name))
-        elif entry.outcome == "NoFit":
-            task.reason = entry.assignment.reason or "WaitingForQuota"
         else:
-            task.reason = "WaitingForQuota"
+            task.reason = entry.assignment.waits_for
         parks = entry.outcome in ("NoFit", "NoCandidates") and not queue.strict and not task.pending_flavors()
         if parks:
             queue.park(task.shape)
