@@ -94,13 +94,14 @@ def _as_dict(plan: Plan, rows: Sequence[Row], differs: Sequence[str]) -> dict[st
 
 
 def _as_csv(places: Sequence[str], rows: Sequence[Row]) -> str:
+    from hpkit.access.model import called
     from hpkit.simulate.as_csv import text_cell
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["principal", "in file", *places])
     for row in rows:
-        cells = (row.principal, "; ".join(row.file), *(_cell(row, place) for place in places))
+        cells = (row.principal, called(row), *(_cell(row, place) for place in places))
         writer.writerow([text_cell(each) for each in cells])
     return text.getvalue()
 
