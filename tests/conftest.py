@@ -93,13 +93,16 @@ def _day(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hpkit.project.today", lambda: datetime.date(2026, 11, 22))
 
 
+_CLOUDS = pytest.StashKey["Clouds"]()
+
+
 @pytest.fixture(scope="session")
-def clouds(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Clouds"]:
+def clouds(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator["Clouds"]:
     """Give the local cloud that the files of this worker share."""
     # Loaded by those alone that need it: it takes seconds.
     from tests.clouds import Clouds
 
-    clouds = Clouds(tmp_path_factory.mktemp)
+    clouds = request.config.stash[_CLOUDS] = Clouds(tmp_path_factory.mktemp)
     yield clouds
     clouds.close()
 
@@ -121,14 +124,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Give files to workers as `--dist loadfile` does, but those that need the platform to one: each makes its own.
 
-    At night they take too long for that.
+    At night they take too long for that. Those of the Kubernetes plugin share an EKS cluster.
     """
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "platform" if not NIGHTLY and _needs_platform(config.rootpath / file) else file
+            if not NIGHTLY and _needs_platform(config.rootpath / file):
+                return "platform"
+            return "kubernetes" if file.startswith("tests/local/plugins/kubernetes/") else file
 
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
@@ -146,11 +151,17 @@ def _takes_platform_away(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Stop the worker's cloud after the last test that wants it: idle, it still takes a tenth of a core."""
+    """Stop the worker's cloud after the last file that wants it: idle, it still takes a tenth of a core."""
     yield
-    shared = getattr(item, "funcargs", {}).get("clouds")
-    if shared is not None and (nextitem is None or not _has(nextitem, "clouds")):
+    shared = item.config.stash.get(_CLOUDS, None)
+    if shared is not None and (nextitem is None or nextitem.path not in _with_clouds(item.session)):
         shared.close()
+
+
+@cache
+def _with_clouds(session: pytest.Session) -> set[Path]:
+    """Return the files of which any test wants the worker's cloud."""
+    return {item.path for item in session.items if _has(item, "clouds")}
 
 
 def _has(item: pytest.Item, name: str) -> bool:

@@ -74,6 +74,8 @@ def operator(instance, api):
         api.delete(path)
     kinds = {path.rpartition("/")[2] for path in made if path.startswith(CRDS)}
     eventually(lambda: not kinds & {each["metadata"]["name"] for each in api.items(CRDS, bare=True)}, "their kinds go")
+    left = "/api/v1/namespaces"
+    eventually(lambda: "kubeflow" not in {each["metadata"]["name"] for each in api.items(left, bare=True)}, "it goes")
 
 
 def manifests(team):

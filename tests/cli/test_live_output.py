@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from hpkit.cli import formats, live_common, status
+from hpkit.cli import formats, live_common, status, topology
 from hpkit.live.status import status_of
+from hpkit.live.topology import tree_of
 from hpkit.plan.derive import derive
 from tests.builders import organization, typed
 from tests.live.builders import node, observed, queue, task
@@ -23,7 +24,7 @@ def terminal(monkeypatch):
         written = io.StringIO()
         written.isatty = lambda: True
         monkeypatch.setattr(sys, "stdout", written)
-        for module in (formats, live_common, status):
+        for module in (formats, live_common, status, topology):
             monkeypatch.setattr(module, "width", lambda: columns)
         monkeypatch.setenv("NO_COLOR", "1")
         return written
@@ -69,3 +70,21 @@ def test_status_keeps_to_the_terminal_without_colour(terminal, columns):
     assert "\x1b" not in text
     for word in ("john", "smith", "huge", "needs attention", "not as the stack file says"):
         assert word in " ".join(text.split())
+
+
+def test_a_tree_on_a_narrow_terminal_has_the_node_on_a_line_and_the_rest_below(terminal):
+    layers = ("nn-1111111111", "nn-2222222222", "nn-3333333333")
+    nodes = [node(f"hyperpod-i-0123456789abcdef{n}", *layers) for n in range(2)]
+    tree = tree_of(observed(nodes=nodes))
+    written = terminal(60)
+    topology._tree(tree)
+    assert written.getvalue().splitlines()[-4:] == [
+        "        ├── hyperpod-i-0123456789abcdef0",
+        "        │   ml.g5.12xlarge us-west-2a  0 of 4 gpu",
+        "        └── hyperpod-i-0123456789abcdef1",
+        "            ml.g5.12xlarge us-west-2a  0 of 4 gpu",
+    ]
+    for columns in (40, 80, 100):
+        written = terminal(columns)
+        topology._tree(tree)
+        assert max(map(len, written.getvalue().splitlines())) <= columns

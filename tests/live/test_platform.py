@@ -13,7 +13,13 @@ from tests.cli.invoke import hpkit
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
+# Nodes go, and the platform with them.
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.cluster,
+    pytest.mark.platform(taken_away=True),
+    pytest.mark.timeout(900),
+]
 
 SMITHS = "/apis/batch/v1/namespaces/hyperpod-ns-smith/jobs"
 JOHNS = "/apis/batch/v1/namespaces/hyperpod-ns-john/jobs"

@@ -1,22 +1,22 @@
 """Looking for a Kueue in an existing EKS cluster: the local cloud's real API server, by a token as EKS takes it."""
 
 import base64
+import json
 
 import boto3
 import pytest
 
 from hpkit.preflight.kubernetes_client import find_kueue
 from hpkit.preflight.model import FailedCall
-from local.kubernetes.api import Api
 from local.kubernetes.pki import authority
-from tests.local.controllers.conftest import Aws, Environment
+from tests.local.controllers.conftest import Aws
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
 def instance(clouds):
-    return clouds.empty()
+    return clouds.handson()
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +25,25 @@ def aws(instance):
 
 
 @pytest.fixture(scope="module")
-def environment(aws, instance):
-    return Environment(aws, Api.of_kubeconfig(instance.kubeconfig, field_manager="test"))
+def cluster(aws):
+    return aws.client("eks").describe_cluster(name="handson-dev")["cluster"]
 
 
-@pytest.fixture(scope="module")
-def cluster(environment):
-    return environment.eks.describe_cluster(name="kube")["cluster"]
+@pytest.fixture
+def stranger(aws):
+    """Return what signs for a role that has no access entry."""
+    iam = aws.client("iam")
+    trust = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    role = iam.create_role(RoleName="stranger", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+    keys = aws.client("sts").assume_role(RoleArn=role, RoleSessionName="ann")["Credentials"]
+    yield boto3.Session(
+        aws_access_key_id=keys["AccessKeyId"],
+        aws_secret_access_key=keys["SecretAccessKey"],
+        aws_session_token=keys["SessionToken"],
+        region_name="us-west-2",
+    )
+    iam.delete_role(RoleName="stranger")
 
 
 def session(key):
@@ -42,15 +54,7 @@ def test_a_kueue_is_seen_by_its_api_group(cluster):
     assert find_kueue(session("local"), cluster) == {"apiGroups": ["kueue.x-k8s.io"], "deployments": []}
 
 
-def test_an_identity_that_the_cluster_does_not_know_is_a_failure_with_the_reason(aws, environment, cluster):
-    role = environment.role("stranger", "ec2.amazonaws.com")
-    keys = aws.client("sts").assume_role(RoleArn=role, RoleSessionName="ann")["Credentials"]
-    stranger = boto3.Session(
-        aws_access_key_id=keys["AccessKeyId"],
-        aws_secret_access_key=keys["SecretAccessKey"],
-        aws_session_token=keys["SessionToken"],
-        region_name="us-west-2",
-    )
+def test_an_identity_that_the_cluster_does_not_know_is_a_failure_with_the_reason(stranger, cluster):
     found = find_kueue(stranger, cluster)
     assert isinstance(found, FailedCall)
     assert found.code == "401 Unauthorized"

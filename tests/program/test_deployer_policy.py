@@ -40,13 +40,14 @@ NO_ARN = {"eks:CreateCluster", "kms:CreateKey", "logs:DescribeLogGroups", "aps:C
 }
 
 
-# Between them they need every action that any example needs, as a test says. The one that makes the most is deployed
-# each time, the others at night.
+# Between them they need every action that any example needs, as a test says.
 DEPLOYED = ("enterprise-prod", "autoscale-dev")
-ALWAYS, *AT_NIGHT = (*DEPLOYED, "handson-dev")
 
 
-@pytest.fixture(scope="module", params=[ALWAYS, *(pytest.param(each, marks=pytest.mark.nightly) for each in AT_NIGHT)])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(each, marks=pytest.mark.nightly) for each in (*DEPLOYED, "handson-dev")],
+)
 def deployed(request, tmp_path_factory):
     """Deploy a stack, change it, look for drift and take it away; return its plans, types and recorded calls."""
     stack, file = request.param, tmp_path_factory.mktemp("record") / "calls.jsonl"

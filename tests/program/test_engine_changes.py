@@ -1,10 +1,6 @@
-"""What is said of a change without an engine is what the engine's own preview says: the same edits, both ways.
-
-An edit of handson-dev for each outcome; with HPKIT_NIGHTLY=1 every edit of every example.
-"""
+"""What is said of a change without an engine is what the engine's own preview says: every edit of every example."""
 
 import json
-import os
 
 import pytest
 
@@ -12,31 +8,11 @@ from hpkit.generate.changes import examples
 from hpkit.generate.key_changes import outcomes
 from tests.program.cloud import Program
 
-ALL = os.environ.get("HPKIT_NIGHTLY") == "1"
-FILES = [file for file in examples() if ALL or file.stem == "handson"]
+pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(7200)]
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(7200 if ALL else 1800)]
-if not ALL:
-    pytestmark.append(pytest.mark.platform)
-
-# Of these one edit each is tried always. What comes of every key is told without an engine, by tests/generate.
-KEYS = {"organization": "refused", "network.zones[]": "lost", "tags": "in place"}
 _GRAVE = {"replace": "replace", "create-replacement": "replace", "delete-replaced": "replace", "delete": "delete"}
 # Guards and components hold nothing; what a guard is registered as is its own business.
 _NOTHING = ("hpkit:index:", "pulumi:", "hyperpod:index:ChangeGuard")
-
-
-def chosen(file):
-    """Return the edits to try: all, or one of each outcome, that takes most along."""
-    found = [each for each in outcomes(file, None if ALL else KEYS) if each.kind not in ("invalid", "nothing")]
-    if ALL:
-        return found
-    most = {}
-    for each in found:
-        if each.kind not in most or len(each.change.lost) > len(most[each.kind].change.lost):
-            most[each.kind] = each
-    assert {each.edit.key: kind for kind, each in most.items()} == KEYS
-    return [*most.values()]
 
 
 def code(decision):
@@ -62,15 +38,14 @@ def foretold(change):
     return {(step.action, step.type, step.name) for step in steps if not step.type.startswith(_NOTHING)}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", examples(), ids=lambda file: file.stem)
 def test_the_engine_previews_what_is_foretold(file, instance, repository):
-    edits = chosen(file)
+    edits = [each for each in outcomes(file) if each.kind not in ("invalid", "nothing")]
     wrong = []
     for stack in sorted({each.stack for each in edits}):
         program = Program(instance, stack, root=repository.folder)
-        if ALL:
-            repository.write(file.stem, repository.read(file.stem))
-            program.up()
+        repository.write(file.stem, repository.read(file.stem))
+        program.up()
         for each in (each for each in edits if each.stack == stack):
             repository.write(file.stem, each.data)
             goes_on, lost, said = previewed(program)
@@ -79,10 +54,9 @@ def test_the_engine_previews_what_is_foretold(file, instance, repository):
                 decisions = sorted(code(decision) for decision in each.change.decisions)
                 differs = sorted(lost ^ expected) if goes_on else said
                 wrong.append(f"{each.edit.how} {each.edit.path} → {each.value}: {decisions}, {goes_on=}, {differs}")
-        if ALL:
-            data = repository.read(file.stem)
-            data["environments"][stack.rpartition("-")[2]]["protect"] = False
-            repository.write(file.stem, data)
-            program.up()
-            program.destroy()
+        data = repository.read(file.stem)
+        data["environments"][stack.rpartition("-")[2]]["protect"] = False
+        repository.write(file.stem, data)
+        program.up()
+        program.destroy()
     assert not wrong, "\n".join(wrong)

@@ -133,6 +133,7 @@ def told_by_preflight(live):
 IN_FORCE = [("ok", "admission of the teams' namespaces")]
 
 
+@pytest.mark.nightly
 def test_drift_is_found_one_by_one_and_mended_at_once(up, live):
     before = live.settled()
     assert told_by_preflight(live) == IN_FORCE

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpkit.cli.live_common import choose_stack, observe, platform_options
+from hpkit.cli.formats import folded, width
+from hpkit.cli.live_common import choose_stack, columns, observe, platform_options
 
 if TYPE_CHECKING:
     from hpkit.live.topology import Branch, Leaf, Placement
@@ -51,7 +53,7 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
         _tree(tree)
     if form in ("tree", "table"):
         for place in places:
-            click.echo(_sentence(place))
+            click.echo(folded(_sentence(place), "    ", "") if sys.stdout.isatty() else _sentence(place))
 
 
 def _branch(branch: Branch) -> dict[str, Any]:
@@ -118,20 +120,22 @@ def _lines(branch: Branch, indent: str) -> Iterable[str]:
         yield f"{indent}{'└── ' if number == last else '├── '}{each.name}"
         yield from _lines(each, indent + ("    " if number == last else "│   "))
     for number, leaf in enumerate(branch.leaves, len(branch.branches)):
-        stem = "└── " if number == last else "├── "
-        yield f"{indent}{stem}{leaf.node.name}  {leaf.node.instance_type} {leaf.node.zone}  {_use(leaf)}"
+        stem, below = ("└── ", "    ") if number == last else ("├── ", "│   ")
+        name, more = f"{indent}{stem}{leaf.node.name}", f"{leaf.node.instance_type} {leaf.node.zone}  {_use(leaf)}"
+        if sys.stdout.isatty() and len(f"{name}  {more}") > width():
+            yield name
+            yield folded(more, f"{indent}{below}  ", f"{indent}{below}")
+        else:
+            yield f"{name}  {more}"
 
 
 def _table(tree: Iterable[Branch]) -> None:
-    """Write columns as wide as they need, since a name that is broken cannot be copied."""
     rows = [("node", "type", "zone", "layer 1", "layer 2", "layer 3", "use")]
     for branch in tree:
         for leaf in branch.all_leaves():
             first, second, third = (*leaf.node.layers, "", "", "")[:3]
             rows.append((leaf.node.name, leaf.node.instance_type, leaf.node.zone, first, second, third, _use(leaf)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip())
+    click.echo(columns(rows))
 
 
 def _mermaid(tree: Iterable[Branch]) -> Iterable[str]:

@@ -48,6 +48,7 @@ def readiness(api):
     return {each["status"] for node in nodes for each in node["status"]["conditions"] if each["type"] == "Ready"}
 
 
+@pytest.mark.nightly
 def test_kueue_drops_no_finalizer_while_its_nodes_are_cut_off(route, cluster, environment, api):
     lay, cut = route
     assert environment.govern()["status"] == "ACTIVE"

@@ -1,4 +1,4 @@
-"""A running API server for the plugin, and both ways to drive it: over gRPC, and under the real engine."""
+"""A running API server for the plugin, one for all files, and both ways to drive it: over gRPC, and the real engine."""
 
 import json
 from contextlib import ExitStack
@@ -15,17 +15,17 @@ from tests.running import eventually
 REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def instance(clouds):
     return clouds.empty()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def api(instance):
     return Api.of_kubeconfig(instance.kubeconfig, field_manager="hpkit-local")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def kubeconfig(instance, api):
     """Make an EKS cluster, and the kubeconfig for it as `aws eks update-kubeconfig` writes it."""
     aws = Aws(instance)
