@@ -60,7 +60,7 @@ class Clouds:
     def handson(self) -> Instance:
         """Return the cloud with the stack handson-dev on it, live as its file has it."""
         self._restore_files()
-        if not self._is_as_it_was():
+        if not self._is_as_it_was() and not self._is_repaired():
             instance = self.empty()
             self._platform = Program(instance, "handson-dev", root=self.repository.folder)
             begun = time.monotonic()
@@ -92,6 +92,18 @@ class Clouds:
             return False
         live = Live(self._instance)
         return bool(live.sm.list_clusters()["ClusterSummaries"]) and live.settled() == self._settled
+
+    def _is_repaired(self) -> bool:
+        """Say whether an `up` has made what is there as it was: less than taking it down and making it anew."""
+        if self._platform is None or not Live(self._instance).sm.list_clusters()["ClusterSummaries"]:
+            return False
+        try:
+            self._platform.up("--refresh")
+            eventually(self._is_as_it_was, "it is as it was", seconds=30)
+        except (AssertionError, ToolError) as error:
+            print(f"the platform is made anew: {error}")
+            return False
+        return True
 
     def _restore_files(self) -> None:
         shutil.rmtree(self.repository.folder / "stacks")

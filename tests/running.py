@@ -46,7 +46,7 @@ def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Ite
     Skips the test where a tool cannot be had.
     """
     try:
-        get_all([tool for tool in TOOLS if engine or tool.name in TOOL_NAMES], say=print)
+        get_all([tool for tool in TOOLS if (engine and not tool.by_name) or tool.name in TOOL_NAMES], say=print)
     except ToolError as error:
         pytest.skip(str(error))
     instance = Instance.named(name, root=root)

@@ -4,6 +4,7 @@ import base64
 import json
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,12 @@ MANAGED_NAMESPACES = _OUTSIDE
 class Kueue:
     """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, and a folder of its own.
 
-    `manifests` is the folder that holds its CRDs and webhooks; `training_operator` an executable that may not be there.
+    `manifests` is the folder that holds its CRDs and webhooks; `operators` executables by name, which may not be there.
     """
 
     executable: Path
     manifests: Path
-    training_operator: Path
+    operators: Mapping[str, Path]
     api: Api
     folder: Path
     kubeconfig: Path
@@ -68,7 +69,7 @@ class Kueue:
                 f"--kueue={self.executable}",
                 f"--config={self.folder / 'config.json'}",
                 f"--log={self.log}",
-                f"--training-operator={self.training_operator}",
+                *(word for name, path in self.operators.items() for word in ("--operator", name, str(path))),
                 f"--kubeconfig={self.kubeconfig}",
                 f"--health-port={self.ports['kueue-health']}",
             ),

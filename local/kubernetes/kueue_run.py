@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     operators = Operators(
         api,
         kubeconfig=arguments.kubeconfig,
-        executables={"training-operator": arguments.training_operator},
+        executables={name: Path(executable) for name, executable in arguments.operator},
         logs=arguments.log.parent,
     )
     settled = ""
@@ -203,8 +203,9 @@ class _Runner:
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.kubernetes.kueue_run", description=__doc__)
-    for name in ("kueue", "config", "log", "kubeconfig", "training-operator"):
+    for name in ("kueue", "config", "log", "kubeconfig"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--operator", nargs=2, action="append", default=[], metavar=("NAME", "EXECUTABLE"))
     parser.add_argument("--health-port", type=int, required=True)
     return parser.parse_args(argv)
 

@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from local.kubernetes.api import Api
+from local.kubernetes.pki import authority, signed
 from local.processes.files import write_private
 from local.processes.process import Identity, end, identify, spawn
 
@@ -32,21 +33,35 @@ _PAUSE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Operator:
-    """A program that runs in pods with these labels and an image of this name; `arguments` are added to the pod's."""
+    """A program that runs in pods with these labels and an image of this name; `arguments` are added to the pod's.
+
+    certificates: whether it finds a certificate in the folder of `--cert-dir`, which a chart mounts.
+    """
 
     name: str
     image: str
     labels: str
     arguments: tuple[str, ...] = ()
+    certificates: bool = False
 
+
+# Neither metrics nor health: several instances would want the same ports.
+_NO_PORTS = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 
 OPERATORS = (
     Operator(
         name="training-operator",
         image="kubeflow/training-operator",
         labels="control-plane=kubeflow-training-operator",
-        # Neither metrics nor health: several instances would want the same ports.
-        arguments=("--metrics-bind-address=0", "--health-probe-bind-address=0"),
+        arguments=_NO_PORTS,
+    ),
+    Operator(
+        name="keda-operator",
+        image="kedacore/keda",
+        labels="app=keda-operator",
+        # Its metrics server is not run: what it would be asked by stays on a port that nobody knows.
+        arguments=(*_NO_PORTS, "--metrics-service-bind-address=127.0.0.1:0", "--enable-cert-rotation=false"),
+        certificates=True,
     ),
 )
 
@@ -105,11 +120,11 @@ class Operators:
         if container is None or executable is None:
             return
         if not os.access(executable, os.X_OK):
-            self._tell(
-                uid, pod, f"{operator.name} is not on this machine, so nothing acts: hpkit doctor --fix builds it"
-            )
+            get = f"`hpkit doctor --fix {operator.name}` builds it"
+            self._tell(uid, pod, f"{operator.name} is not on this machine, so nothing acts: {get}")
             return
-        command = [*(container.get("command") or [""])[1:], *(container.get("args") or []), *operator.arguments]
+        own = [f"--cert-dir={self._certificates(operator.name)}"] if operator.certificates else []
+        command = [*(container.get("command") or [""])[1:], *(container.get("args") or []), *operator.arguments, *own]
         environment = {
             **{key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ},
             **_variables(container, pod),
@@ -166,6 +181,15 @@ class Operators:
             user["user"] = {"token": token}
         write_private(self._file(uid), json.dumps(document).encode())
         return self._file(uid)
+
+    def _certificates(self, name: str) -> Path:
+        """Write what a chart's Secret has: authority, certificate and key."""
+        folder = self._kubeconfig.parent / "operators" / name
+        issuer = authority(folder, f"{name}-ca")
+        pair = signed(folder, name, issuer=issuer)
+        for source, file in ((issuer.certificate, "ca.crt"), (pair.certificate, "tls.crt"), (pair.key, "tls.key")):
+            write_private(folder / file, source.read_bytes())
+        return folder
 
     def _file(self, uid: str) -> Path:
         return self._kubeconfig.parent / "operators" / f"{uid}.json"

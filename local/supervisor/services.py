@@ -8,6 +8,7 @@ from local.kubernetes.apiserver import apiserver, write_kubeconfig, write_review
 from local.kubernetes.control_plane import controller_manager, kwok, scheduler
 from local.kubernetes.etcd import etcd
 from local.kubernetes.kueue import Kueue
+from local.kubernetes.operators import OPERATORS
 from local.kubernetes.pki import authority, signed
 from local.processes.health import http_status
 from local.processes.service import Service
@@ -39,7 +40,7 @@ def services_of(instance: Instance) -> list[Service]:
     kueue = Kueue(
         tool_path("kueue"),
         manifests=tool_path("kueue-manifests"),
-        training_operator=expected_path("training-operator"),
+        operators={each.name: expected_path(each.name) for each in OPERATORS},
         api=api,
         folder=pki / "kueue",
         kubeconfig=instance.kubeconfig,

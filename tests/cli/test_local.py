@@ -448,8 +448,9 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path):
     assert answer.returncode == 1
     rows = {row["tool"]: row for row in json.loads(answer.stdout)}
     assert list(rows) == ["python", "go", *(tool.name for tool in TOOLS)]
+    named = {tool.name: f" {tool.name}" for tool in TOOLS if tool.by_name}
     for tool in ("go", *(tool.name for tool in TOOLS)):
-        assert (rows[tool]["from"], rows[tool]["get"]) == ("missing", "hpkit doctor --fix")
+        assert (rows[tool]["from"], rows[tool]["get"]) == ("missing", f"hpkit doctor --fix{named.get(tool, '')}")
     text = hpkit("doctor", cwd=ROOT, **empty).stdout
     needed = [tool.name for tool in TOOLS if not tool.on_demand]
     assert f"{len(needed)} of {len(TOOLS) + 2} missing" in text
@@ -477,9 +478,20 @@ def test_doctor_that_can_get_nothing_names_every_tool_with_its_reason_and_log(tm
     answer = hpkit("doctor", "--fix", cwd=ROOT, **unreachable)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert "https://github.com/pulumi/pulumi/releases/" in answer.stderr
-    assert f"{len(TOOLS)} of {len(TOOLS)} tools" in answer.stderr
+    count = sum(not tool.by_name for tool in TOOLS)
+    assert f"{count} of {count} tools" in answer.stderr
     assert f"Whole log: {tmp_path}/cache/logs/etcd.log" in answer.stderr
     assert "The registry does not hold that package for this platform" in answer.stderr
+
+
+def test_doctor_gets_what_is_named_and_nothing_else(tmp_path):
+    unreachable = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path), "GOPROXY": "off"}
+    answer = hpkit("doctor", "--fix", "keda-crds", cwd=ROOT, **unreachable)
+    assert answer.returncode == 1
+    assert "1 of 1 tools" in answer.stderr
+    answer = hpkit("doctor", "keda", cwd=ROOT, **unreachable)
+    assert answer.returncode == 2
+    assert "there is no tool keda. Known: " in answer.stderr
 
 
 def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_path):

@@ -17,21 +17,28 @@ _REMEDY = "hpkit doctor --fix"
 
 
 @click.command("doctor")
+@click.argument("names", metavar="[TOOL]...", nargs=-1)
 @click.option("--fix", is_flag=True, help="Get what is missing: minutes for what must be built, once a machine.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def command(fix: bool, form: str) -> None:
+def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     """Say which tools the local cloud and `pulumi up` find here, and how to get the rest; exit 1 if any is missing.
 
-    What only some charts and tests need is not missed, but `--fix` gets it too.
+    What only some charts and tests need is not missed, but `--fix` gets it too, except what takes long to build: that
+    it gets if it is named, as in `hpkit doctor --fix keda-operator`.
     """
     from local.cloud import GO, TOOLS, get_all, locate
 
+    known = [tool.name for tool in TOOLS]
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"there is no tool {name}. Known: {', '.join(known)}")
+    wanted = [tool for tool in TOOLS if (tool.name in names if names else not tool.by_name)]
     rows = [_row(locate(tool)) for tool in TOOLS]
-    if fix and any(row["from"] == "missing" for row in rows):
-        get_all(TOOLS, say=_said())
+    if fix and {row["tool"] for row in rows if row["from"] == "missing"} & {tool.name for tool in wanted}:
+        get_all(wanted, say=_said())
         rows = [_row(locate(tool)) for tool in TOOLS]
-    on_demand = {tool.name for tool in TOOLS if tool.on_demand}
-    missing = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] not in on_demand]
+    needed = {tool.name for tool in TOOLS if tool.name in names or not tool.on_demand}
+    missing = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] in needed]
     go = _row(locate(GO))
     if go["from"] == "missing" and not missing:
         go["get"] = "not needed: nothing has to be built"
@@ -59,9 +66,13 @@ def _row(found: Any) -> dict[str, str]:
         "from": found.source,
         "path": str(found.path or ""),
         "purpose": found.tool.purpose,
-        "get": _REMEDY if found.source == "missing" else "",
+        "get": _remedy(found.tool) if found.source == "missing" else "",
         "note": found.passed_over,
     }
+
+
+def _remedy(tool: Any) -> str:
+    return f"{_REMEDY} {tool.name}" if tool.by_name else _REMEDY
 
 
 def _python_fits() -> bool:

@@ -6,6 +6,7 @@ from botocore.config import Config
 
 from local.kubernetes.api import Api
 from tests.local.aws.conftest import GOVERNANCE, Cloud
+from tests.local.controllers.karpenter import update
 from tests.running import bring_dependencies, eventually
 
 __all__ = ["GOVERNANCE"]
@@ -123,3 +124,21 @@ def cluster(environment, api):
         environment.make_cluster(InstanceGroups=groups, ClusterRole=environment.karpenter_role)
         eventually(lambda: len(api.items("/api/v1/nodes")) == 11, "all nodes are registered")
     return environment.describe()["ClusterArn"]
+
+
+@pytest.fixture
+def scaled(environment, cluster, api):
+    """Autoscaling on, with a group `burst` of none; both go with the test."""
+    burst = environment.group(
+        "burst",
+        0,
+        InstanceType="ml.g5.8xlarge",
+        OverrideVpcConfig={"SecurityGroupIds": [environment.sg], "Subnets": environment.subnets[:1]},
+        KubernetesConfig={"Labels": {"pool": "burst"}},
+    )
+    update(environment, [burst], AutoScaling={"Mode": "Enable", "AutoScalerType": "Karpenter"})
+    eventually(lambda: environment.describe()["AutoScaling"]["Status"] == "InService", "autoscaling is on")
+    yield
+    environment.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Disable"})
+    eventually(lambda: "AutoScaling" not in environment.describe(), "autoscaling is off")
+    update(environment, InstanceGroupsToDelete=["burst"])

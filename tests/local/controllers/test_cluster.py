@@ -5,63 +5,21 @@ from botocore.exceptions import ClientError
 
 from local.kubernetes.api import RefusedError
 from tests.checks.node_pool_specs import SPECS
+from tests.local.controllers.karpenter import (
+    CLASSES,
+    POOLS,
+    conditions,
+    has,
+    node_class,
+    node_pool,
+    nodes_of_pool,
+    update,
+)
 from tests.running import bring_dependencies, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
-POOLS = "/apis/karpenter.sh/v1/nodepools"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-def update(environment, groups=None, **more):
-    """Update the cluster, with its own groups unless others are given."""
-    own = [environment.group("cpu", 11, InstanceType="ml.c5.2xlarge"), *(groups or [])]
-    eventually(lambda: environment.describe()["ClusterStatus"] == "InService", "the cluster may be changed")
-    environment.sm.update_cluster(ClusterName="train", InstanceGroups=own, **more)
-    eventually(lambda: environment.describe()["ClusterStatus"] == "InService", "the cluster is InService")
-
-
-def node_class(api, name, groups):
-    version = {"apiVersion": "karpenter.sagemaker.amazonaws.com/v1", "kind": "HyperpodNodeClass"}
-    api.apply(f"{CLASSES}/{name}", {**version, "metadata": {"name": name}, "spec": {"instanceGroups": groups}})
-
-
-def node_pool(
-    api, name, *, node_class="burst", key="node.kubernetes.io/instance-type", values=("ml.g5.8xlarge",), **more
-):
-    reference = {"group": "karpenter.sagemaker.amazonaws.com", "kind": "HyperpodNodeClass", "name": node_class}
-    requirements = [{"key": key, "operator": "In", "values": list(values)}]
-    spec = {"template": {"spec": {"nodeClassRef": reference, "requirements": requirements}}, **more}
-    document = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
-    api.apply(f"{POOLS}/{name}", document)
-
-
-def conditions(api, path):
-    found = api.read(path).get("status", {}).get("conditions", [])
-    return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
-
-
-def has(api, path, kind, status):
-    return conditions(api, path).get(kind, ("",))[0] == status
-
-
-@pytest.fixture
-def scaled(environment, cluster, api):
-    """Autoscaling on, with a group `burst` of none; both go with the test."""
-    burst = environment.group(
-        "burst",
-        0,
-        InstanceType="ml.g5.8xlarge",
-        OverrideVpcConfig={"SecurityGroupIds": [environment.sg], "Subnets": environment.subnets[:1]},
-        KubernetesConfig={"Labels": {"pool": "burst"}},
-    )
-    update(environment, [burst], AutoScaling={"Mode": "Enable", "AutoScalerType": "Karpenter"})
-    eventually(lambda: environment.describe()["AutoScaling"]["Status"] == "InService", "autoscaling is on")
-    yield
-    environment.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Disable"})
-    eventually(lambda: "AutoScaling" not in environment.describe(), "autoscaling is off")
-    update(environment, InstanceGroupsToDelete=["burst"])
 
 
 def test_nodes_carry_what_hyperpod_says_and_go_with_their_instances(environment, cluster, api):
@@ -150,10 +108,6 @@ def serve(api, replicas):
     api.apply("/apis/apps/v1/namespaces/default/deployments/serve", document)
 
 
-def of_pool(api):
-    return api.items("/api/v1/nodes", labels="karpenter.sh/nodepool=serving")
-
-
 def claimed(api):
     claims = api.items("/apis/karpenter.sh/v1/nodeclaims")
     return {claim.get("status", {}).get("nodeName") for claim in claims}
@@ -170,18 +124,20 @@ def test_pods_that_wait_get_nodes_within_the_limit_and_empty_nodes_go(scaled, en
     node_pool(api, "serving", limits={"nvidia.com/gpu": 3}, disruption=disruption)
     eventually(lambda: has(api, f"{POOLS}/serving", "Ready", "True"), "the pool is Ready")
     serve(api, 0)
-    assert of_pool(api) == []
+    assert nodes_of_pool(api) == []
     # As a HorizontalPodAutoscaler does, KEDA's as well: by the subresource.
     api.merge("/apis/apps/v1/namespaces/default/deployments/serve/scale", {"spec": {"replicas": 5}})
     eventually(lambda: ready_pods(api) == 3, "three of five pods run: an instance has one GPU, and the limit is three")
-    assert {node["metadata"]["labels"]["pool"] for node in of_pool(api)} == {"burst"}
-    eventually(lambda: claimed(api) == {node["metadata"]["name"] for node in of_pool(api)}, "each node has its claim")
+    assert {node["metadata"]["labels"]["pool"] for node in nodes_of_pool(api)} == {"burst"}
+    eventually(
+        lambda: claimed(api) == {node["metadata"]["name"] for node in nodes_of_pool(api)}, "each node has its claim"
+    )
     group = next(each for each in environment.describe()["InstanceGroups"] if each["InstanceGroupName"] == "burst")
     assert group["TargetCount"] == 3
     serve(api, 1)
-    eventually(lambda: len(of_pool(api)) == 1, "nodes without pods go")
+    eventually(lambda: len(nodes_of_pool(api)) == 1, "nodes without pods go")
     api.delete(f"{POOLS}/serving")
-    eventually(lambda: of_pool(api) == [], "the others go with the pool")
+    eventually(lambda: nodes_of_pool(api) == [], "the others go with the pool")
     eventually(lambda: api.items("/apis/karpenter.sh/v1/nodeclaims") == [], "and so do their claims")
     api.delete("/apis/apps/v1/namespaces/default/deployments/serve")
 

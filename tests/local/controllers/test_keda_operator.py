@@ -1,0 +1,223 @@
+"""KEDA's own operator: a queue, a metric and a query make pods of a Deployment, pods make nodes, and all go again.
+
+Its sources are played by moto, which has SQS and CloudWatch, and by an answer as Prometheus gives it. The operator
+scales between none and one; beyond that the HorizontalPodAutoscaler does that it makes, by KEDA's metrics server, which
+does not run on the local cloud.
+"""
+
+import json
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import boto3
+import pytest
+import yaml
+from moto.server import ThreadedMotoServer
+
+from hpkit.errors import ToolError
+from local.kubernetes.crds import crds_in
+from local.toolchain import get_all
+from local.toolchain.table import tool_named
+from tests.local.controllers.conftest import REGION
+from tests.local.controllers.karpenter import POOLS, has, node_class, node_pool, nodes_of_pool
+from tests.running import eventually
+
+pytestmark = [pytest.mark.nightly, pytest.mark.cluster, pytest.mark.timeout(1800)]
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+KEDA = "/apis/keda.sh/v1alpha1"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+SCALERS = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+NAMESPACES = "/api/v1/namespaces"
+KEYS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+
+
+@pytest.fixture(scope="module")
+def aws_sources():
+    """Give the address of an AWS that has queues and metrics."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def prometheus():
+    """Give the address of what answers every query with a number, and a list that holds the number."""
+    answer = [0]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            value = {"metric": {}, "value": [1700000000, str(answer[0])]}
+            body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": [value]}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", answer
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def operator(api, aws_sources):
+    """KEDA's kinds and its operator, as the chart names them; its role is the local one that may all."""
+    try:
+        kinds, _ = get_all([tool_named("keda-crds"), tool_named("keda-operator")], say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    made = []
+
+    def make(folder, document):
+        api.create(folder, document)
+        made.append(f"{folder}/{document['metadata']['name']}")
+
+    for crd in crds_in(kinds.path):
+        make(CRDS, crd)
+    make(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "keda"}})
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "keda-operator"}}
+    make(f"{NAMESPACES}/keda/serviceaccounts", account)
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "keda-operator"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "keda-operator", "namespace": "keda"}],
+    }
+    make(f"{RBAC}/clusterrolebindings", binding)
+    own = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
+    # A pod on EKS has these by Pod Identity.
+    given = {"WATCH_NAMESPACE": "", "AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws_sources, **KEYS}
+    container = {
+        "name": "keda-operator",
+        "image": f"ghcr.io/kedacore/keda:{tool_named('keda-operator').version}",
+        "command": ["/keda"],
+        "args": ["--leader-elect", "--zap-log-level=info", "--cert-dir=/certs", "--enable-cert-rotation=true"],
+        "env": [own, *({"name": name, "value": value} for name, value in given.items())],
+    }
+    labels = {"app": "keda-operator"}
+    pod = {"serviceAccountName": "keda-operator", "containers": [container]}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "keda-operator"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    make("/apis/apps/v1/namespaces/keda/deployments", deployment)
+    yield
+    for path in reversed(made):
+        api.delete(path)
+    eventually(lambda: "keda" not in {each["metadata"]["name"] for each in api.items(NAMESPACES, bare=True)}, "it goes")
+
+
+@pytest.fixture
+def authentication(operator, api):
+    document = yaml.safe_load((EXAMPLES / "keda-authentication.yaml").read_text(encoding="utf-8"))
+    folder = f"{KEDA}/clustertriggerauthentications"
+    api.create(folder, document)
+    yield
+    api.delete(f"{folder}/{document['metadata']['name']}")
+
+
+@pytest.fixture
+def server(scaled, environment, api):
+    """A Deployment of none, whose pods need a GPU each, and a NodePool for them."""
+    node_class(api, "burst", ["burst"])
+    disruption = {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "100%"}]}
+    node_pool(api, "serving", limits={"nvidia.com/gpu": 3}, disruption=disruption)
+    eventually(lambda: has(api, f"{POOLS}/serving", "Ready", "True"), "the pool is Ready")
+    document = yaml.safe_load((EXAMPLES / "server.yaml").read_text(encoding="utf-8"))
+    document["metadata"] = {"name": "server"}
+    document["spec"]["replicas"] = 0
+    document["spec"]["template"]["metadata"]["labels"] = {"app": "server"}
+    api.apply(f"{DEPLOYMENTS}/server", document)
+    yield
+    api.delete(f"{DEPLOYMENTS}/server")
+    api.delete(f"{POOLS}/serving")
+    eventually(lambda: nodes_of_pool(api) == [], "the nodes go with the pool")
+
+
+@contextmanager
+def scaled_by(api, name, **trigger):
+    """Have a sample's ScaledObject, from none to eight, asked every second."""
+    document = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8"))
+    document["metadata"]["namespace"] = "default"
+    document["spec"] |= {"minReplicaCount": 0, "pollingInterval": 1, "cooldownPeriod": 2}
+    document["spec"]["triggers"][0]["metadata"] |= trigger
+    folder = f"{KEDA}/namespaces/default/scaledobjects"
+    path = f"{folder}/{document['metadata']['name']}"
+    api.create(folder, document)
+    try:
+        yield path
+    finally:
+        api.delete(path)
+        eventually(lambda: api.items(folder) == [], "KEDA lets go of it")
+
+
+def client(service, aws):
+    session = boto3.Session("local", "local", region_name=REGION)
+    return session.client(service, endpoint_url=aws)
+
+
+def by_messages(aws, prometheus):
+    """Return what the sample's trigger is told, what makes work, and what takes it away."""
+    sqs = client("sqs", aws)
+    url = sqs.create_queue(QueueName="requests")["QueueUrl"]
+    send = partial(sqs.send_message, QueueUrl=url, MessageBody="one")
+    return {"queueURL": url}, send, partial(sqs.purge_queue, QueueUrl=url)
+
+
+def by_a_metric(aws, prometheus):
+    sample = yaml.safe_load((EXAMPLES / "keda-cloudwatch.yaml").read_text(encoding="utf-8"))
+    said = sample["spec"]["triggers"][0]["metadata"]
+    dimension = {"Name": said["dimensionName"], "Value": said["dimensionValue"]}
+
+    def put(value):
+        data = {"MetricName": said["metricName"], "Dimensions": [dimension], "Value": value}
+        client("cloudwatch", aws).put_metric_data(Namespace=said["namespace"], MetricData=[data])
+
+    return {"metricStatPeriod": "1"}, partial(put, 1200.0), partial(put, 0.0)
+
+
+def by_a_query(aws, prometheus):
+    address, answer = prometheus
+    return {"serverAddress": address}, partial(answer.__setitem__, 0, 25), partial(answer.__setitem__, 0, 0)
+
+
+def replicas(api):
+    found = api.read(f"{DEPLOYMENTS}/server")
+    return found["spec"]["replicas"], found.get("status", {}).get("readyReplicas", 0)
+
+
+SOURCES = {"keda-sqs": by_messages, "keda-cloudwatch": by_a_metric, "keda-prometheus": by_a_query}
+
+
+@pytest.mark.parametrize("sample", SOURCES)
+def test_work_makes_a_pod_the_pod_a_node_and_without_work_both_go(
+    operator, authentication, server, api, aws_sources, prometheus, sample
+):
+    trigger, work, rest = SOURCES[sample](aws_sources, prometheus)
+    with scaled_by(api, sample, **trigger) as path:
+        eventually(lambda: api.items(SCALERS), lambda: api.read(path))
+        (scaler,) = api.items(SCALERS)
+        assert (scaler["spec"]["scaleTargetRef"]["name"], scaler["spec"]["maxReplicas"]) == ("server", 8)
+        assert (replicas(api), nodes_of_pool(api)) == ((0, 0), [])
+        work()
+        eventually(lambda: replicas(api) == (1, 1), lambda: api.read(path))
+        assert len(nodes_of_pool(api)) == 1
+        rest()
+        eventually(lambda: replicas(api)[0] == 0, "no work, no pod")
+        eventually(lambda: nodes_of_pool(api) == [], "no pod, no node")
