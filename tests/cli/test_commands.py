@@ -54,7 +54,8 @@ def test_quota_shows_capacity_and_every_teams_part():
     (stack,) = json.loads(hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.12xlarge")
     assert (gpu["guaranteed"], gpu["maximum"], gpu["unreserved"]) == (4, 4, 0)
-    assert [share.pop("monthlyUsd") for share in gpu["teams"]] == [None, None], "no price of it in us-west-2 is known"
+    costs = [(share.pop("monthlyUsd"), share.pop("pricesOf")) for share in gpu["teams"]]
+    assert costs == [(15527, "us-east-1"), (5176, "us-east-1")], "no price of it in us-west-2 is known"
     assert gpu["teams"] == [
         {"team": "john", "reserved": 3, "elastic": 0, "borrowLimit": 1.5, "borrowable": 1, "lendable": 3},
         {"team": "smith", "reserved": 1, "elastic": 0, "borrowLimit": 1, "borrowable": 1, "lendable": 1},

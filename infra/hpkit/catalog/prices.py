@@ -11,7 +11,16 @@ from typing import Final
 
 from hpkit.catalog.instances import Source, read_data
 
-__all__ = ["HOURS_PER_MONTH", "Price", "find_price", "hourly_price", "monthly_cost", "monthly_price", "near_price"]
+__all__ = [
+    "HOURS_PER_MONTH",
+    "Price",
+    "find_price",
+    "hourly_price",
+    "monthly_price",
+    "near_monthly_cost",
+    "near_monthly_price",
+    "near_price",
+]
 
 # The month of AWS's own pricing calculator: 8,760 hours a year ÷ 12.
 HOURS_PER_MONTH: Final = 730
@@ -46,7 +55,7 @@ def find_price(instance_type: str, region: str) -> Price | None:
 def near_price(instance_type: str, region: str) -> Price | None:
     """Return a price to show as "about": the region's own, else that of one on the same continent, else None.
 
-    Its region says which; sums and budgets take find_price. Where both are known, prices of us-east-1 and us-west-2 are
+    Its region says which; budgets take find_price. Where both are known, prices of us-east-1 and us-west-2 are
     the same, to the last digit (ml.p4d.24xlarge).
     """
     own = find_price(instance_type, region)
@@ -72,7 +81,13 @@ def monthly_price(instance_type: str, region: str) -> Decimal | None:
     return None if hourly is None else hourly * HOURS_PER_MONTH
 
 
-def monthly_cost(instance_type: str, region: str, instances: Fraction) -> int | None:
-    """Return whole US dollars a month of so many instances, or None where the price is not known."""
-    price = monthly_price(instance_type, region)
-    return None if price is None else round(Fraction(price) * instances)
+def near_monthly_price(instance_type: str, region: str) -> Decimal | None:
+    """Return US dollars a month to show as "about", by near_price, or None where no price is near."""
+    near = near_price(instance_type, region)
+    return None if near is None else near.hourly * HOURS_PER_MONTH
+
+
+def near_monthly_cost(instance_type: str, region: str, instances: Fraction) -> tuple[int, str] | None:
+    """Return whole US dollars a month of so many instances, and whose region's price it is; None: no price is near."""
+    near = near_price(instance_type, region)
+    return None if near is None else (round(Fraction(near.hourly * HOURS_PER_MONTH) * instances), near.region)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hpkit.catalog.prices import monthly_cost
+from hpkit.catalog.prices import near_monthly_cost
 from hpkit.checks.rule import amount
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
@@ -60,8 +60,10 @@ def _as_dict(plan: Plan, quota: TypeQuota) -> dict[str, Any]:
                 "borrowLimit": _number(share.borrow_limit),
                 "borrowable": _number(share.borrowable),
                 "lendable": _number(share.lendable),
-                # null: the catalog has no price of the type in the region.
-                "monthlyUsd": _cost(plan, quota, share),
+                # null: the catalog has no price of the type, in the region or near it.
+                "monthlyUsd": None if (cost := _cost(plan, quota, share)) is None else cost[0],
+                # Another region than the stack's: what a month costs is about that.
+                "pricesOf": None if cost is None else cost[1],
             }
             for share in quota.teams
         ],
@@ -73,9 +75,13 @@ def _restricted(group: RestrictedGroupPlan) -> dict[str, Any]:
     return {"name": spec.name, "instanceType": spec.instance_type, "instanceCount": spec.instance_count}
 
 
-def _cost(plan: Plan, quota: TypeQuota, share: TeamShare) -> int | None:
-    """Return US dollars a month of what a team has reserved, elastic quota included, on demand; None: not known."""
-    return monthly_cost(quota.instance_type, plan.spec.region, Fraction(share.reserved) + Fraction(share.elastic))
+def _cost(plan: Plan, quota: TypeQuota, share: TeamShare) -> tuple[int, str] | None:
+    """Return US dollars a month of what a team has reserved, elastic quota included, on demand, and whose prices.
+
+    None: not known.
+    """
+    reserved = Fraction(share.reserved) + Fraction(share.elastic)
+    return near_monthly_cost(quota.instance_type, plan.spec.region, reserved)
 
 
 def _number(value: Amount) -> int | float:
@@ -90,6 +96,7 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
 
     console = Console(width=width(), highlight=False)
     console.print(f"[bold]{plan.stack}[/] ({plan.spec.region}), in instances")
+    about: set[str] = set()
     for quota in table:
         capacity = quota.capacity
         maximum = "unbounded" if capacity.maximum is None else str(capacity.maximum)
@@ -108,10 +115,15 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
             grid.add_column(name, justify="right")
         for share in quota.teams:
             cells = [amount(share.reserved), *([amount(share.elastic)] if elastic else [])]
-            cost = _cost(plan, quota, share)
-            cells += [amount(share.borrowable), amount(share.lendable), "unknown" if cost is None else f"{cost:,}"]
+            dollars, prices_of = _cost(plan, quota, share) or (None, "")
+            about.update({prices_of} - {"", plan.spec.region})
+            near = "" if prices_of == plan.spec.region else "about "
+            cells += [amount(share.borrowable), amount(share.lendable)]
+            cells.append("unknown" if dollars is None else f"{near}{dollars:,}")
             grid.add_row(share.team, *cells)
         console.print(grid)
+    if about:
+        console.print(f"about: by the prices of {', '.join(sorted(about))}; the catalog has none of {plan.spec.region}")
     for group in plan.restricted_groups:
         spec = group.spec
         console.print(f"{spec.name}, restricted: {spec.instance_count} × {spec.instance_type}, which no quota counts")

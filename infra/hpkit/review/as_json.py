@@ -11,7 +11,7 @@ from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import CapacityChange, Change, PlanDiff, ShareChange, TeamChange
 from hpkit.review.cost import quota_cost
 from hpkit.review.formatting import cost_change
-from hpkit.review.model import Cost, FindingChanges, Loss, Preview, Review, ScenarioChange, StackReview
+from hpkit.review.model import Cost, FindingChanges, Loss, MoneyChange, Preview, Review, ScenarioChange, StackReview
 from hpkit.review.tables import concerned_teams, nodes_lost
 
 __all__ = ["VERSION", "as_dict", "as_json"]
@@ -69,7 +69,7 @@ def _stack(stack: StackReview) -> dict[str, Any]:
                 "subject": each.subject,
                 "message": each.message,
                 "teams": list(each.teams),
-                "monthlyCost": None if each.money is None else {"of": each.money.of, "change": str(each.money.change)},
+                "monthlyCost": None if each.money is None else _money(each.money),
             }
             for each in stack.risks
         ],
@@ -135,6 +135,10 @@ def _loss(loss: Loss) -> dict[str, Any]:
     }
 
 
+def _money(money: MoneyChange) -> dict[str, Any]:
+    return {"of": money.of, "change": str(money.change), "about": money.about}
+
+
 def _costs(change: Change[Cost]) -> dict[str, Any]:
     return {**_change(change, _cost), "change": cost_change(change)}
 
@@ -146,6 +150,7 @@ def _cost(cost: Cost) -> dict[str, Any]:
         "complete": cost.complete,
         "unknown": list(cost.unknown),
         "unbounded": list(cost.unbounded),
+        "pricesOf": list(cost.about),
     }
 
 
@@ -177,14 +182,16 @@ def _team(diff: PlanDiff, team: TeamChange) -> dict[str, Any]:
 
 
 def _share(diff: PlanDiff, share: ShareChange) -> dict[str, Any]:
+    money, is_about = quota_cost(diff, share)
     return {
         "instanceType": share.instance_type,
         "guarantee": _change(share.guarantee, _number),
         "elastic": _change(share.elastic, _number),
         "borrowable": _change(share.borrowable, _number),
         "lendable": _change(share.lendable, _number),
-        # null: nothing is reserved on that side, or the catalog has no price of the type in the region.
-        "monthlyUsd": _change(quota_cost(diff, share)),
+        # null: nothing is reserved on that side, or the catalog has no price of the type near it.
+        "monthlyUsd": _change(money),
+        "monthlyUsdIsAbout": is_about,
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from hpkit.catalog import find_instance_type
-from hpkit.catalog.prices import monthly_cost, monthly_price
+from hpkit.catalog.prices import near_monthly_cost, near_monthly_price, near_price
 from hpkit.plan.capacity import Amount, pool_instances
 from hpkit.plan.diff import Change, PlanDiff, ShareChange
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
@@ -19,7 +19,7 @@ __all__ = ["Price", "group_cost", "guaranteed_cost", "maximum_cost", "pool_cost"
 Price = Callable[[str, str], Decimal | None]
 
 
-def guaranteed_cost(plan: Plan, price: Price = monthly_price) -> Cost:
+def guaranteed_cost(plan: Plan, price: Price = near_monthly_price) -> Cost:
     """Return the cost of the groups whose instances stand always."""
     region = plan.spec.region
     parts = [
@@ -30,13 +30,13 @@ def guaranteed_cost(plan: Plan, price: Price = monthly_price) -> Cost:
     return total(parts)
 
 
-def maximum_cost(plan: Plan, price: Price = monthly_price) -> Cost:
+def maximum_cost(plan: Plan, price: Price = near_monthly_price) -> Cost:
     """Return the guaranteed cost plus every NodePool filled to its limits with its dearest type."""
     pools = [pool_cost(pool, plan, price) for pool in plan.node_pools if pool.instance_types]
     return total([guaranteed_cost(plan, price), *pools])
 
 
-def pool_cost(pool: NodePoolPlan, plan: Plan, price: Price = monthly_price) -> Cost:
+def pool_cost(pool: NodePoolPlan, plan: Plan, price: Price = near_monthly_price) -> Cost:
     """Return what a NodePool costs when it is filled to its limits with its dearest type."""
     if any(group.spec.is_spot for group in plan.groups if group.node_class == pool.spec.node_class):
         return Cost(Decimal(0), (f"Spot instances of NodePool {pool.spec.name}",))
@@ -50,10 +50,19 @@ def total(parts: Iterable[Cost | None]) -> Cost:
         sum((part.known for part in known), Decimal(0)),
         tuple(name for part in known for name in part.unknown),
         tuple(name for part in known for name in part.unbounded),
+        tuple(sorted({name for part in known for name in part.about})),
     )
 
 
-def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, price: Price = monthly_price) -> Cost:
+def _about(names: Iterable[str], region: str, price: Price) -> tuple[str, ...]:
+    """Return the regions whose prices stand in for those of a region that the catalog has none of."""
+    if price is not near_monthly_price:
+        return ()
+    found = (near_price(name, region) for name in names)
+    return tuple(sorted({each.region for each in found if each is not None and each.region != region}))
+
+
+def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, price: Price = near_monthly_price) -> Cost:
     """Return what a group's instances cost.
 
     Of a flexible one the cheapest type, with the rest unknown, since the service chooses.
@@ -67,9 +76,10 @@ def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, price: Price
     label = f"{spec.instance_count} × {' | '.join(spec.types)}"
     if not known or len(known) < len(prices):
         return Cost(Decimal(0), (label,))
+    about = _about(spec.types, region, price)
     if len(set(known)) > 1:
-        return Cost(min(known) * spec.instance_count, (f"{label} above the cheapest type",))
-    return Cost(known[0] * spec.instance_count)
+        return Cost(min(known) * spec.instance_count, (f"{label} above the cheapest type",), about=about)
+    return Cost(known[0] * spec.instance_count, about=about)
 
 
 def _pool(pool: NodePoolPlan, region: str, price: Price) -> Cost:
@@ -84,18 +94,27 @@ def _pool(pool: NodePoolPlan, region: str, price: Price) -> Cost:
         if each is None and most:
             return Cost(Decimal(0), (f"NodePool {name} (up to {most} × {kind})",))
         costs.append((each or Decimal(0)) * most)
-    return Cost(max(costs, default=Decimal(0)))
+    return Cost(max(costs, default=Decimal(0)), about=_about(pool.instance_types, region, price))
 
 
-def quota_cost(diff: PlanDiff, share: ShareChange) -> Change[int]:
-    """Return whole US dollars a month of what a team has reserved; None on a side where that is nothing, or unknown."""
-    return Change(
+def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:
+    """Return whole US dollars a month of what a team has reserved, and whether they are by another region's prices.
+
+    None on a side where that is nothing, or unknown.
+    """
+    sides = (
         _reserved(share, diff.before, share.guarantee.before, share.elastic.before),
         _reserved(share, diff.after, share.guarantee.after, share.elastic.after),
     )
+    before, after = (None if side is None else side[0] for side in sides)
+    return Change(before, after), any(side is not None and side[1] for side in sides)
 
 
-def _reserved(share: ShareChange, plan: Plan | None, guarantee: Amount | None, elastic: Amount | None) -> int | None:
+def _reserved(
+    share: ShareChange, plan: Plan | None, guarantee: Amount | None, elastic: Amount | None
+) -> tuple[int, bool] | None:
     if plan is None or (guarantee is None and elastic is None):
         return None
-    return monthly_cost(share.instance_type, plan.spec.region, as_fraction(guarantee) + as_fraction(elastic))
+    region = plan.spec.region
+    found = near_monthly_cost(share.instance_type, region, as_fraction(guarantee) + as_fraction(elastic))
+    return None if found is None else (found[0], found[1] != region)

@@ -81,7 +81,8 @@ def _money(risk: Risk, diff: PlanDiff) -> MoneyChange | None:
         return _of_group(risk.subject, before, after)
     if risk.code == "node-pool-leaves":
         pools = [pool_cost(pool, before) for pool in before.node_pools if pool.spec.name == risk.subject]
-        return MoneyChange(-pools[0].known, "maximum") if pools and pools[0].complete and pools[0].known else None
+        known = pools and pools[0].complete and pools[0].known
+        return MoneyChange(-pools[0].known, "maximum", bool(pools[0].about)) if known else None
     return None
 
 
@@ -92,4 +93,4 @@ def _of_group(name: str, before: Plan, after: Plan) -> MoneyChange | None:
     )
     if not (old.complete and new.complete) or old.known == new.known:
         return None
-    return MoneyChange(new.known - old.known, "guaranteed")
+    return MoneyChange(new.known - old.known, "guaranteed", bool(old.about or new.about))

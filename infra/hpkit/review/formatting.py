@@ -66,12 +66,13 @@ def money(value: Decimal) -> str:
 
 
 def cost(value: Cost | None) -> str:
-    """Return a monthly cost; `at least` where a part is unknown, `unknown` where all of it is."""
+    """Return a monthly cost; `at least` where a part is unknown, `unknown` where all is, `about` by near prices."""
     if value is None:
         return "–"
+    about = "about " if value.about else ""
     if value.complete:
-        return money(value.known)
-    return f"at least {money(value.known)}" if value.known else "unknown"
+        return f"{about}{money(value.known)}"
+    return f"at least {about}{money(value.known)}" if value.known else "unknown"
 
 
 def cost_change(change: Change[Cost]) -> str:
@@ -83,7 +84,7 @@ def cost_change(change: Change[Cost]) -> str:
     difference = after.known - before.known
     if not difference:
         return "no change"
-    return signed_money(difference)
+    return f"{'about ' if before.about or after.about else ''}{signed_money(difference)}"
 
 
 def signed_money(value: Decimal) -> str:

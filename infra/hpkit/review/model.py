@@ -56,10 +56,14 @@ class FindingChanges:
 
 @dataclass(frozen=True, slots=True)
 class MoneyChange:
-    """What one thing changes of a month's cost, in dollars; of says of which: what stands always, or the most."""
+    """What one thing changes of a month's cost, in dollars; of says of which: what stands always, or the most.
+
+    about: whether the prices are those of another region.
+    """
 
     change: Decimal
     of: Literal["guaranteed", "maximum"]
+    about: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +97,14 @@ class Cost:
     """US dollars a month on demand.
 
     known is the sum of what the price table has; unknown names what it lacks (`4 × ml.p5e.48xlarge`); unbounded
-    names NodePools without a limit, whose cost has none either.
+    names NodePools without a limit, whose cost has none either; about names the regions whose prices stand in for those
+    of the stack's own.
     """
 
     known: Decimal
     unknown: tuple[str, ...] = ()
     unbounded: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

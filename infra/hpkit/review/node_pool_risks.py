@@ -90,7 +90,7 @@ def _limit_risk(
         "attention",
         new.spec.name,
         f"{opening} may add {listing(texts, 20) or 'nothing'}; the most that it can cost is {price}",
-        money=MoneyChange(change, "maximum") if known and change else None,
+        money=MoneyChange(change, "maximum", any(each.about for each in costs if each)) if known and change else None,
     )
 
 

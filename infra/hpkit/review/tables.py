@@ -136,7 +136,8 @@ def risk_line(risk: Risk) -> str:
         notes.append(f"teams: {listing(list(risk.teams))}")
     if risk.money is not None:
         most = "at most " if risk.money.of == "maximum" else ""
-        notes.append(f"{most}{signed_money(risk.money.change)} a month")
+        about = "about " if risk.money.about else ""
+        notes.append(f"{most}{about}{signed_money(risk.money.change)} a month")
     return f"{risk.message} [{'; '.join(notes)}]" if notes else risk.message
 
 
@@ -165,8 +166,9 @@ def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
         guarantee = _both(share.guarantee)
         if share.elastic.before or share.elastic.after:
             guarantee += f" (elastic {_both(share.elastic)})"
-        money = quota_cost(diff, share)
+        money, is_about = quota_cost(diff, share)
         dollars = arrow(*("–" if each is None else f"{each:,}" for each in (money.before, money.after)))
+        dollars = f"about {dollars}" if is_about else dollars
         cells = (share.instance_type, guarantee, _both(share.borrowable), _both(share.lendable), dollars)
         yield (team.name, *cells, *(settings if index == 0 else ("", "")))
     if not team.shares:
@@ -217,7 +219,7 @@ def cost_rows(stack: StackReview) -> Iterator[Row]:
 
 
 def unknown_lines(stack: StackReview) -> Iterator[str]:
-    """Return what the cost lacks, said once."""
+    """Return what the cost lacks, and by whose prices it is, said once."""
     sides = [
         side
         for change in (stack.guaranteed_cost, stack.maximum_cost)
@@ -230,6 +232,9 @@ def unknown_lines(stack: StackReview) -> Iterator[str]:
         yield f"price not known: {', '.join(unknown)}"
     if unbounded:
         yield f"no limit: {', '.join(unbounded)}"
+    about = sorted({name for side in sides for name in side.about})
+    if about:
+        yield f"about: by the prices of {', '.join(about)}, since the catalog has none of the stack's own region"
 
 
 def policy_lines(stack: StackReview) -> Iterator[str]:
