@@ -35,7 +35,8 @@ _PAUSE_SECONDS = 5.0
 class Operator:
     """A program that runs in pods with these labels and an image of this name; `arguments` are added to the pod's.
 
-    certificates: whether it finds a certificate in the folder of `--cert-dir`, which a chart mounts.
+    What a pod finds mounted: certificates, whether there is one in the folder of `--cert-dir`; namespace, the variable
+    that says what is else read beside the token.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Operator:
     labels: str
     arguments: tuple[str, ...] = ()
     certificates: bool = False
+    namespace: str = ""
 
 
 # Neither metrics nor health: several instances would want the same ports.
@@ -62,6 +64,7 @@ OPERATORS = (
         # Its metrics server is not run: what it would be asked by stays on a port that nobody knows.
         arguments=(*_NO_PORTS, "--metrics-service-bind-address=127.0.0.1:0", "--enable-cert-rotation=false"),
         certificates=True,
+        namespace="KEDA_CLUSTER_OBJECT_NAMESPACE",
     ),
 )
 
@@ -127,6 +130,7 @@ class Operators:
         command = [*(container.get("command") or [""])[1:], *(container.get("args") or []), *operator.arguments, *own]
         environment = {
             **{key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ},
+            **({operator.namespace: pod["metadata"]["namespace"]} if operator.namespace else {}),
             **_variables(container, pod),
             "KUBECONFIG": str(self._write_kubeconfig(uid, pod)),
         }
@@ -196,12 +200,12 @@ class Operators:
 
 
 def _variables(container: Mapping[str, Any], pod: Mapping[str, Any]) -> dict[str, str]:
-    """Return the container's variables: those with values, and those of the pod's name and namespace."""
+    """Return the container's variables: those with values, which may be empty, and the pod's name and namespace."""
     fields = {"metadata.name": pod["metadata"]["name"], "metadata.namespace": pod["metadata"]["namespace"]}
     found = {}
     for each in container.get("env") or []:
         path = ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
-        value = each.get("value", fields.get(path))
+        value = fields.get(path) if "valueFrom" in each else each.get("value", "")
         if value is not None:
             found[each["name"]] = value
     return found

@@ -68,6 +68,7 @@ def prometheus():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}", answer
     server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +165,7 @@ def scaled_by(api, name, **trigger):
         yield path
     finally:
         api.delete(path)
-        eventually(lambda: api.items(folder) == [], "KEDA lets go of it")
+        eventually(lambda: api.items(folder) == [] == api.items(SCALERS), "KEDA lets go of it, and its scaler goes")
 
 
 def client(service, aws):
