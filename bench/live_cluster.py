@@ -75,7 +75,7 @@ def main(arguments):
     """Print the figures; exit 1 where one is over its limit."""
     count = int(arguments[0]) if arguments else COUNT
     with cloud(0) as instance:
-        Program(instance, STACK).up()
+        Program(instance, STACK, root=ROOT).up()
         begun = time.perf_counter()
         fill(instance.kubeconfig, count)
         print(f"{count} nodes, ClusterQueues and LocalQueues: made in {time.perf_counter() - begun:.0f} s", flush=True)

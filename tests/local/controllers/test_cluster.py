@@ -5,6 +5,7 @@ from botocore.exceptions import ClientError
 
 from local.kubernetes.api import RefusedError
 from tests.checks.node_pool_specs import SPECS
+from tests.local.controllers.conftest import GOVERNANCE
 from tests.local.controllers.karpenter import (
     CLASSES,
     POOLS,
@@ -19,6 +20,8 @@ from tests.running import bring_dependencies, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -203,3 +206,72 @@ def test_a_chart_that_could_only_be_recorded_keeps_nobody_from_trying(unprepared
     api.apply(RECORDED, document)
     unprepared.make_cluster(InstanceGroups=[unprepared.group("cpu", 1)])
     assert len(unprepared.nodes()) == 1
+
+
+def names(api, folder):
+    return {each["metadata"]["name"] for each in api.items(folder, bare=True)}
+
+
+def test_deleting_everything_leaves_an_api_server_like_new(environment, cluster, api):
+    if GOVERNANCE not in environment.eks.list_addons(clusterName="kube")["addons"]:
+        assert environment.govern()["status"] == "ACTIVE"
+    policy = environment.policy(cluster)
+    environment.policy_settled(policy)
+    quota = environment.quota(cluster, "a", rows=[{"InstanceType": "ml.c5.2xlarge", "Count": 1}])
+    environment.quota_settled(quota)
+    _use(api)
+    environment.delete_quota(quota)
+    environment.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy)
+    eventually(lambda: not environment.policies(), "the policy is gone")
+    environment.eks.delete_addon(clusterName="kube", addonName=GOVERNANCE)
+    eventually(lambda: not environment.eks.list_addons(clusterName="kube")["addons"], "the add-on is gone")
+    assert names(api, f"{KUEUE}/topologies") == set()
+    environment.sm.delete_cluster(ClusterName="train")
+    eventually(lambda: not environment.sm.list_clusters()["ClusterSummaries"], "the cluster is gone")
+    assert names(api, "/api/v1/nodes") == set()
+    assert "mine" in names(api, "/api/v1/namespaces"), "what people made stays as long as the EKS cluster"
+
+    environment.eks.delete_cluster(name="kube")
+    eventually(lambda: not environment.eks.list_clusters()["clusters"], "the EKS cluster is gone")
+    assert names(api, "/api/v1/namespaces") == {
+        "default",
+        "kube-node-lease",
+        "kube-public",
+        "kube-system",
+        "kueue-system",
+    }
+    for plural in ("clusterqueues", "localqueues", "resourceflavors", "workloadpriorityclasses", "topologies"):
+        assert names(api, f"{KUEUE}/{plural}") == set()
+    assert "stray" not in names(api, "/api/v1/namespaces/default/configmaps")
+    kinds = names(api, CRDS)
+    assert {name for name in kinds if not name.endswith(".kueue.x-k8s.io")} == set()
+    assert not {name for name in names(api, f"{RBAC}/clusterrolebindings") if not name.startswith("system:")} - {
+        "cluster-admin"
+    }
+
+    environment.make_eks("kube")
+    eventually(lambda: any("eks:" in name for name in names(api, f"{RBAC}/clusterrolebindings")), "its creator is in")
+
+
+def _use(api):
+    """Leave things in the cluster, as people do: a namespace with content, a role, a kind of their own."""
+    api.apply("/api/v1/namespaces/mine", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
+    content = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "b"}}
+    api.apply("/api/v1/namespaces/mine/configmaps/kept", content)
+    content["metadata"]["name"] = "stray"
+    api.apply("/api/v1/namespaces/default/configmaps/stray", content)
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "people"}}
+    api.apply(f"{RBAC}/clusterroles/people", {**role, "rules": []})
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    kind = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+    api.apply(f"{CRDS}/things.example.com", kind)
