@@ -37,7 +37,7 @@ def fill(kubeconfig, count):
 
     def make(number):
         api = clients[number % AT_ONCE]
-        name = f"bench-{number}"
+        name = f"hyperpod-ns-bench-{number}-clusterqueue"
         api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **node(number)})
         whole = {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": like}
         api.create(f"/apis/{KUEUE}/clusterqueues", whole)

@@ -55,11 +55,12 @@ def choose_file(stack: str | None) -> tuple[Loaded, Plan]:
     return next(each for each in loaded if each.plans), plans[0]
 
 
-def observe(plan: Plan, profile: str | None, *, aws: bool = True) -> Observed:
+def observe(plan: Plan, profile: str | None, *, aws: bool = True, quotas: bool = True) -> Observed:
     """Return what the platform of a plan says now; what could not be read is said on standard error."""
     from hpkit.live.read import read
 
-    observed = read(aws_session(profile, plan.spec.region), cluster=plan.spec.cluster.name, aws=aws)
+    session = aws_session(profile, plan.spec.region)
+    observed = read(session, cluster=plan.spec.cluster.name, aws=aws, quotas=quotas)
     for each in observed.unknown:
         click.echo(f"warning: not read: {each}", err=True)
     return observed

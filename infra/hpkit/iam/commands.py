@@ -40,6 +40,10 @@ _LIST: Final = tuple(
         "nodepools.karpenter.sh",
     )
 )
+# Nodes and what runs on them.
+_PLACES: Final = tuple(
+    ("list", resource) for resource in ("nodes", "pods", "localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io")
+)
 _DRAIN: Final = (("get", "nodes"), ("patch", "nodes"), ("create", "pods/eviction"), ("delete", "pods"))
 _ENTRIES: Final = ("eks:DescribeAccessEntry", "eks:ListAccessEntries", "eks:ListAssociatedAccessPolicies")
 _BINDINGS: Final = (
@@ -56,7 +60,7 @@ COMMANDS: Final[Mapping[str, CommandRights]] = {
     "status": CommandRights(_READ, _LIST),
     "jobs": CommandRights(_FIND, _LIST),
     "why": CommandRights(_FIND, _LIST),
-    "topology": CommandRights(_FIND, _LIST),
+    "topology": CommandRights(_FIND, _PLACES),
     "record": CommandRights(_FIND, _LIST),
     "nodes list": CommandRights(_READ, _LIST),
     "nodes replace": CommandRights((*_READ, "sagemaker:BatchReplaceClusterNodes"), (*_LIST, *_DRAIN)),

@@ -31,10 +31,11 @@ _NODES: Final = 100
 _ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
 
 
-def read(session: Session, *, cluster: str, aws: bool = True) -> Observed:
+def read(session: Session, *, cluster: str, aws: bool = True, quotas: bool = True) -> Observed:
     """Return what a platform says now; cluster is the HyperPod cluster's name.
 
-    aws: whether SageMaker and EKS are asked about more than the way to the Kubernetes API. Raises ToolError when the
+    aws: whether SageMaker and EKS are asked about more than the way to the Kubernetes API. quotas: whether queues,
+    NodePools and priority classes are listed, and not nodes and what runs there alone. Raises ToolError when the
     cluster or its EKS cluster cannot be described: all else depends on them.
     """
     clusters = find(session, cluster)
@@ -42,7 +43,7 @@ def read(session: Session, *, cluster: str, aws: bool = True) -> Observed:
     unknown: list[str] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         platform = pool.submit(_platform, session, described, eks, unknown) if aws else None
-        inside = pool.submit(_kubernetes, session, eks, unknown)
+        inside = pool.submit(_kubernetes, session, eks, unknown, quotas=quotas)
         found = inside.result()
         return Observed(
             time=datetime.now(tz=UTC),
@@ -166,10 +167,10 @@ class _Answers:
         return list((self.one(call) or {}).get(key) or ())
 
 
-def _kubernetes(session: Session, eks: Mapping[str, Any], unknown: list[str]) -> dict[str, Any]:
+def _kubernetes(session: Session, eks: Mapping[str, Any], unknown: list[str], *, quotas: bool) -> dict[str, Any]:
     try:
         with api_client(session, eks) as client:
-            return objects_of(Kubernetes(client), unknown)
+            return objects_of(Kubernetes(client), unknown, quotas=quotas)
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
         unknown.append(
@@ -179,9 +180,9 @@ def _kubernetes(session: Session, eks: Mapping[str, Any], unknown: list[str]) ->
         return {}
 
 
-def objects_of(api: Kubernetes, unknown: list[str]) -> dict[str, Any]:
+def objects_of(api: Kubernetes, unknown: list[str], *, quotas: bool = True) -> dict[str, Any]:
     """Return the fields of Observed that an API server says; a kind that may not be listed is in unknown."""
-    return _Objects(api, unknown).read()
+    return _Objects(api, unknown).read(quotas=quotas)
 
 
 class _Objects:
@@ -191,15 +192,16 @@ class _Objects:
         self._api = api
         self._unknown = unknown
 
-    def read(self) -> dict[str, Any]:
+    def read(self, *, quotas: bool) -> dict[str, Any]:
         """Return the fields of Observed that the Kubernetes API says."""
-        kueue, karpenter = self._api.version_of("kueue.x-k8s.io"), self._api.version_of("karpenter.sh")
+        kueue = self._api.version_of("kueue.x-k8s.io")
+        karpenter = self._api.version_of("karpenter.sh") if quotas else None
         wanted: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             "nodes": ("/api/v1/nodes", ()),
             "pods": ("/api/v1/pods", (_ALIVE,)),
         }
         if kueue is not None:
-            kinds = ("clusterqueues", "localqueues", "workloads", "workloadpriorityclasses")
+            kinds = ("localqueues", "workloads", *(("clusterqueues", "workloadpriorityclasses") if quotas else ()))
             wanted |= {kind: (f"{kueue}/{kind}", ()) for kind in kinds}
         if karpenter is not None:
             wanted["nodepools"] = (f"{karpenter}/nodepools", ())
