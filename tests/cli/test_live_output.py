@@ -72,6 +72,15 @@ def test_status_keeps_to_the_terminal_without_colour(terminal, columns):
         assert word in " ".join(text.split())
 
 
+def test_many_teams_are_plain_columns(terminal):
+    written = terminal(100)
+    seen = observed(queues=[queue(f"team-{number}", 8, used=4) for number in range(300)], platform=platform())
+    status._print(derive(typed(organization()), "dev"), status_of(seen), ())
+    text = written.getvalue()
+    assert len([line for line in text.splitlines() if line.startswith("team-")]) == 300
+    assert "─" not in text.split("quota")[1]
+
+
 def test_a_tree_on_a_narrow_terminal_has_the_node_on_a_line_and_the_rest_below(terminal):
     layers = ("nn-1111111111", "nn-2222222222", "nn-3333333333")
     nodes = [node(f"hyperpod-i-0123456789abcdef{n}", *layers) for n in range(2)]
