@@ -13,6 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from hpkit.errors import ToolError
+from local.kubernetes.api import RefusedError
 from local.supervisor.instance import Instance
 from tests.local.chaos.harness import MARK
 from tests.program.cloud import ROOT, Live, Program, Repository
@@ -60,7 +61,7 @@ class Clouds:
     def handson(self) -> Instance:
         """Return the cloud with the stack handson-dev on it, live as its file has it."""
         self._restore_files()
-        if not self._is_as_it_was() and not self._is_repaired():
+        if not self._is_as_it_was():
             instance = self.empty()
             self._platform = Program(instance, "handson-dev", root=self.repository.folder)
             begun = time.monotonic()
@@ -93,18 +94,6 @@ class Clouds:
         live = Live(self._instance)
         return bool(live.sm.list_clusters()["ClusterSummaries"]) and live.settled() == self._settled
 
-    def _is_repaired(self) -> bool:
-        """Say whether an `up` has made what is there as it was: less than taking it down and making it anew."""
-        if self._platform is None or not Live(self._instance).sm.list_clusters()["ClusterSummaries"]:
-            return False
-        try:
-            self._platform.up("--refresh")
-            eventually(self._is_as_it_was, "it is as it was", seconds=30)
-        except (AssertionError, ToolError) as error:
-            print(f"the platform is made anew: {error}")
-            return False
-        return True
-
     def _restore_files(self) -> None:
         shutil.rmtree(self.repository.folder / "stacks")
         shutil.rmtree(self.repository.folder / ".hpkit", ignore_errors=True)
@@ -130,8 +119,21 @@ class Clouds:
                 _delete_clusters(Live(self._instance, region))
             self._forget_aws()
             eventually(self.is_empty, "it is empty")
+            # With the add-on its settings have gone, so that Kueue has been started again.
+            eventually(self._admits, "Kueue's webhooks answer")
         except Exception as error:  # noqa: BLE001 - whatever is wrong with this cloud, there is another
             print(f"another cloud is started: {error}")
+            return False
+        return True
+
+    def _admits(self) -> bool:
+        """Say whether a Job could be created."""
+        container = {"name": "main", "image": "none"}
+        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "tried"}, "spec": {"template": template}}
+        try:
+            Live(self._instance).api.create("/apis/batch/v1/namespaces/default/jobs?dryRun=All", job)
+        except RefusedError:
             return False
         return True
 

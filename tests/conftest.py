@@ -144,9 +144,10 @@ def _needs_platform(file: Path) -> bool:
     return "mark.platform" in file.read_text(encoding="utf-8")
 
 
-def _takes_platform_away(item: pytest.Item) -> bool:
+def _takes_platform_away(item: pytest.Item) -> int:
+    """Return how far behind the others of the platform a test comes: 1, it is gone then; 2, it would be in the way."""
     marker = item.get_closest_marker("platform")
-    return marker is not None and marker.kwargs.get("taken_away", False)
+    return 0 if marker is None else int(marker.kwargs.get("taken_away", 0))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -466,15 +466,12 @@ def test_doctor_with_everything_there_says_so_and_from_where(up):
         assert os.access(rows[name]["path"], os.X_OK)
 
 
+# Where nothing can be had from.
+NOWHERE = {"HTTPS_PROXY": "http://127.0.0.1:9", "GOPROXY": "off", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+
+
 def test_doctor_that_can_get_nothing_names_every_tool_with_its_reason_and_log(tmp_path):
-    unreachable = {
-        "HPKIT_CACHE": str(tmp_path / "cache"),
-        "PATH": str(tmp_path),
-        "HTTPS_PROXY": "http://127.0.0.1:9",
-        "GOPROXY": "off",
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": "",
-    }
+    unreachable = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path), **NOWHERE}
     answer = hpkit("doctor", "--fix", cwd=ROOT, **unreachable)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert "https://github.com/pulumi/pulumi/releases/" in answer.stderr
@@ -485,7 +482,7 @@ def test_doctor_that_can_get_nothing_names_every_tool_with_its_reason_and_log(tm
 
 
 def test_doctor_gets_what_is_named_and_nothing_else(tmp_path):
-    unreachable = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path), "GOPROXY": "off"}
+    unreachable = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path), **NOWHERE}
     answer = hpkit("doctor", "--fix", "keda-crds", cwd=ROOT, **unreachable)
     assert answer.returncode == 1
     assert "1 of 1 tools" in answer.stderr

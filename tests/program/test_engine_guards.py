@@ -11,7 +11,7 @@ from kubernetes.client.rest import ApiException
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.cluster,
-    pytest.mark.platform(taken_away=True),
+    pytest.mark.platform(taken_away=1),
     pytest.mark.timeout(1800),
 ]
 
