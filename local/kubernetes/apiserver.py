@@ -54,7 +54,7 @@ def apiserver(
         ),
         # A heap that stays small for one cluster with few objects. Not a limit: with a thousand nodes and queues it
         # would do nothing any more but collect.
-        environment={"GOGC": "60"},
+        environment={"GOGC": "40"},
         healthy=api.healthy,
     )
 
