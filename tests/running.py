@@ -1,5 +1,6 @@
 """A local cloud that runs while a test needs it, and is gone afterwards, however the test ends."""
 
+import http.client
 import os
 import socket
 import time
@@ -10,12 +11,23 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
+from local.kubernetes.api import RefusedError
 from local.supervisor import control
 from local.supervisor.instance import Instance
 from local.toolchain import TOOL_NAMES, TOOLS, get_all, tool_path
 from tests.leftovers import ended_with_this_process
 
-__all__ = ["AT_ONCE", "HANGS", "bring_dependencies", "chart_mirror", "eventually", "held_port", "helm", "running"]
+__all__ = [
+    "AT_ONCE",
+    "HANGS",
+    "bring_dependencies",
+    "chart_mirror",
+    "eventually",
+    "held_port",
+    "helm",
+    "making",
+    "running",
+]
 
 AT_ONCE = ("--latency-factor", "0")
 # Seconds after which something hangs, on the busiest machine: not a time that anything has to keep.
@@ -57,6 +69,31 @@ def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Ite
         yield instance
     finally:
         control.reset(instance)
+
+
+@contextmanager
+def making(api) -> Iterator[Callable]:
+    """Give what makes an object of a folder and a document; in the end all of them go, the last one first."""
+    made = []
+
+    def make(folder, document):
+        api.create(folder, document)
+        made.append(f"{folder}/{document['metadata']['name']}")
+
+    def there(path):
+        try:
+            return api.read(path) is not None
+        except RefusedError as error:
+            if error.status != http.client.NOT_FOUND:
+                raise
+            return False
+
+    try:
+        yield make
+    finally:
+        for path in reversed(made):
+            api.delete(path)
+        eventually(lambda: not any(map(there, made)), "what was made goes")
 
 
 def bring_dependencies(api) -> None:

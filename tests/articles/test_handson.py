@@ -13,7 +13,7 @@ from local.kubernetes.crds import crds_in, documents
 from local.toolchain import get_all
 from local.toolchain.table import tool_named
 from tests.program.cloud import Live
-from tests.running import eventually
+from tests.running import eventually, making
 from tests.security.members import member, refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -36,18 +36,18 @@ def api(instance):
 
 
 @pytest.fixture(scope="module")
-def operator(instance, api):
+def make(api):
+    with making(api) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def operator(instance, make):
     """The training operator, as the dependencies chart brings it: its kinds, its rights, its Deployment."""
     try:
         found, _ = get_all([tool_named("training-operator-manifests"), tool_named("training-operator")], say=print)
     except ToolError as error:
         pytest.skip(str(error))
-    made = []
-
-    def make(folder, document):
-        api.create(folder, document)
-        made.append(f"{folder}/{document['metadata']['name']}")
-
     for crd in crds_in(found.path):
         make(CRDS, crd)
     make("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubeflow"}})
@@ -69,13 +69,6 @@ def operator(instance, api):
     os.kill(before.pid, signal.SIGTERM)
     eventually(lambda: instance.state().parts["kueue"].restarts > before.restarts, "Kueue's end is seen")
     eventually(lambda: instance.state().ready, "it runs again, and sees the new kinds")
-    yield
-    for path in reversed(made):
-        api.delete(path)
-    kinds = {path.rpartition("/")[2] for path in made if path.startswith(CRDS)}
-    eventually(lambda: not kinds & {each["metadata"]["name"] for each in api.items(CRDS, bare=True)}, "their kinds go")
-    left = "/api/v1/namespaces"
-    eventually(lambda: "kubeflow" not in {each["metadata"]["name"] for each in api.items(left, bare=True)}, "it goes")
 
 
 def manifests(team):

@@ -15,7 +15,7 @@ from local.kubernetes.crds import crds_in
 from local.toolchain import get_all
 from local.toolchain.table import tool_named
 from tests.program.cloud import Live
-from tests.running import eventually
+from tests.running import eventually, making
 from tests.security.members import member, refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -38,17 +38,20 @@ def api(instance):
 
 
 @pytest.fixture(scope="module")
-def kinds(api):
+def make(api):
+    with making(api) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def kinds(api, make):
     try:
         (found,) = get_all([tool_named("keda-crds")], say=print)
     except ToolError as error:
         pytest.skip(str(error))
-    made = [api.create(CRDS, crd)["metadata"]["name"] for crd in crds_in(found.path)]
+    for crd in crds_in(found.path):
+        make(CRDS, crd)
     eventually(lambda: answers(api, f"{KEDA}/scaledobjects"), "its kinds are served")
-    yield
-    for name in made:
-        api.delete(f"{CRDS}/{name}")
-    eventually(lambda: not set(made) & {each["metadata"]["name"] for each in api.items(CRDS, bare=True)}, "they go")
 
 
 def answers(api, path):

@@ -35,6 +35,11 @@ class Price:
     hourly: Decimal
     source: Source
 
+    @property
+    def monthly(self) -> Decimal:
+        """Return US dollars a month of 730 hours."""
+        return self.hourly * HOURS_PER_MONTH
+
 
 @cache
 def _table() -> dict[tuple[str, str], Price]:
@@ -77,17 +82,17 @@ def hourly_price(instance_type: str, region: str) -> Decimal | None:
 
 def monthly_price(instance_type: str, region: str) -> Decimal | None:
     """Return US dollars a month of 730 hours, or None where the price is not known."""
-    hourly = hourly_price(instance_type, region)
-    return None if hourly is None else hourly * HOURS_PER_MONTH
+    found = find_price(instance_type, region)
+    return None if found is None else found.monthly
 
 
 def near_monthly_price(instance_type: str, region: str) -> Decimal | None:
     """Return US dollars a month to show as "about", by near_price, or None where no price is near."""
     near = near_price(instance_type, region)
-    return None if near is None else near.hourly * HOURS_PER_MONTH
+    return None if near is None else near.monthly
 
 
 def near_monthly_cost(instance_type: str, region: str, instances: Fraction) -> tuple[int, str] | None:
     """Return whole US dollars a month of so many instances, and whose region's price it is; None: no price is near."""
     near = near_price(instance_type, region)
-    return None if near is None else (round(Fraction(near.hourly * HOURS_PER_MONTH) * instances), near.region)
+    return None if near is None else (round(Fraction(near.monthly) * instances), near.region)

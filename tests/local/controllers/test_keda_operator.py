@@ -23,7 +23,7 @@ from local.toolchain import get_all
 from local.toolchain.table import tool_named
 from tests.local.controllers.conftest import REGION
 from tests.local.controllers.karpenter import POOLS, has, node_class, node_pool, nodes_of_pool
-from tests.running import eventually
+from tests.running import eventually, making
 
 pytestmark = [pytest.mark.nightly, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
@@ -72,18 +72,18 @@ def prometheus():
 
 
 @pytest.fixture(scope="module")
-def operator(api, aws_sources):
+def make(api):
+    with making(api) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def operator(make, aws_sources):
     """KEDA's kinds and its operator, as the chart names them; its role is the local one that may all."""
     try:
         kinds, _ = get_all([tool_named("keda-crds"), tool_named("keda-operator")], say=print)
     except ToolError as error:
         pytest.skip(str(error))
-    made = []
-
-    def make(folder, document):
-        api.create(folder, document)
-        made.append(f"{folder}/{document['metadata']['name']}")
-
     for crd in crds_in(kinds.path):
         make(CRDS, crd)
     make(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "keda"}})
@@ -118,19 +118,14 @@ def operator(api, aws_sources):
         "spec": {"selector": {"matchLabels": labels}, "template": template},
     }
     make("/apis/apps/v1/namespaces/keda/deployments", deployment)
-    yield
-    for path in reversed(made):
-        api.delete(path)
-    eventually(lambda: "keda" not in {each["metadata"]["name"] for each in api.items(NAMESPACES, bare=True)}, "it goes")
 
 
 @pytest.fixture
 def authentication(operator, api):
     document = yaml.safe_load((EXAMPLES / "keda-authentication.yaml").read_text(encoding="utf-8"))
-    folder = f"{KEDA}/clustertriggerauthentications"
-    api.create(folder, document)
-    yield
-    api.delete(f"{folder}/{document['metadata']['name']}")
+    with making(api) as make_for_a_test:
+        make_for_a_test(f"{KEDA}/clustertriggerauthentications", document)
+        yield
 
 
 @pytest.fixture
