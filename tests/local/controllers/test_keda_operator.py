@@ -109,7 +109,9 @@ def operator(make, aws_sources):
         "env": [own, *({"name": name, "value": value} for name, value in given.items())],
     }
     labels = {"app": "keda-operator"}
-    pod = {"serviceAccountName": "keda-operator", "containers": [container]}
+    # Where no NodePool makes a node for it.
+    home = {"sagemaker.amazonaws.com/instance-group-name": "cpu"}
+    pod = {"serviceAccountName": "keda-operator", "nodeSelector": home, "containers": [container]}
     template = {"metadata": {"labels": labels}, "spec": pod}
     deployment = {
         "apiVersion": "apps/v1",
