@@ -63,6 +63,8 @@ _swap = threading.RLock()
 _current: list[MotoState] = []
 _dispatcher = DomainDispatcherApplication(create_backend_app)
 
+_LOCK = type(threading.RLock())
+
 Backends = dict[str, dict[str, Any]]
 
 
@@ -172,9 +174,12 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Pickler(pickle.Pickler):
-    """Private keys (KMS holds some) travel as PKCS#8, AWS's own policies (1,500 documents) by name."""
+    """Private keys (KMS holds some) travel as PKCS#8, AWS's own policies (1,500 documents) by name, locks anew."""
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, _LOCK):
+            # ECR's backend has one, which nobody holds between two calls.
+            return threading.RLock, ()
         if isinstance(obj, (RSAPrivateKey, EllipticCurvePrivateKey)):
             encoded = obj.private_bytes(
                 serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

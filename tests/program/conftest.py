@@ -40,7 +40,10 @@ def _named(data):
     """Return what leaves a file only when `allowDelete` names it, with the key there."""
     dev = data["environments"]["dev"]
     groups = {("instanceGroups", group["name"]) for group in dev["cluster"]["instanceGroups"]}
-    return groups | {("teams", name) for name in dev["governance"]["allocations"]}
+    repositories = {
+        ("repositories", f"{team['name']}/{name}") for team in data["teams"] for name in team.get("registry", ())
+    }
+    return groups | repositories | {("teams", name) for name in dev["governance"]["allocations"]}
 
 
 def allow_delete(names):

@@ -1,5 +1,6 @@
 """A live platform is edited: only what an edit is about changes, and taking it back leaves no trace."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -76,6 +77,31 @@ def see_teams(live):
     }
 
 
+def a_registry(data, dev):
+    data["teams"][0]["registry"] = ["train", "serve/large"]
+    dev["registry"] = {"pullFrom": ["shared/*"], "keepImages": 50}
+
+
+def see_repositories(live):
+    ecr = live.client("ecr")
+    found = {each["repositoryName"]: each for each in ecr.describe_repositories()["repositories"]}
+    rules = {
+        name: json.loads(ecr.get_lifecycle_policy(repositoryName=name)["lifecyclePolicyText"])["rules"]
+        for name in found
+    }
+    iam = live.client("iam")
+    role = live.cluster()["InstanceGroups"][0]["ExecutionRole"].rpartition("/")[2]
+    (name,) = iam.list_role_policies(RoleName=role)["PolicyNames"]
+    policy = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+    (images,) = (each for each in policy["Statement"] if each.get("Sid") == "OwnImages")
+    return {
+        "repositories": {name: each["imageTagMutability"] for name, each in found.items()},
+        "encrypted": {each["encryptionConfiguration"]["encryptionType"] for each in found.values()},
+        "kept": {name: [each["selection"]["countNumber"] for each in there] for name, there in rules.items()},
+        "pulled": {each.partition(":repository/")[2] for each in images["Resource"]},
+    }
+
+
 def zones(_, dev):
     dev["network"]["zones"].insert(1, {"availabilityZone": "us-west-2c", "nodeCidr": "10.3.0.0/16"})
     group = {"name": "cpu", "instanceType": "ml.m5.4xlarge", "instanceCount": 1, "availabilityZone": "us-west-2c"}
@@ -129,6 +155,11 @@ TEAM = [
     *(f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria"),
     *(f"{kind}:maria" for kind in ("NamespacePatch", "Role", "RoleBinding")),
 ]
+IMAGES = ("handson-dev/john/serve/large", "handson-dev/john/train")
+REPOSITORIES = ["Registry:registry"]
+REPOSITORIES += [
+    f"{kind}:john/{name}" for kind in ("Repository", "LifecyclePolicy") for name in ("train", "serve/large")
+]
 # Each policy names the namespaces of teams with members.
 POLICIES = [
     *(f"ValidatingAdmissionPolicy:hpkit-team-{name}" for name in ("pods", "jobs", "workloads", "services")),
@@ -181,6 +212,18 @@ EDITS = {
             "bound": {f"hyperpod-ns-{name}": f"hyperpod:team:{name}" for name in ("john", "maria", "smith")},
             "everywhere": {f"hyperpod:team:{name}" for name in ("john", "maria", "smith")},
             "entry": True,
+        },
+    ),
+    "a team gets repositories for its images": Case(
+        a_registry,
+        there={**each("create", *REPOSITORIES), "RolePolicy:nodes": "update"},
+        back={**each("delete", *REPOSITORIES), "RolePolicy:nodes": "update"},
+        look=see_repositories,
+        seen={
+            "repositories": dict.fromkeys(IMAGES, "IMMUTABLE"),
+            "encrypted": {"KMS"},
+            "kept": {name: [14, 50] for name in IMAGES},
+            "pulled": {"handson-dev/*", "shared/*"},
         },
     ),
     "a zone gets other addresses and its groups other names": Case(

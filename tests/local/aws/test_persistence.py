@@ -227,6 +227,20 @@ def _hyperpod(endpoint: Any, clock: ManualClock) -> str:
     return str(arn)
 
 
+@pytest.mark.parametrize("service", moto_state.SERVICES)
+def test_the_backend_of_each_service_can_be_kept(service: str) -> None:
+    moto = MotoState()
+    with moto.active():
+        kept = type(moto.backend(service, "us-west-2"))
+        blob = moto.snapshot(service)
+    moto.close()
+    again = MotoState()
+    again.restore(service, blob)
+    with again.active():
+        assert type(again.backend(service, "us-west-2")) is kept
+    again.close()
+
+
 def test_keys_written_by_earlier_versions_are_read() -> None:
     moto = MotoState()
     moto.restore("kms", b"clocal.aws.motohost\n_load_key\n.")
