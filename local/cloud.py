@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from local.supervisor.stacks import stacks_of, stacks_up
     from local.supervisor.usage import Usage, usage_of
     from local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate
-    from local.toolchain.cache import cache_root
 
 __all__ = [
     "CONTENT",
@@ -41,7 +40,6 @@ __all__ = [
     "ResourceType",
     "Stack",
     "Usage",
-    "cache_root",
     "control",
     "exclusive",
     "get_all",
@@ -72,7 +70,6 @@ _SOURCES = {
     "ResourceType": "local.plugins.aws.resource_type:ResourceType",
     "Stack": "local.supervisor.pulumi_stack:Stack",
     "Usage": "local.supervisor.usage:Usage",
-    "cache_root": "local.toolchain.cache:cache_root",
     "control": "local.supervisor.control",
     "exclusive": "local.supervisor.lock:exclusive",
     "get_all": "local.toolchain:get_all",

@@ -66,6 +66,9 @@ def _create_loader(search_path_string: str | None = None) -> loaders.Loader:
 
 loaders.create_loader = _create_loader
 
+# What decides is what is written; that its machine code decides the same, tests/test_compiled.py holds.
+os.environ["HPKIT_COMPILED"] = "0"
+
 # How fast examples come says how busy the machine is, and nothing of the code.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")

@@ -20,19 +20,21 @@ CLOUD = {"pulumi", "pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kube
 ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "errors": (set(), set()),
     "spelling": (set(), set()),
+    "cache": (set(), set()),
+    "compiled": ({"hpkit.cache"}, set()),
     "catalog": ({"hpkit.errors", "hpkit.catalog"}, set()),
     "config": (
         {"hpkit.errors", "hpkit.spelling", "hpkit.catalog", "hpkit.config"},
         {"pydantic", "pydantic_core", "yaml"},
     ),
     "charts": (
-        {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.charts"},
+        {"hpkit.errors", "hpkit.cache", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.charts"},
         {"boto3", "botocore", "yaml"},
     ),
     "plan": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan"}, set()),
     "checks": ((PURE - {"hpkit.change"}) | {"hpkit.spelling"}, {"cel_expr_python"}),
     "change": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.change"}, set()),
-    "whatif": ({"hpkit.errors", "hpkit.catalog", "hpkit.plan", "hpkit.whatif"}, set()),
+    "whatif": ({"hpkit.errors", "hpkit.compiled", "hpkit.catalog", "hpkit.plan", "hpkit.whatif"}, set()),
     "jobs": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.plan", "hpkit.whatif", "hpkit.spelling", "hpkit.jobs"},
         {"ruamel"},
@@ -62,7 +64,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"pydantic", "pydantic_core"},
     ),
     "simulate": (
-        {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project"}
+        {"hpkit.errors", "hpkit.compiled", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project"}
         | {"hpkit.whatif", "hpkit.scenario", "hpkit.simulate"},
         {"distributed", "jinja2", "joblib"},
     ),
@@ -116,7 +118,7 @@ LOCAL = ROOT / "local"
 LOCAL_ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "aws": (set(), {"hpkit.catalog"}),
     "processes": (set(), set()),
-    "toolchain": (set(), {"hpkit.errors"}),
+    "toolchain": (set(), {"hpkit.errors", "hpkit.cache", "hpkit.compiled"}),
     "kubernetes": ({"processes"}, set()),
     "controllers": ({"aws", "kubernetes", "toolchain"}, {"hpkit.catalog"}),
     "plugins": ({"kubernetes", "toolchain"}, {"hpkit.errors", "provider"}),

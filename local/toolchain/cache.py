@@ -8,25 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from local.toolchain.model import Tool
 
-__all__ = ["Say", "cache_root", "installed", "locked", "staging", "tool_folder"]
+__all__ = ["Say", "installed", "locked", "staging", "tool_folder"]
 
 Say = Callable[[str], None]
 
 _LOCK_POLL_SECONDS = 0.2
-
-
-def cache_root() -> Path:
-    """Return where tools are kept: HPKIT_CACHE, else hpkit below XDG_CACHE_HOME, else ~/.cache/hpkit."""
-    own = os.environ.get("HPKIT_CACHE")
-    if own:
-        return Path(own).expanduser().absolute()
-    shared = os.environ.get("XDG_CACHE_HOME", "")
-    # A relative XDG_CACHE_HOME is to be ignored, says the XDG base directory specification.
-    base = Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache"
-    return base / "hpkit"
 
 
 def tool_folder(tool: Tool) -> Path:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local.toolchain.cache import cache_root
 from local.toolchain.model import Copy, GoBuild, GoFiles, Tool
 from local.toolchain.steps import Steps
 

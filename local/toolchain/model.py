@@ -1,11 +1,11 @@
-"""What a tool is, and the four kinds of source that it can come from."""
+"""What a tool is, and the five kinds of source that it can come from."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from local.toolchain.versions import Range
 
-__all__ = ["Copy", "GoBuild", "GoFiles", "PyPi", "Release", "Source", "Tool"]
+__all__ = ["Copy", "GoBuild", "GoFiles", "MachineCode", "PyPi", "Release", "Source", "Tool"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,16 @@ class PyPi:
     seconds: int = 20
 
 
-Source = Release | GoBuild | GoFiles | PyPi
+@dataclass(frozen=True)
+class MachineCode:
+    """Python modules of the kit, of which mypyc and a C compiler make machine code; `root` holds their package."""
+
+    root: Path
+    modules: tuple[str, ...]
+    seconds: int = 60
+
+
+Source = Release | GoBuild | GoFiles | MachineCode | PyPi
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,8 @@ class Tool:
     `ask` is empty if it cannot be asked; then only the one in the cache is used. `ask_of` names the executable
     in the same folder that is asked instead. `for_builds` tools are missed only when something must be built.
     What is `on_demand` is missed only by those who use it, and what is `by_name` is got only when it is named, since it
-    takes long to build. Without executables it is files alone, and where their folder is, it is.
+    takes long to build. What is `spare` may be impossible to have: without it all works the same, if more slowly.
+    Without executables it is files alone, and where their folder is, it is.
     """
 
     name: str
@@ -102,6 +112,7 @@ class Tool:
     for_builds: bool = False
     on_demand: bool = False
     by_name: bool = False
+    spare: bool = False
 
     @property
     def folder(self) -> str:

@@ -11,7 +11,8 @@ import urllib.request
 from pathlib import Path
 from typing import BinaryIO
 
-from local.toolchain.cache import Say, cache_root, locked
+from hpkit.cache import cache_root
+from local.toolchain.cache import Say, locked
 from local.toolchain.model import Release, Tool
 from local.toolchain.steps import EVERY_SECONDS
 

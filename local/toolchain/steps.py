@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local.toolchain.cache import Say, cache_root
+from local.toolchain.cache import Say
 
 __all__ = ["EVERY_SECONDS", "Steps", "spoken", "stop"]
 

@@ -7,7 +7,8 @@ entry of their own, so that a cache that has the executable already gets them wi
 
 from pathlib import Path
 
-from local.toolchain.model import Copy, GoBuild, GoFiles, PyPi, Release, Tool
+from hpkit.compiled import MODULES, ROOT, SIMULATOR, version
+from local.toolchain.model import Copy, GoBuild, GoFiles, MachineCode, PyPi, Release, Tool
 from local.toolchain.versions import Range, Version
 
 __all__ = ["GO", "TOOLS", "TOOL_NAMES", "tool_named"]
@@ -365,6 +366,16 @@ TOOLS: tuple[Tool, ...] = (
         ),
         purpose="runs PyTorchJobs, once a chart has installed it",
         on_demand=True,
+    ),
+    Tool(
+        name=SIMULATOR,
+        version=version(),
+        fits=Range(Version("0"), Version("1")),
+        executables=(),
+        sources=(MachineCode(root=ROOT, modules=MODULES),),
+        purpose="what-if as machine code, twice as fast",
+        on_demand=True,
+        spare=True,
     ),
 )
 

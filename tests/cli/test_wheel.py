@@ -199,7 +199,7 @@ def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_the_local_cloud_starts_from_the_wheel(with_local, project, tmp_path):
-    from local.toolchain.cache import cache_root
+    from hpkit.cache import cache_root
 
     shutil.copy(project / "Pulumi.yaml", tmp_path)
     given = {"HPKIT_CACHE": str(cache_root()), "PATH": os.environ["PATH"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 Case = dict[str, Any]
@@ -88,7 +89,7 @@ def _on_nodes(draw: st.DrawFn) -> Case:
 def _cohorts(draw: st.DrawFn, flavors: list[str], resources: list[str]) -> list[Case]:
     if draw(st.integers(0, 2)):
         return []
-    found = []
+    found: list[Case] = []
     for number in range(draw(st.integers(1, 4))):
         parent = f"c{draw(st.integers(0, number - 1))}" if number and draw(st.integers(0, 4)) else None
         quotas = [
@@ -208,3 +209,23 @@ def _steps(draw: st.DrawFn, queues: list[Case]) -> list[Case]:
         finish = {"queue": queue, "count": draw(st.integers(1, 2))} if steps and draw(st.booleans()) else None
         steps.append({"submit": submit, "finish": finish})
     return steps
+
+
+def drawn(kind: str, count: int, number: int) -> list[Case]:
+    """Return random cases, the same for the same number."""
+    found: list[Case] = []
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases(kind))
+    def collect(case: Case) -> None:
+        found.append({**case, "id": f"{kind}-{number}-{len(found)}"})
+
+    collect()
+    return found

@@ -10,11 +10,10 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from hpkit.errors import ToolError
 from tests.whatif import neutral, oracle
-from tests.whatif.cases import cases
+from tests.whatif.cases import drawn
 
 KEPT = Path(__file__).with_name("kept")
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
@@ -24,26 +23,6 @@ COUNTS = (
 SEEDS = (1, 2) if NIGHTLY else (1,)
 AGAIN = 24
 UNSURE = {"WaitingForQuota", "ExceedsMaxQuota"}
-
-
-def drawn(kind, count, number):
-    """Return random cases, the same for the same number."""
-    found = []
-
-    @seed(number)
-    @settings(
-        max_examples=count,
-        phases=[Phase.generate],
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(cases(kind))
-    def collect(case):
-        found.append({**case, "id": f"{kind}-{number}-{len(found)}"})
-
-    collect()
-    return found
 
 
 def expected(case, answer):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hpkit.cache import cache_root
 from hpkit.catalog import CHARTS_FOLDER, PinnedChart
 from hpkit.charts.archive import Files, read_archive, write_archive
 from hpkit.config.chart import contents_hash
@@ -40,12 +41,8 @@ class Package:
 
 
 def cache_folder() -> Path:
-    """Return where parts and packages are kept for all projects: HPKIT_CACHE, else XDG_CACHE_HOME or ~/.cache."""
-    own = os.environ.get("HPKIT_CACHE")
-    if own:
-        return Path(own) / "charts"
-    shared = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache") / "hpkit" / "charts"
+    """Return where parts and packages are kept for all projects."""
+    return cache_root() / "charts"
 
 
 def kept_package(pin: PinnedChart, project: Path) -> Package | None:

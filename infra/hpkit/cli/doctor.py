@@ -111,7 +111,7 @@ def _table(rows: list[dict[str, str]], missing: list[str]) -> str:
 
 
 def _where_kept(rows: list[dict[str, str]]) -> list[str]:
-    from local.cloud import cache_root
+    from hpkit.cache import cache_root
 
     return [f"cache: {cache_root()}"] if any(row["from"] == "cache" for row in rows) else []
 

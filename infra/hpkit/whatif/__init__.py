@@ -7,7 +7,11 @@
 All types of `model.py` are plain data, so that a model is built without any file; `model_of` builds it from a plan.
 """
 
-from hpkit.whatif.model import (
+from hpkit.compiled import machine_code
+
+__path__[:0] = machine_code(__name__)
+
+from hpkit.whatif.model import (  # noqa: E402
     Admission,
     BorrowWithinCohort,
     ClusterQueue,
@@ -26,9 +30,9 @@ from hpkit.whatif.model import (
     Workload,
     per_unit,
 )
-from hpkit.whatif.organization import COHORT, EFA, IDLE_QUEUE, amounts_of, fair_sharing_of, model_of
-from hpkit.whatif.simulator import Admitted, Event, Outcome, Pending, Preempted, Simulator
-from hpkit.whatif.topology import Grid, NoPlaceError
+from hpkit.whatif.organization import COHORT, EFA, IDLE_QUEUE, amounts_of, fair_sharing_of, model_of  # noqa: E402
+from hpkit.whatif.simulator import Admitted, Event, Outcome, Pending, Preempted, Simulator  # noqa: E402
+from hpkit.whatif.topology import Grid, NoPlaceError  # noqa: E402
 
 __all__ = [
     "COHORT",

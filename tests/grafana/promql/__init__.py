@@ -10,10 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from local import toolchain
 from local.toolchain import GO, get
-from local.toolchain.cache import cache_root, locked
+from local.toolchain.cache import locked
 from local.toolchain.golang import build_test
 from local.toolchain.steps import Steps
 

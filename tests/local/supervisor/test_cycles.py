@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from hpkit.cache import cache_root
 from local.supervisor.instance import Instance
-from local.toolchain.cache import cache_root
 from tests.cli.test_validate import HPKIT, hpkit
 
 CYCLES = int(os.environ.get("HPKIT_TEST_CYCLES", "3"))

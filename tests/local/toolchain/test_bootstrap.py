@@ -13,9 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from local.toolchain import get, get_all, locate
-from local.toolchain.cache import cache_root, tool_folder
+from local.toolchain.cache import tool_folder
 from local.toolchain.steps import Steps
 from tests.local.toolchain.conftest import a_build, a_recipe, a_tool, put_in_cache, put_script
 from tests.running import eventually

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from local.toolchain import get, golang, locate
-from local.toolchain.cache import cache_root
 from local.toolchain.model import Copy
 from local.toolchain.steps import Steps
 from tests.local.toolchain.conftest import MODULE

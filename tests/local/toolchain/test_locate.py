@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from local.toolchain import locate, search_path, tool_path
-from local.toolchain.cache import cache_root
 from local.toolchain.table import GO, TOOLS, tool_named
 from tests.local.toolchain.conftest import a_tool, put_in_cache, put_script
 

@@ -7,9 +7,9 @@ import zipfile
 
 import pytest
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from local.toolchain import bootstrap, get, locate
-from local.toolchain.cache import cache_root
 from local.toolchain.model import PyPi
 from local.toolchain.table import GO, TOOLS
 from tests.local.toolchain.conftest import a_build, a_recipe, a_tool

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from local.toolchain import get, get_all, locate, releases
-from local.toolchain.cache import cache_root
 from tests.local.toolchain.conftest import a_build, a_recipe, a_tool, put_script
 
 PROGRAM = b"#!/bin/sh\necho tiny v1.0.0\n" + b"#" * 300_000

@@ -10,9 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from local.toolchain import GO, TOOLS, get
-from local.toolchain.cache import cache_root, locked
+from local.toolchain.cache import locked
 from local.toolchain.golang import build_test
 from local.toolchain.model import GoBuild
 from local.toolchain.steps import Steps

@@ -1,0 +1,17 @@
+"""Where the kit keeps what it downloaded and built, for all projects of a user."""
+
+import os
+from pathlib import Path
+
+__all__ = ["cache_root"]
+
+
+def cache_root() -> Path:
+    """Return the folder: HPKIT_CACHE, else hpkit below XDG_CACHE_HOME, else ~/.cache/hpkit."""
+    own = os.environ.get("HPKIT_CACHE")
+    if own:
+        return Path(own).expanduser().absolute()
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    # A relative XDG_CACHE_HOME is to be ignored, says the XDG base directory specification.
+    base = Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache"
+    return base / "hpkit"
