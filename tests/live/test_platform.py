@@ -319,7 +319,9 @@ def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_ri
     eventually(lambda: len(live.api.items("/api/v1/nodes")) == 5, "another comes")
 
 
-def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, limited):
+def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, limited, monkeypatch):
+    # Here a reboot is over before anybody looks, and would be waited for as long as one could take.
+    monkeypatch.setattr("hpkit.nodes.operate._SETTLED_SECONDS", 1.0)
     node = data(ask("nodes", "list", "--group", "gpu", "--format", "json"))[0]
     for verb, words in (("reboot", (node["name"],)), ("update", ("--group", "gpu"))):
         with limited(COMMANDS[f"nodes {verb}"]) as variables:

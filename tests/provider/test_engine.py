@@ -44,6 +44,7 @@ def test_the_old_name_of_a_setting_gets_a_warning_and_the_new_name_changes_nothi
     assert "is now called" not in project.up("--expect-no-changes").stdout
 
 
+@pytest.mark.nightly
 def test_a_label_is_an_update_in_place_of_its_group_only(project):
     group = project.spec["cluster"]["instance_groups"][0]
     group["kubernetesConfig"] = {"labels": {"acme.example/pool": "gpu"}}
@@ -65,6 +66,7 @@ def test_quota_moves_between_teams_at_full_capacity(project):
     assert project.preview() == {}
 
 
+@pytest.mark.nightly
 def test_capacity_that_only_a_later_delete_frees_is_reported_at_preview(project):
     quotas = project.spec["quotas"]
     resources = quotas["john"]["compute_quota_config"]["computeQuotaResources"]
@@ -82,6 +84,7 @@ def test_capacity_that_only_a_later_delete_frees_is_reported_at_preview(project)
         project.spec["quotas"] = quotas
 
 
+@pytest.mark.nightly
 def test_other_subnets_of_the_cluster_are_refused_unless_it_may_be_replaced(project):
     subnets = project.spec["cluster"]["vpc_config"]["subnets"]
     project.spec["cluster"]["vpc_config"]["subnets"] = subnets[:1]

@@ -218,7 +218,7 @@ def test_kueue_runs_with_edited_settings_and_leaves_them_as_they_were_written(go
     eventually(lambda: running(api) == digest(shipped), "and with those that the add-on brings")
 
 
-@pytest.mark.parametrize("part", ["kube-apiserver", "aws"])
+@pytest.mark.parametrize("part", ["kube-apiserver", pytest.param("aws", marks=pytest.mark.nightly)])
 def test_a_quota_asked_for_while_a_part_is_killed_is_there_when_it_is_back(instance, environment, governed, api, part):
     cluster, _ = governed
     api.apply("/apis/scheduling.k8s.io/v1/priorityclasses/peoples", PEOPLES)

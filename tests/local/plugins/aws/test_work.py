@@ -69,7 +69,11 @@ def project(tmp_path_factory):
     ("wrong", "said"),
     [
         ("queue", "The local cloud has no fake of aws:sqs/queue:Queue; docs/reference/fake-plugins.md lists"),
-        ("routes", "the local cloud's aws:ec2/routeTable:RouteTable has no property 'routes'"),
+        pytest.param(
+            "routes",
+            "the local cloud's aws:ec2/routeTable:RouteTable has no property 'routes'",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_what_is_not_offered_is_named_at_preview(project, wrong, said):

@@ -211,6 +211,7 @@ def test_what_does_not_become_ready_fails_up_stays_in_state_and_goes_on(project)
     assert project.preview() == {}
 
 
+@pytest.mark.nightly
 def test_drift_is_found_and_a_conflict_is_told(project, api):
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]
     document = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"}}
