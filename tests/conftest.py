@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from botocore import loaders
 from hypothesis import HealthCheck, settings
+
+from local.aws import api_models
 
 if TYPE_CHECKING:
     from tests.clouds import Clouds
@@ -36,35 +37,8 @@ gc.set_threshold(100_000, 20, 50)
 os.environ.setdefault("GOGC", "off")
 os.environ.setdefault("GOMEMLIMIT", "800MiB")
 
-# A session reads the API's models anew, megabytes for each service, after it has looked into four hundred folders for
-# them, and tests make sessions by the hundred. The files are those of the installed package: all loaders know alike.
-_KNOWN: dict[tuple[object, ...], object] = {}
-_new_loader = loaders.create_loader
-
-
-class _Known(dict[tuple[object, ...], object]):
-    """What one loader knows: what all do, but for the models of S3, which botocore's clients change for themselves."""
-
-    def _of(self, key: tuple[object, ...]) -> dict[tuple[object, ...], object]:
-        return super() if any(str(part).startswith("s3") for part in key) else _KNOWN
-
-    def __contains__(self, key: tuple[object, ...]) -> bool:
-        return self._of(key).__contains__(key)
-
-    def __getitem__(self, key: tuple[object, ...]) -> object:
-        return self._of(key).__getitem__(key)
-
-    def __setitem__(self, key: tuple[object, ...], value: object) -> None:
-        self._of(key).__setitem__(key, value)
-
-
-def _create_loader(search_path_string: str | None = None) -> loaders.Loader:
-    loader = _new_loader(search_path_string)
-    loader._cache = _Known()
-    return loader
-
-
-loaders.create_loader = _create_loader
+# Tests make sessions by the hundred.
+api_models.share()
 
 # What decides is what is written; that its machine code decides the same, tests/test_compiled.py holds.
 os.environ["HPKIT_COMPILED"] = "0"

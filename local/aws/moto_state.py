@@ -31,6 +31,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from local.aws import bucketpolicy
 from local.aws.errors import Reply, unsupported
+from local.aws.moto_ec2 import load_instance_types, needs_instance_types
 from local.aws.moto_patches import patch_moto
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class MotoState:
 
     def call(self, environ: dict[str, Any], *, service: str, operation: str) -> Reply:
         """Let moto answer one request."""
+        if service == "ec2" and needs_instance_types(operation):
+            load_instance_types()
         try:
             body, status, headers = run_wsgi_app(_dispatcher, environ, buffered=True)
         except NotImplementedError:

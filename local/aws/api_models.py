@@ -1,0 +1,43 @@
+"""botocore's models of the APIs, read once for all sessions of a process.
+
+Each session has a loader of its own, which reads megabytes for a service, after it has looked into four hundred folders
+for them. The files are those of the installed package: all loaders know alike.
+"""
+
+from __future__ import annotations
+
+from botocore import loaders
+
+__all__ = ["share"]
+
+_Key = tuple[object, ...]
+_known: dict[_Key, object] = {}
+_new_loader = loaders.create_loader
+
+
+def share() -> None:
+    """Let all sessions that are made from now on know what one of them has read."""
+    loaders.create_loader = _create_loader
+
+
+class _Known(dict[_Key, object]):
+    """What one loader knows: what all do, but for the models of S3, which botocore's clients change for themselves."""
+
+    def __contains__(self, key: object) -> bool:
+        return key in _known or super().__contains__(key)
+
+    def __getitem__(self, key: _Key) -> object:
+        return _known[key] if key in _known else super().__getitem__(key)
+
+    def __setitem__(self, key: _Key, value: object) -> None:
+        if any(str(part).startswith("s3") for part in key):
+            super().__setitem__(key, value)
+        else:
+            _known[key] = value
+
+
+def _create_loader(search_path_string: str | None = None) -> loaders.Loader:
+    loader = _new_loader(search_path_string)
+    if not search_path_string:
+        loader._cache = _Known()  # noqa: SLF001 - where botocore's own decorator keeps what was read
+    return loader
