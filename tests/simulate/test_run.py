@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hpkit.catalog.prices import find_price
 from hpkit.errors import InputError
 from hpkit.project import load_stack
 from hpkit.scenario import open_scenario
@@ -64,6 +65,16 @@ def test_handson_gives_john_his_own_back():
     assert (tasks["smith-job"].lost, tasks["smith-job"].wait) == (20 * 60, 30 * 60)
     assert tasks["john-next"].wait == 0
     assert (report.team("john").evicts, report.team("smith").evicted) == (1, 1)
+
+
+def test_what_waiting_cost_is_about_that_of_a_region_near_by_where_the_own_has_no_price():
+    report, _ = outcome("handson")
+    hourly = find_price("ml.g5.12xlarge", "us-east-1").hourly
+    assert (report.cluster.wait_cost, report.cluster.priced_in) == (pytest.approx(float(hourly)), ("us-east-1",))
+    assert "about $7" in as_html(report)
+    assert report.as_dict()["cluster"]["waitCostPricedIn"] == ["us-east-1"]
+    report, _ = outcome("bestpractice")
+    assert report.cluster.priced_in == ()
 
 
 def test_enterprise_takes_borrowed_work_of_the_lowest_priority_first():

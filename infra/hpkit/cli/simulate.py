@@ -123,7 +123,10 @@ def _table(report: "Report") -> str:
 
     console = paper()
     cluster = report.cluster
-    cost = "price not known" if cluster.wait_cost is None else f"${cluster.wait_cost:,.0f} at list price"
+    cost = "price not known"
+    if cluster.wait_cost is not None:
+        of = f" of {', '.join(cluster.priced_in)}" if cluster.priced_in else ""
+        cost = f"{'about ' if of else ''}${cluster.wait_cost:,.0f} at list price{of}"
     console.print(f"{report.stack}, {report.scenario}: {span(report.end)}")
     console.print(
         f"{percent(cluster.utilization)} of {amount(cluster.capacity)} instances in use, "

@@ -136,7 +136,8 @@ class ClusterReport:
 
     capacity: instances. utilization: what was used of it over time; idle_guarantee: what was idle of the teams' quotas.
     waited: instance-hours that tasks waited for; wait_cost: those at list price in US dollars, None where one is not
-    known. fairness: Jain's index of the teams' service, 1 where all got the same part of what they asked for.
+    known; priced_in: other regions whose prices stand in for those of the stack's.
+    fairness: Jain's index of the teams' service, 1 where all got the same part of what they asked for.
     """
 
     capacity: float
@@ -144,6 +145,7 @@ class ClusterReport:
     idle_guarantee: float
     waited: float
     wait_cost: float | None
+    priced_in: tuple[str, ...]
     fairness: float
     preemptions: int
     flapping: tuple[str, ...]
@@ -156,6 +158,7 @@ class ClusterReport:
             "idleGuarantee": _round(self.idle_guarantee),
             "waitedInstanceHours": _round(self.waited),
             "waitCostUsd": None if self.wait_cost is None else round(self.wait_cost, 2),
+            "waitCostPricedIn": list(self.priced_in),
             "fairness": _round(self.fairness),
             "preemptions": self.preemptions,
             "flapping": list(self.flapping),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 
 from hpkit.catalog import find_instance_type
-from hpkit.catalog.prices import hourly_price
+from hpkit.catalog.prices import Price, near_price
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.scenario.read import Located, Source
@@ -96,7 +95,7 @@ class Recorder:
         self._omitted = 0
         self._preemptions = 0
         self._waited_hours: dict[str, float] = {}
-        self._prices: dict[str, Decimal | None] = {}
+        self._prices: dict[str, Price | None] = {}
         self._lending: dict[str, Lending] = {kind: Lending() for kind in self._guarantee[""]}
         for name, team in self._teams.items():
             for kind, amount in self._guarantee[name].items():
@@ -236,9 +235,9 @@ class Recorder:
         free = [(lending.free(name), name) for name in self._names if self._lends[name] and name != report.team]
         return sorted(free, key=lambda each: (-each[0], each[1]))
 
-    def _price(self, kind: str) -> Decimal | None:
+    def _price(self, kind: str) -> Price | None:
         if kind not in self._prices:
-            self._prices[kind] = hourly_price(kind, self._plan.spec.region)
+            self._prices[kind] = near_price(kind, self._plan.spec.region)
         return self._prices[kind]
 
     def report(self, scenario: str, end: float, flapping: Iterable[str] = ()) -> Report:
@@ -314,6 +313,7 @@ class Recorder:
             idle_guarantee=sum(team.idle for team in teams) / (guaranteed * hours) if guaranteed and hours else 0.0,
             waited=waited,
             wait_cost=self._wait_cost(),
+            priced_in=self._priced_in(),
             fairness=sum(services) ** 2 / (len(services) * squares) if squares else 1.0,
             preemptions=self._preemptions,
             flapping=flapping,
@@ -326,8 +326,12 @@ class Recorder:
             price = self._price(kind)
             if price is None:
                 return None
-            cost += hours * float(price)
+            cost += hours * float(price.hourly)
         return cost
+
+    def _priced_in(self) -> tuple[str, ...]:
+        found = {price.region for kind in self._waited_hours if (price := self._price(kind)) is not None}
+        return tuple(sorted(found - {self._plan.spec.region}))
 
 
 def _guarantees(plan: Plan, model: Model) -> dict[str, dict[str, float]]:
