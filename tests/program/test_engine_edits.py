@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.cli.invoke import hpkit
 from tests.program.cloud import KUEUE, RBAC
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -311,3 +312,26 @@ def test_a_team_that_goes_leaves_its_quota_to_others_one_step_later_and_the_prev
     edit(smith_goes_and_john_has_it_all)
     up.up()
     assert counts(live) == {"john": 4}
+
+
+@pytest.mark.nightly
+def test_a_node_that_was_deleted_with_the_file_in_step_is_no_change_for_the_next_up(up, edit, live, repository):
+    def john_has_less(_, dev):
+        dev["governance"]["allocations"]["john"][0]["count"] = 2
+
+    edit(john_has_less)
+    up.up()
+    variables = {"AWS_ENDPOINT_URL": live.url, "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+    (node, *_) = [
+        each["InstanceId"]
+        for each in live.sm.list_cluster_nodes(ClusterName=live.cluster()["ClusterName"])["ClusterNodeSummaries"]
+        if each["InstanceGroupName"] == "gpu"
+    ]
+    words = ("nodes", "delete", node, "--yes", "--write", "--stack", "handson-dev")
+    done = hpkit(*words, cwd=repository.folder, **variables)
+    assert done.returncode == 0, done.stderr
+    assert "which has nothing to change in the groups" in done.stdout + done.stderr
+    assert up.preview("--refresh") == {}
+    up.up("--refresh")
+    (gpu,) = (each for each in live.cluster()["InstanceGroups"] if each["InstanceGroupName"] == "gpu")
+    assert (gpu["TargetCount"], gpu["CurrentCount"]) == (3, 3)

@@ -27,6 +27,9 @@ __all__ = ["Clusters", "ask", "find", "objects_of", "read"]
 _EVENTS: Final = 20
 # The most that ListClusterNodes gives at a time (API reference); it gives ten unless asked for more.
 _NODES: Final = 100
+# From the API server's cache, a moment old at most, and all at once (Kubernetes documentation, "API concepts",
+# semantics of resourceVersion): a list out of etcd takes twice as long. Pods and workloads may be too many for that.
+_FROM_CACHE: Final = ("resourceVersion", "0")
 # Finished pods hold nothing.
 _ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
 
@@ -197,12 +200,12 @@ class _Objects:
         kueue = self._api.version_of("kueue.x-k8s.io")
         karpenter = self._api.version_of("karpenter.sh") if quotas else None
         wanted: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
-            "nodes": ("/api/v1/nodes", ()),
+            "nodes": ("/api/v1/nodes", (_FROM_CACHE,)),
             "pods": ("/api/v1/pods", (_ALIVE,)),
         }
         if kueue is not None:
             kinds = ("localqueues", "workloads", *(("clusterqueues", "workloadpriorityclasses") if quotas else ()))
-            wanted |= {kind: (f"{kueue}/{kind}", ()) for kind in kinds}
+            wanted |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
         if karpenter is not None:
             wanted["nodepools"] = (f"{karpenter}/nodepools", ())
         with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
