@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
+import runpy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -50,19 +49,10 @@ def load_instance_types() -> None:
     """Fill the tables, as moto does when it is imported."""
     if instance_types.INSTANCE_TYPES:
         return
-    name = "moto.ec2.models._whole_instance_types"
-    spec = importlib.util.spec_from_file_location(name, instance_types.__file__)
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    whole = importlib.util.module_from_spec(spec)
-    sys.modules[name] = whole
-    try:
-        spec.loader.exec_module(whole)
-    finally:
-        del sys.modules[name]
+    whole = runpy.run_path(str(instance_types.__file__), run_name="moto.ec2.models.whole")
     # In place: other modules hold the same objects.
-    instance_types.INSTANCE_TYPES.update(whole.INSTANCE_TYPES)
-    instance_types.INSTANCE_FAMILIES.extend(whole.INSTANCE_FAMILIES)
-    instance_types.INSTANCE_TYPE_OFFERINGS.update(whole.INSTANCE_TYPE_OFFERINGS)
+    instance_types.INSTANCE_TYPES.update(whole["INSTANCE_TYPES"])
+    instance_types.INSTANCE_FAMILIES.extend(whole["INSTANCE_FAMILIES"])
+    instance_types.INSTANCE_TYPE_OFFERINGS.update(whole["INSTANCE_TYPE_OFFERINGS"])
     there = map(instance_types.InstanceType, instance_types.INSTANCE_TYPES)
     instance_types.InstanceTypeBackend.instance_types.extend(there)

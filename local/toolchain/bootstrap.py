@@ -56,7 +56,7 @@ def _get_each(tools: Sequence[Tool], say: Say) -> list[str]:
         try:
             get(tool, say=say)
         except ToolError as error:
-            if tool.spare:
+            if tool.optional:
                 say(f"{tool.name}: goes without: {error}")
             else:
                 failures.append(str(error))

@@ -97,7 +97,7 @@ class Tool:
     `ask` is empty if it cannot be asked; then only the one in the cache is used. `ask_of` names the executable
     in the same folder that is asked instead. `for_builds` tools are missed only when something must be built.
     What is `on_demand` is missed only by those who use it, and what is `by_name` is got only when it is named, since it
-    takes long to build. What is `spare` may be impossible to have: without it all works the same, if more slowly.
+    takes long to build. What is `optional` may be impossible to have: without it all works the same, if more slowly.
     Without executables it is files alone, and where their folder is, it is.
     """
 
@@ -112,7 +112,7 @@ class Tool:
     for_builds: bool = False
     on_demand: bool = False
     by_name: bool = False
-    spare: bool = False
+    optional: bool = False
 
     @property
     def folder(self) -> str:

@@ -375,7 +375,7 @@ TOOLS: tuple[Tool, ...] = (
         sources=(MachineCode(root=ROOT, modules=MODULES),),
         purpose="what-if as machine code, twice as fast",
         on_demand=True,
-        spare=True,
+        optional=True,
     ),
 )
 

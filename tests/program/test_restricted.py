@@ -1,6 +1,6 @@
 """Restricted instance groups: registered apart from the others, counted wherever nodes are, and by no quota."""
 
-from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_restricted_group_counts_as_nodes_and_not_as_capacity_of_teams():
     plan = recording.plan
     assert [quota.capacity.guaranteed for quota in quotas_of(plan)] == [4]
     assert instance_needs(recording)[0] == (InstanceNeed("ml.g5.12xlarge", spot=False, guaranteed=6, maximum=6),)
-    assert guaranteed_cost(plan, lambda *_: Decimal(10)).known == 60
+    assert guaranteed_cost(plan, lambda _, region: SimpleNamespace(monthly=10, region=region)).known == 60
     assert "nova 2 × ml.g5.12xlarge" in contents_of(plan)["cluster"]
     assert "2 × ml.g5.12xlarge in us-west-2a, restricted" in str(tree_of(recording))
 

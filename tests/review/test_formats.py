@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.catalog.prices import hourly_price, near_monthly_price
+from hpkit.catalog.prices import hourly_price, near_price
 from hpkit.review.as_html import as_html
 from hpkit.review.as_json import as_dict
 from hpkit.review.as_markdown import LIMIT, as_markdown, escape
@@ -274,7 +274,7 @@ def test_json_keys_are_the_contract():
     loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3}
     assert loss in stack["losses"]
     assert stack["cost"]["guaranteed"]["before"] == {
-        "known": str(4 * near_monthly_price("ml.g5.12xlarge", "us-west-2")),
+        "known": str(4 * near_price("ml.g5.12xlarge", "us-west-2").monthly),
         "complete": True,
         "unknown": [],
         "unbounded": [],
@@ -302,7 +302,7 @@ def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
     said = as_dict(review)["stacks"][0]["teams"][0]["shares"]
     shares = {each["instanceType"]: (each["monthlyUsd"], each["monthlyUsdIsAbout"]) for each in said}
     own = {"before": round(hourly * 730 * 9), "after": round(hourly * 730 * 4)}
-    near = round(2 * near_monthly_price("ml.g5.12xlarge", "us-west-2"))
+    near = round(2 * near_price("ml.g5.12xlarge", "us-west-2").monthly)
     assert shares == {"ml.p4d.24xlarge": (own, False), "ml.g5.12xlarge": ({"before": near, "after": near}, True)}
     assert f"about {near:,}" in as_text(review, width=200)
     assert "about: by the prices of us-east-1" in as_text(review, width=200)

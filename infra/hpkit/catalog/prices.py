@@ -3,6 +3,7 @@
 Does not: know discounts, training plans, Spot, EBS volumes or data transfer. What the table lacks is unknown.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +19,7 @@ __all__ = [
     "hourly_price",
     "monthly_price",
     "near_monthly_cost",
-    "near_monthly_price",
+    "near_note",
     "near_price",
 ]
 
@@ -86,13 +87,12 @@ def monthly_price(instance_type: str, region: str) -> Decimal | None:
     return None if found is None else found.monthly
 
 
-def near_monthly_price(instance_type: str, region: str) -> Decimal | None:
-    """Return US dollars a month to show as "about", by near_price, or None where no price is near."""
-    near = near_price(instance_type, region)
-    return None if near is None else near.monthly
-
-
 def near_monthly_cost(instance_type: str, region: str, instances: Fraction) -> tuple[int, str] | None:
     """Return whole US dollars a month of so many instances, and whose region's price it is; None: no price is near."""
     near = near_price(instance_type, region)
     return None if near is None else (round(Fraction(near.monthly) * instances), near.region)
+
+
+def near_note(regions: Iterable[str]) -> str:
+    """Return the line that says whose prices are shown as "about"."""
+    return f"about: by the prices of {', '.join(sorted(regions))}; the catalog has none of the stack's region"

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hpkit.catalog.prices import near_monthly_cost
+from hpkit.catalog.prices import near_monthly_cost, near_note
 from hpkit.checks.rule import amount
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
@@ -123,7 +123,7 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
             grid.add_row(share.team, *cells)
         console.print(grid)
     if about:
-        console.print(f"about: by the prices of {', '.join(sorted(about))}; the catalog has none of {plan.spec.region}")
+        console.print(near_note(about))
     for group in plan.restricted_groups:
         spec = group.spec
         console.print(f"{spec.name}, restricted: {spec.instance_count} × {spec.instance_type}, which no quota counts")

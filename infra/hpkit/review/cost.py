@@ -7,40 +7,40 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from hpkit.catalog import find_instance_type
-from hpkit.catalog.prices import near_monthly_cost, near_monthly_price, near_price
+from hpkit.catalog.prices import Price, near_monthly_cost, near_price
 from hpkit.plan.capacity import Amount, pool_instances
 from hpkit.plan.diff import Change, PlanDiff, ShareChange
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
 from hpkit.review.formatting import as_fraction
 from hpkit.review.model import Cost
 
-__all__ = ["Price", "group_cost", "guaranteed_cost", "maximum_cost", "pool_cost", "quota_cost", "total"]
+__all__ = ["FindPrice", "group_cost", "guaranteed_cost", "maximum_cost", "pool_cost", "quota_cost", "total"]
 
-Price = Callable[[str, str], Decimal | None]
+FindPrice = Callable[[str, str], Price | None]
 
 
-def guaranteed_cost(plan: Plan, price: Price = near_monthly_price) -> Cost:
+def guaranteed_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
     """Return the cost of the groups whose instances stand always."""
     region = plan.spec.region
     parts = [
-        group_cost(group, region, price)
+        group_cost(group, region, find)
         for group in plan.all_groups
         if not group.autoscaled and group.spec.instance_count
     ]
     return total(parts)
 
 
-def maximum_cost(plan: Plan, price: Price = near_monthly_price) -> Cost:
+def maximum_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
     """Return the guaranteed cost plus every NodePool filled to its limits with its dearest type."""
-    pools = [pool_cost(pool, plan, price) for pool in plan.node_pools if pool.instance_types]
-    return total([guaranteed_cost(plan, price), *pools])
+    pools = [pool_cost(pool, plan, find) for pool in plan.node_pools if pool.instance_types]
+    return total([guaranteed_cost(plan, find), *pools])
 
 
-def pool_cost(pool: NodePoolPlan, plan: Plan, price: Price = near_monthly_price) -> Cost:
+def pool_cost(pool: NodePoolPlan, plan: Plan, find: FindPrice = near_price) -> Cost:
     """Return what a NodePool costs when it is filled to its limits with its dearest type."""
     if any(group.spec.is_spot for group in plan.groups if group.node_class == pool.spec.node_class):
         return Cost(Decimal(0), (f"Spot instances of NodePool {pool.spec.name}",))
-    return _pool(pool, plan.spec.region, price)
+    return _pool(pool, plan.spec.region, find)
 
 
 def total(parts: Iterable[Cost | None]) -> Cost:
@@ -54,15 +54,12 @@ def total(parts: Iterable[Cost | None]) -> Cost:
     )
 
 
-def _about(names: Iterable[str], region: str, price: Price) -> tuple[str, ...]:
+def _about(prices: Iterable[Price], region: str) -> tuple[str, ...]:
     """Return the regions whose prices stand in for those of a region that the catalog has none of."""
-    if price is not near_monthly_price:
-        return ()
-    found = (near_price(name, region) for name in names)
-    return tuple(sorted({each.region for each in found if each is not None and each.region != region}))
+    return tuple(sorted({each.region for each in prices} - {region}))
 
 
-def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, price: Price = near_monthly_price) -> Cost:
+def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, find: FindPrice = near_price) -> Cost:
     """Return what a group's instances cost.
 
     Of a flexible one the cheapest type, with the rest unknown, since the service chooses.
@@ -71,30 +68,31 @@ def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, price: Price
     if spec.is_spot or spec.training_plan_arn is not None:
         why = "Spot" if spec.is_spot else "training plan"
         return Cost(Decimal(0), (f"{spec.instance_count} × {' | '.join(spec.types)} ({why})",))
-    prices = [price(name, region) for name in spec.types]
-    known = [each for each in prices if each is not None]
+    prices = [found for name in spec.types if (found := find(name, region)) is not None]
     label = f"{spec.instance_count} × {' | '.join(spec.types)}"
-    if not known or len(known) < len(prices):
+    if not prices or len(prices) < len(spec.types):
         return Cost(Decimal(0), (label,))
-    about = _about(spec.types, region, price)
-    if len(set(known)) > 1:
-        return Cost(min(known) * spec.instance_count, (f"{label} above the cheapest type",), about=about)
-    return Cost(known[0] * spec.instance_count, about=about)
+    months, about = {each.monthly for each in prices}, _about(prices, region)
+    unknown = (f"{label} above the cheapest type",) if len(months) > 1 else ()
+    return Cost(min(months) * spec.instance_count, unknown, about=about)
 
 
-def _pool(pool: NodePoolPlan, region: str, price: Price) -> Cost:
+def _pool(pool: NodePoolPlan, region: str, find: FindPrice) -> Cost:
     name = pool.spec.name
     costs: list[Decimal] = []
+    prices: list[Price] = []
     for kind in pool.instance_types:
         instance = find_instance_type(kind)
         most = pool_instances(pool.spec.limits, instance) if instance else None
         if most is None:
             return Cost(Decimal(0), (), (f"NodePool {name}",))
-        each = price(kind, region)
-        if each is None and most:
+        price = find(kind, region)
+        if price is not None:
+            prices.append(price)
+            costs.append(price.monthly * most)
+        elif most:
             return Cost(Decimal(0), (f"NodePool {name} (up to {most} × {kind})",))
-        costs.append((each or Decimal(0)) * most)
-    return Cost(max(costs, default=Decimal(0)), about=_about(pool.instance_types, region, price))
+    return Cost(max(costs, default=Decimal(0)), about=_about(prices, region))
 
 
 def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from hpkit.catalog.prices import near_note
 from hpkit.change import CLUSTER, GUARDED_TYPES, Step, describe
 from hpkit.checks import Finding
 from hpkit.checks.rule import listing
@@ -234,7 +235,7 @@ def unknown_lines(stack: StackReview) -> Iterator[str]:
         yield f"no limit: {', '.join(unbounded)}"
     about = sorted({name for side in sides for name in side.about})
     if about:
-        yield f"about: by the prices of {', '.join(about)}, since the catalog has none of the stack's own region"
+        yield near_note(about)
 
 
 def policy_lines(stack: StackReview) -> Iterator[str]:
