@@ -1,5 +1,6 @@
 """The simulator as machine code decides what its sources decide, and only the sources that it was made of."""
 
+import ast
 import json
 import os
 import shutil
@@ -82,6 +83,15 @@ def test_what_was_made_of_other_sources_is_left_aside(tmp_path):
     with (tmp_path / "hpkit" / "whatif" / "tree.py").open("a") as file:
         file.write("\n# Edited.\n")
     assert python(USED, root=tmp_path).split()[0] == "False"
+
+
+def test_the_hash_is_of_all_that_the_modules_import():
+    """The modules that only say names of others count too: what a package hands on is in one of its modules."""
+    known = {*compiled.MODULES, *compiled.IMPORTED}
+    for module in compiled.MODULES:
+        tree = ast.parse((ROOT / "infra").joinpath(*module.split(".")).with_suffix(".py").read_text())
+        found = {each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
+        assert {name for name in found if name.startswith("hpkit")} <= known, module
 
 
 def test_what_this_machine_cannot_load_is_left_aside(tmp_path, tool):

@@ -1,6 +1,7 @@
 """The simulator as machine code, in place of its sources, where mypyc made it of them (`hpkit doctor --fix`).
 
-It is kept under the hash of the sources: whoever changes one of these runs the sources until they are compiled anew.
+It is kept under the hash of the sources, and of what they import: whoever changes one of these runs the sources until
+they are compiled anew.
 HPKIT_COMPILED=0 leaves it aside.
 """
 
@@ -14,7 +15,7 @@ from typing import Final
 
 from hpkit.cache import cache_root
 
-__all__ = ["MODULES", "ROOT", "SIMULATOR", "is_used", "machine_code", "version"]
+__all__ = ["IMPORTED", "MODULES", "ROOT", "SIMULATOR", "is_used", "machine_code", "version"]
 
 SIMULATOR: Final = "simulator"
 MODULES: Final = (
@@ -22,20 +23,22 @@ MODULES: Final = (
     *("hpkit.whatif.tree", "hpkit.whatif.turn"),
     *("hpkit.simulate.meters", "hpkit.simulate.run"),
 )
+# What these import beside themselves: machine code has their types built in.
+IMPORTED: Final = (
+    *("hpkit.catalog", "hpkit.catalog.instances", "hpkit.catalog.prices", "hpkit.errors", "hpkit.plan.model"),
+    *("hpkit.scenario.read", "hpkit.scenario.workloads", "hpkit.simulate.report"),
+    *("hpkit.whatif", "hpkit.whatif.model", "hpkit.whatif.organization", "hpkit.whatif.topology"),
+)
 ROOT: Final = Path(__file__).parents[1]
-
-
-def source_of(module: str) -> Path:
-    """Return the source file of a module of `MODULES`."""
-    return ROOT.joinpath(*module.split(".")).with_suffix(".py")
 
 
 @cache
 def version() -> str:
     """Return what tells one machine code from another: the hash of its sources, and which Python runs it."""
     found = hashlib.sha256()
-    for module in MODULES:
-        text = source_of(module).read_bytes()
+    for module in (*MODULES, *IMPORTED):
+        path = ROOT.joinpath(*module.split("."))
+        text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_bytes()
         found.update(f"{module} {len(text)}\n".encode() + text)
     return f"{found.hexdigest()[:8]}-cp{sys.version_info.major}{sys.version_info.minor}"
 
