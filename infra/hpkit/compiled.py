@@ -61,16 +61,17 @@ def _loaded() -> Path | None:
     if os.environ.get("HPKIT_COMPILED") == "0" or not kept.is_dir():
         return None
     folder = kept / version() / "files"
+    shared = next(folder.glob("*__mypyc.*"), None)
+    if shared is None:
+        return None
+    name = shared.name.partition(".")[0]
+    spec = importlib.util.spec_from_file_location(name, shared)
+    if spec is None or spec.loader is None:
+        return None
     try:
-        for file in folder.glob("*__mypyc.*"):
-            name = file.name.partition(".")[0]
-            spec = importlib.util.spec_from_file_location(name, file)
-            if spec is None or spec.loader is None:
-                return None
-            sys.modules[name] = module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            return folder
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     except (ImportError, OSError):
         # Of another platform or C library, as where machines share a home.
         return None
-    return None
+    return folder

@@ -6,7 +6,6 @@ import re
 import runpy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, Final
 
 from moto.utilities import utils
@@ -44,9 +43,8 @@ def needs_instance_types(operation: str) -> bool:
     return bool(_ASKING.search(operation))
 
 
-@cache
 def load_instance_types() -> None:
-    """Fill the tables, as moto does when it is imported."""
+    """Fill the tables once, as moto does when it is imported."""
     if instance_types.INSTANCE_TYPES:
         return
     whole = runpy.run_path(str(instance_types.__file__), run_name="moto.ec2.models.whole")

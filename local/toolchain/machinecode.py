@@ -13,8 +13,6 @@ from local.toolchain.steps import Steps
 
 __all__ = ["translate"]
 
-_UNWANTED = ("__pycache__",)
-
 
 def translate(source: MachineCode, *, into: Path, steps: Steps) -> None:
     """Put the machine code of modules into a folder; ToolError where what it takes is not here."""
@@ -28,7 +26,7 @@ def translate(source: MachineCode, *, into: Path, steps: Steps) -> None:
     build = into.parent / "build"
     packages = dict.fromkeys(module.partition(".")[0] for module in source.modules)
     for package in packages:
-        shutil.copytree(source.root / package, build / package, ignore=shutil.ignore_patterns(*_UNWANTED))
+        shutil.copytree(source.root / package, build / package, ignore=shutil.ignore_patterns("__pycache__"))
     files = [str(Path(*module.split(".")).with_suffix(".py")) for module in source.modules]
     steps.run(
         [sys.executable, "-m", "mypyc", *files],

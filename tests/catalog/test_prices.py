@@ -7,7 +7,7 @@ import pytest
 
 from hpkit.catalog import find_instance_type, find_region
 from hpkit.catalog.instances import read_data
-from hpkit.catalog.prices import HOURS_PER_MONTH, find_price, hourly_price, monthly_price, near_price
+from hpkit.catalog.prices import HOURS_PER_MONTH, find_price, monthly_price, near_price
 from hpkit.project import select
 
 ROWS = [(block["region"], name) for block in read_data("prices.json")["prices"] for name in block["hourly"]]
@@ -29,7 +29,7 @@ def test_no_region_and_type_are_priced_twice():
 
 
 def test_a_price_is_exact_and_a_month_has_730_hours():
-    assert hourly_price("ml.p4d.24xlarge", "us-east-1") == Decimal("25.91001756")
+    assert find_price("ml.p4d.24xlarge", "us-east-1").hourly == Decimal("25.91001756")
     assert monthly_price("ml.g5.12xlarge", "us-east-1") == Decimal("7.09") * HOURS_PER_MONTH == Decimal("5175.70")
 
 
@@ -38,7 +38,7 @@ def test_a_price_is_exact_and_a_month_has_730_hours():
     [("ml.g5.12xlarge", "eu-north-1"), ("ml.p6e-gb200.36xlarge", "us-east-1"), ("ml.none.large", "us-east-1")],
 )
 def test_a_price_that_is_not_in_the_table_is_unknown(name, region):
-    assert hourly_price(name, region) is None
+    assert find_price(name, region) is None
     assert monthly_price(name, region) is None
 
 
@@ -46,7 +46,7 @@ def test_price_follows_vcpu_within_a_family_of_processors():
     """Catch a slip of a digit: within a family without odd GPU counts, price follows vCPU."""
     for family in ("c5", "c6i", "m5", "m6i", "m7i", "r6i", "r7i"):
         own = sorted(
-            (find_instance_type(name).vcpu, hourly_price(name, region))
+            (find_instance_type(name).vcpu, find_price(name, region).hourly)
             for region, name in ROWS
             if region == "us-east-1" and name.startswith(f"ml.{family}.")
         )

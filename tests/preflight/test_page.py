@@ -5,7 +5,7 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
-from hpkit.catalog.prices import find_price, hourly_price, monthly_price
+from hpkit.catalog.prices import find_price, monthly_price
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CALLER, CLUSTERS, eks_cluster, first_calls, further_calls
 from hpkit.preflight.model import Responses
@@ -89,10 +89,10 @@ def test_prices_are_those_of_the_catalog():
     rows = re.findall(r"^\| 1 × (ml\.\S+) \| ([\d.,]+) \| ([\d.,]+) \|$", PAGE, re.MULTILINE)
     assert len(rows) == 4
     for name, hourly, monthly in rows:
-        assert Decimal(hourly.replace(",", "")) == hourly_price(name, "us-east-1")
-        assert Decimal(monthly.replace(",", "")) == monthly_price(name, "us-east-1")
         price = find_price(name, "us-east-1")
         assert price is not None
+        assert Decimal(hourly.replace(",", "")) == price.hourly
+        assert Decimal(monthly.replace(",", "")) == monthly_price(name, "us-east-1")
         assert price.source.date == "2026-09-16"
 
 
@@ -101,7 +101,7 @@ def test_the_example_costs_what_its_groups_come_to():
     assert parsed is not None
     total = Decimal(0)
     for each in derive(parsed, "dev").groups:
-        total += each.spec.instance_count * hourly_price(each.spec.types[0], "us-east-1")
+        total += each.spec.instance_count * find_price(each.spec.types[0], "us-east-1").hourly
     row = re.search(r"^\| the example `handson`.*\| ([\d.,]+) \| ([\d.,]+) \|$", PAGE, re.MULTILINE)
     assert row is not None
     assert Decimal(row[1]) == total

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.catalog.prices import hourly_price, near_price
+from hpkit.catalog.prices import find_price, near_price
 from hpkit.review.as_html import as_html
 from hpkit.review.as_json import as_dict
 from hpkit.review.as_markdown import LIMIT, as_markdown, escape
@@ -284,8 +284,8 @@ def test_json_keys_are_the_contract():
 
 
 def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
-    hourly = hourly_price("ml.p4d.24xlarge", "us-west-2")
-    assert hourly is not None
+    price = find_price("ml.p4d.24xlarge", "us-west-2")
+    assert price is not None
     quota = {"instanceType": "ml.g5.12xlarge", "count": 2}
     sides = [
         organization(
@@ -296,12 +296,12 @@ def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
         for count in (9, 4)
     ]
     review = review_of(*map(text_of, sides))
-    nine, four = (f"{round(hourly * 730 * count):,}" for count in (9, 4))
+    nine, four = (f"{round(price.hourly * 730 * count):,}" for count in (9, 4))
     for said in (as_text(review, width=200), as_markdown(review), as_html(review)):
         assert f"{nine} → {four}" in html.unescape(said)
     said = as_dict(review)["stacks"][0]["teams"][0]["shares"]
     shares = {each["instanceType"]: (each["monthlyUsd"], each["monthlyUsdIsAbout"]) for each in said}
-    own = {"before": round(hourly * 730 * 9), "after": round(hourly * 730 * 4)}
+    own = {"before": round(price.hourly * 730 * 9), "after": round(price.hourly * 730 * 4)}
     near = round(2 * near_price("ml.g5.12xlarge", "us-west-2").monthly)
     assert shares == {"ml.p4d.24xlarge": (own, False), "ml.g5.12xlarge": ({"before": near, "after": near}, True)}
     assert f"about {near:,}" in as_text(review, width=200)

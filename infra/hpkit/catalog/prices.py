@@ -16,7 +16,6 @@ __all__ = [
     "HOURS_PER_MONTH",
     "Price",
     "find_price",
-    "hourly_price",
     "monthly_price",
     "near_monthly_cost",
     "near_note",
@@ -54,7 +53,10 @@ def _table() -> dict[tuple[str, str], Price]:
 
 
 def find_price(instance_type: str, region: str) -> Price | None:
-    """Return a price with its source, or None where it is not known."""
+    """Return a price with its source, or None where it is not known.
+
+    A price of another region never stands in: the same type costs differently elsewhere.
+    """
     return _table().get((instance_type, region))
 
 
@@ -70,15 +72,6 @@ def near_price(instance_type: str, region: str) -> Price | None:
     continent = region.partition("-")[0]
     near = sorted(known for name, known in _table() if name == instance_type and known.partition("-")[0] == continent)
     return find_price(instance_type, near[0]) if near else None
-
-
-def hourly_price(instance_type: str, region: str) -> Decimal | None:
-    """Return US dollars an hour on demand, or None where the price is not known.
-
-    A price of another region never stands in: the same type costs differently elsewhere.
-    """
-    found = find_price(instance_type, region)
-    return None if found is None else found.hourly
 
 
 def monthly_price(instance_type: str, region: str) -> Decimal | None:
