@@ -73,8 +73,17 @@ class Grid:
             used[resource] = used.get(resource, 0) + amount * pods
 
     def holds(self, domains: Sequence[tuple[str, int]], per_pod: Requests) -> bool:
-        """Return whether these leaves have room for these pods."""
-        return all(self._fitting(self._leaves[leaf], per_pod, {}, empty=False) >= pods for leaf, pods in domains)
+        """Return whether these leaves have room for these pods; how many pods a node takes does not count here.
+
+        Kueue looks at requests alone when it asks again (`TASFlavorSnapshot.Fits`), so two that are admitted in one
+        cycle may be more pods than their node takes.
+        """
+        for name, pods in domains:
+            leaf = self._leaves[name]
+            for resource, amount in per_pod.items():
+                if leaf.capacity.get(resource, 0) - leaf.used.get(resource, 0) < amount * pods:
+                    return False
+        return True
 
     def has_level(self, request: TopologyRequest | None) -> bool:
         """Return whether the level that is asked for is one of the topology's."""

@@ -387,6 +387,8 @@ func newWorld(ctx context.Context, t *testing.T, given *oracleCase) *world {
 		WithFairSharing(sharing), WithClock(t, w.clock), WithPreemptionExpectations(w.expected))
 	w.scheduler.setAdmissionRoutineWrapper(routine.NewWrapper(func() { w.routines.Add(1) }, func() { w.routines.Done() }))
 	go w.queues.CleanUpOnContext(ctx)
+	// New queues ask to be looked at again; unanswered, that would be done with the first that is evicted anywhere.
+	w.requeue(ctx)
 	return w
 }
 
