@@ -14,6 +14,8 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _HOOKS = "/apis/admissionregistration.k8s.io/v1"
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _FOLDERS = (
+    # First: while one of them is not served, no namespace ends.
+    "/apis/apiregistration.k8s.io/v1/apiservices",
     "/api/v1/namespaces",
     "/api/v1/nodes",
     "/api/v1/persistentvolumes",
@@ -34,6 +36,8 @@ _FOLDERS = (
 )
 _KEPT_PREFIXES = ("kube-", "kueue-", "system:", "system-")
 _KEPT = ("default",)
+# Of the API server itself, and what says that it serves an API by itself.
+_BORN = {"kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged"}
 # In Kueue's own namespace, which stays.
 _FOREIGN = "/apis/apps/v1/namespaces/kueue-system/deployments"
 
@@ -58,7 +62,7 @@ def wipe(api: Api) -> bool:
 
 def _own(metadata: Mapping[str, Any]) -> bool:
     name = metadata["name"]
-    born = "kubernetes.io/bootstrapping" in metadata.get("labels", {})
+    born = not _BORN.isdisjoint(metadata.get("labels", {}))
     return born or name in _KEPT or name.startswith(_KEPT_PREFIXES) or name.endswith(".kueue.x-k8s.io")
 
 
@@ -92,7 +96,12 @@ def _namespaced(api: Api) -> Iterator[str]:
     groups = api.read("/apis")["groups"]
     apis = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
     for root in apis:
-        for resource in api.read(root).get("resources", []):
+        try:
+            resources = api.read(root).get("resources", [])
+        except RefusedError:
+            # An API that a chart brought, and that is on its way out.
+            continue
+        for resource in resources:
             deletable = {"list", "delete"} <= set(resource["verbs"])
             if resource["namespaced"] and deletable and "/" not in resource["name"]:
                 yield f"{root}/namespaces/{{namespace}}/{resource['name']}"

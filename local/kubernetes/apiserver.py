@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from local.kubernetes.api import Api
+from local.kubernetes.egress import FrontProxy
 from local.kubernetes.pki import Pair
 from local.processes.files import write_private
 from local.processes.service import Service
@@ -13,9 +14,20 @@ __all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
 
 
 def apiserver(
-    executable: Path, *, api: Api, port: int, etcd_port: int, authority: Pair, server: Pair, reviews: Path
+    executable: Path,
+    *,
+    api: Api,
+    port: int,
+    etcd_port: int,
+    authority: Pair,
+    server: Pair,
+    reviews: Path,
+    front_proxy: FrontProxy,
+    egress: Path,
 ) -> Service:
     """Return the service: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
+
+    front_proxy: as whom it calls aggregated APIs. egress: the file that says how it reaches Services.
 
     Admission is that of EKS with Kubernetes 1.34: the API server's own default, and two plugins more. Like EKS, it lets
     privileged containers be; a namespace's Pod Security level may not. Source: EKS user guide, "Platform versions".
@@ -47,6 +59,14 @@ def apiserver(
             # etcd before 3.5.13 cannot say how far a watch is, which streamed lists need: watches would break off. And
             # without the lease of the only API server, nothing is written while nothing happens.
             "--feature-gates=WatchList=false,APIServerIdentity=false",
+            f"--requestheader-client-ca-file={front_proxy.authority.certificate}",
+            f"--requestheader-allowed-names={front_proxy.name}",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={front_proxy.client.certificate}",
+            f"--proxy-client-key-file={front_proxy.client.key}",
+            f"--egress-selector-config-file={egress}",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={server.key}",

@@ -45,9 +45,10 @@ MANAGED_NAMESPACES = _OUTSIDE
 
 @dataclass(frozen=True)
 class Kueue:
-    """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, and a folder of its own.
+    """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, `egress`, and a folder of its own.
 
-    `manifests` is the folder that holds its CRDs and webhooks; `operators` executables by name, which may not be there.
+    `manifests` is the folder that holds its CRDs and webhooks; `operators` executables by name, which may not be there;
+    `front_proxy` the folder of the certificates by which the API server reaches them.
     """
 
     executable: Path
@@ -55,6 +56,7 @@ class Kueue:
     operators: Mapping[str, Path]
     api: Api
     folder: Path
+    front_proxy: Path
     kubeconfig: Path
     log: Path
     ports: dict[str, int]
@@ -72,6 +74,8 @@ class Kueue:
                 *(word for name, path in self.operators.items() for word in ("--operator", name, str(path))),
                 f"--kubeconfig={self.kubeconfig}",
                 f"--health-port={self.ports['kueue-health']}",
+                f"--egress-port={self.ports['egress']}",
+                f"--front-proxy={self.front_proxy}",
             ),
             environment={"KUBECONFIG": str(self.kubeconfig)},
             folder=Path(__file__).resolve().parents[2],

@@ -2,7 +2,7 @@
 
 The settings are where the task governance add-on keeps them, in ConfigMap kueue-manager-config; they take effect here
 without `kubectl rollout restart`. What belongs to the instance (addresses, certificates) is not theirs. Beside Kueue it
-runs the operators that charts bring.
+runs the operators that charts bring, and leads the API server to them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import yaml
 
 from local.kubernetes.api import Api, RefusedError
 from local.kubernetes.control_plane import UNREACHABLE
+from local.kubernetes.egress import Egress, front_proxy
 from local.kubernetes.operators import Operators
 from local.processes.files import write_private
 from local.processes.health import http_status
@@ -60,6 +61,8 @@ def main(argv: list[str] | None = None) -> int:
         executables={name: Path(executable) for name, executable in arguments.operator},
         logs=arguments.log.parent,
     )
+    egress = Egress(arguments.egress_port, front=front_proxy(arguments.front_proxy), locate=operators.locate)
+    egress.start()
     settled = ""
     try:
         while not stop.is_set():
@@ -77,6 +80,7 @@ def main(argv: list[str] | None = None) -> int:
                 print(f"kueue_run: {error}", file=sys.stderr)
             stop.wait(_POLL_SECONDS)
     finally:
+        egress.stop()
         operators.end()
         runner.end()
         api.close()
@@ -203,10 +207,11 @@ class _Runner:
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.kubernetes.kueue_run", description=__doc__)
-    for name in ("kueue", "config", "log", "kubeconfig"):
+    for name in ("kueue", "config", "log", "kubeconfig", "front-proxy"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--operator", nargs=2, action="append", default=[], metavar=("NAME", "EXECUTABLE"))
     parser.add_argument("--health-port", type=int, required=True)
+    parser.add_argument("--egress-port", type=int, required=True)
     return parser.parse_args(argv)
 
 

@@ -15,7 +15,7 @@ __all__ = ["PORTS", "Instance", "ServiceState", "State"]
 
 PORTS = (
     *("aws", "eks", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
-    *("kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
+    *("egress", "kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
 )
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _LONGEST_NAME = 40

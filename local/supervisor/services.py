@@ -6,6 +6,7 @@ from pathlib import Path
 from local.kubernetes.api import Api
 from local.kubernetes.apiserver import apiserver, write_kubeconfig, write_reviews
 from local.kubernetes.control_plane import controller_manager, kwok, scheduler
+from local.kubernetes.egress import front_proxy, write_selection
 from local.kubernetes.etcd import etcd
 from local.kubernetes.kueue import Kueue
 from local.kubernetes.operators import OPERATORS
@@ -37,12 +38,16 @@ def services_of(instance: Instance) -> list[Service]:
     api = Api.of_kubeconfig(instance.kubeconfig)
     reviews = pki / "token-review.json"
     write_reviews(reviews, f"http://127.0.0.1:{ports['aws']}/_hpkit/token-review")
+    egress = pki / "egress.json"
+    front = front_proxy(pki / "front-proxy")
+    write_selection(egress, port=ports["egress"], front=front)
     kueue = Kueue(
         tool_path("kueue"),
         manifests=tool_path("kueue-manifests"),
         operators={each.name: expected_path(each.name) for each in OPERATORS},
         api=api,
         folder=pki / "kueue",
+        front_proxy=pki / "front-proxy",
         kubeconfig=instance.kubeconfig,
         log=instance.log("kueue"),
         ports=ports,
@@ -58,6 +63,8 @@ def services_of(instance: Instance) -> list[Service]:
             authority=ca,
             server=server,
             reviews=reviews,
+            front_proxy=front,
+            egress=egress,
         ),
         controller_manager(
             tool_path("kube-controller-manager"),

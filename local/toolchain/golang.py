@@ -31,11 +31,12 @@ def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) ->
         done=lambda log: _counted(log, "go: downloading", "modules"),
     )
     total = len(listed.splitlines())
+    package = _with_replacements(source, go=go, work=where, steps=steps) if source.replaced else source.package
     steps.run(
         [
             *(str(go), "build", "-v", "-trimpath", "-mod=readonly", "-buildvcs=false"),
             *("-ldflags", " ".join(("-s", "-w", *source.linker))),
-            *("-o", str(into / tool.executables[0]), source.package),
+            *("-o", str(into / tool.executables[0]), package),
         ],
         doing=f"building {tool.version}",
         cwd=where,
@@ -86,6 +87,30 @@ def build_test(module: str, package: str, file: Path, *, recipe: Path, go: Path,
             env=_environment(),
             usual_seconds=120,
         )
+
+
+def _with_replacements(source: GoBuild, *, go: Path, work: Path, steps: Steps) -> str:
+    """Copy the package into the recipe's own module, with its replacements; return its path there."""
+    output = steps.run(
+        [str(go), "list", "-mod=readonly", "-json=Dir,GoFiles", source.package],
+        doing=f"finding {source.package}",
+        cwd=work,
+        env=_environment(),
+        usual_seconds=5,
+    )
+    found = json.loads(output)
+    texts = {name: Path(found["Dir"], name).read_text(encoding="utf-8") for name in found["GoFiles"]}
+    for old, new in source.replaced:
+        where = [name for name, text in texts.items() for _ in range(text.count(old))]
+        if len(where) != 1:
+            raise ToolError(f"{steps.tool}: {source.package} has {old!r} {len(where)} times, and should have it once")
+        texts[where[0]] = texts[where[0]].replace(old, new)
+    folder = work / "replaced"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return f"./{folder.name}"
 
 
 def _environment() -> dict[str, str]:

@@ -40,13 +40,15 @@ class GoBuild:
     """A build from a Go module whose go.mod and go.sum are pinned in local/toolchain/modules/<recipe>.
 
     Builds of one recipe run one after another: what they share is compiled once. The seconds are what download and
-    build usually take from nothing, measured on two cores.
+    build usually take from nothing, measured on two cores. `replaced` are texts of the package's own files, each there
+    once, and what stands there instead.
     """
 
     recipe: Path
     package: str
     linker: tuple[str, ...] = ()
     copies: tuple[Copy, ...] = ()
+    replaced: tuple[tuple[str, str], ...] = ()
     seconds: int = 60
     download_seconds: int = 20
 

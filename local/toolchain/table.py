@@ -330,6 +330,27 @@ TOOLS: tuple[Tool, ...] = (
         by_name=True,
     ),
     Tool(
+        name="keda-metrics-apiserver",
+        version=_KEDA,
+        fits=Range(Version(_KEDA), Version("2.18")),
+        executables=("keda-adapter",),
+        sources=(
+            GoBuild(
+                recipe=_MODULES / "keda",
+                package="github.com/kedacore/keda/v2/cmd/adapter",
+                # Its own metrics are served to every address, and no argument says otherwise.
+                replaced=(
+                    ('fmt.Sprintf(":%v", metricsAPIServerPort)', 'fmt.Sprintf("127.0.0.1:%v", metricsAPIServerPort)'),
+                ),
+                seconds=600,
+                download_seconds=60,
+            ),
+        ),
+        purpose="tells Kubernetes what KEDA's sources say, once a chart has installed it",
+        on_demand=True,
+        by_name=True,
+    ),
+    Tool(
         name="training-operator-manifests",
         version=_TRAINING_OPERATOR,
         fits=Range(Version("1.7"), Version("1.8")),

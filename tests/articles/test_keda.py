@@ -1,6 +1,6 @@
 """KEDA's samples on a real API server with KEDA's own kinds, whose schemas say what its operator would read.
 
-The operator is not on the local cloud (docs/articles.md): nothing scales here by what a source says.
+Its operator scales by what a source says at night (docs/contributing.md).
 """
 
 from pathlib import Path

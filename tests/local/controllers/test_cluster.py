@@ -16,13 +16,14 @@ from tests.local.controllers.karpenter import (
     nodes_of_pool,
     update,
 )
-from tests.running import bring_dependencies, eventually
+from tests.running import bring_dependencies, eventually, making
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+APIS = "/apis/apiregistration.k8s.io/v1/apiservices"
 
 
 def test_nodes_carry_what_hyperpod_says_and_go_with_their_instances(environment, cluster, api):
@@ -208,6 +209,39 @@ def test_a_chart_that_could_only_be_recorded_keeps_nobody_from_trying(unprepared
     assert len(unprepared.nodes()) == 1
 
 
+def test_a_webhook_whose_pods_nobody_runs_is_refused_at_once_with_the_reason(environment, api):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "nobody"}}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    hook = {
+        "name": "nobody.example.com",
+        "clientConfig": {"service": {"namespace": "default", "name": "nobody"}},
+        "rules": [rule],
+        "objectSelector": {"matchLabels": {"asks": "nobody"}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    kind = "ValidatingWebhookConfiguration"
+    hooks = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "nobody"}}
+    asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "asked", "labels": {"asks": "nobody"}}}
+    folder = "/api/v1/namespaces/default/configmaps"
+    with making(api) as make:
+        make(
+            "/api/v1/namespaces/default/services",
+            {**service, "spec": {"ports": [{"port": 443}], "selector": {"a": "b"}}},
+        )
+        make("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {**hooks, "webhooks": [hook]})
+
+        def is_refused():
+            try:
+                api.create(folder, asked)
+            except RefusedError as error:
+                return "no process on this machine serves port 443 of Service default/nobody" in str(error)
+            api.delete(f"{folder}/asked")
+            return False
+
+        eventually(is_refused, "the API server has heard of the webhook")
+
+
 def names(api, folder):
     return {each["metadata"]["name"] for each in api.items(folder, bare=True)}
 
@@ -231,6 +265,19 @@ def test_deleting_everything_leaves_an_api_server_like_new(environment, cluster,
     assert names(api, "/api/v1/nodes") == set()
     assert "mine" in names(api, "/api/v1/namespaces"), "what people made stays as long as the EKS cluster"
 
+    served = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": "v1.nobody.example.com"},
+        "spec": {
+            "group": "nobody.example.com",
+            "version": "v1",
+            "groupPriorityMinimum": 1,
+            "versionPriority": 1,
+            "service": {"namespace": "mine", "name": "nobody"},
+        },
+    }
+    api.apply(f"{APIS}/v1.nobody.example.com", served)
     environment.eks.delete_cluster(name="kube")
     eventually(lambda: not environment.eks.list_clusters()["clusters"], "the EKS cluster is gone")
     assert names(api, "/api/v1/namespaces") == {
@@ -243,6 +290,7 @@ def test_deleting_everything_leaves_an_api_server_like_new(environment, cluster,
     for plural in ("clusterqueues", "localqueues", "resourceflavors", "workloadpriorityclasses", "topologies"):
         assert names(api, f"{KUEUE}/{plural}") == set()
     assert "stray" not in names(api, "/api/v1/namespaces/default/configmaps")
+    assert "v1.nobody.example.com" not in names(api, APIS), "nobody serves it, which keeps no namespace"
     kinds = names(api, CRDS)
     assert {name for name in kinds if not name.endswith(".kueue.x-k8s.io")} == set()
     assert not {name for name in names(api, f"{RBAC}/clusterrolebindings") if not name.startswith("system:")} - {

@@ -1,8 +1,8 @@
 """KEDA's own operator: a queue, a metric and a query make pods of a Deployment, pods make nodes, and all go again.
 
 Its sources are played by moto, which has SQS and CloudWatch, and by an answer as Prometheus gives it. The operator
-scales between none and one; beyond that the HorizontalPodAutoscaler does that it makes, by KEDA's metrics server, which
-does not run on the local cloud.
+scales between none and one; beyond that the HorizontalPodAutoscaler does that it makes, which Kubernetes asks KEDA's
+metrics server about.
 """
 
 import json
@@ -35,6 +35,30 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SCALERS = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 NAMESPACES = "/api/v1/namespaces"
 KEYS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+PARTS = ("keda-operator", "keda-metrics-apiserver")
+ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount"}
+METRICS = {
+    "apiVersion": "apiregistration.k8s.io/v1",
+    "kind": "APIService",
+    "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
+    "spec": {
+        "service": {"name": "keda-operator-metrics-apiserver", "namespace": "keda", "port": 443},
+        "group": "external.metrics.k8s.io",
+        "version": "v1beta1",
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+    },
+}
+OPERATOR_ARGUMENTS = [
+    *("--leader-elect", "--zap-log-level=info", "--cert-dir=/certs", "--enable-cert-rotation=true"),
+    *("--cert-secret-name=kedaorg-certs", "--operator-service-name=keda-operator", "--enable-webhook-patching=false"),
+    "--metrics-server-service-name=keda-operator-metrics-apiserver",
+]
+METRICS_ARGUMENTS = [
+    *("--port=8080", "--secure-port=6443", "--logtostderr=true", "--stderrthreshold=ERROR", "--v=0"),
+    *("--client-ca-file=/certs/ca.crt", "--tls-cert-file=/certs/tls.crt", "--tls-private-key-file=/certs/tls.key"),
+    *("--cert-dir=/certs", "--metrics-service-address=keda-operator.keda.svc.cluster.local:9666"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +103,15 @@ def make(api):
 
 @pytest.fixture(scope="module")
 def operator(make, aws_sources):
-    """KEDA's kinds and its operator, as the chart names them; its role is the local one that may all."""
+    """KEDA's kinds, its operator and its metrics server, named as in its chart; their role is the local one."""
     try:
-        kinds, _ = get_all([tool_named("keda-crds"), tool_named("keda-operator")], say=print)
+        kinds, *_ = get_all([tool_named(name) for name in ("keda-crds", *PARTS)], say=print)
     except ToolError as error:
         pytest.skip(str(error))
     for crd in crds_in(kinds.path):
         make(CRDS, crd)
     make(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "keda"}})
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "keda-operator"}}
-    make(f"{NAMESPACES}/keda/serviceaccounts", account)
+    make(f"{NAMESPACES}/keda/serviceaccounts", {**ACCOUNT, "metadata": {"name": "keda-operator"}})
     group = "rbac.authorization.k8s.io"
     binding = {
         "apiVersion": f"{group}/v1",
@@ -98,28 +121,43 @@ def operator(make, aws_sources):
         "subjects": [{"kind": "ServiceAccount", "name": "keda-operator", "namespace": "keda"}],
     }
     make(f"{RBAC}/clusterrolebindings", binding)
-    own = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
+    make("/apis/apiregistration.k8s.io/v1/apiservices", METRICS)
     # A pod on EKS has these by Pod Identity.
-    given = {"WATCH_NAMESPACE": "", "AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws_sources, **KEYS}
+    given = {"AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws_sources, **KEYS}
+    part(make, "keda-operator", "keda", {9666: 9666}, OPERATOR_ARGUMENTS, given, optional=True)
+    part(make, "keda-operator-metrics-apiserver", "keda-metrics-apiserver", {443: 6443}, METRICS_ARGUMENTS, {})
+
+
+def part(make, name, image, ports, arguments, variables, *, optional=False):
+    """Make a Deployment and the Service in front of it."""
+    labels = {"app": name}
+    own = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
+    given = {"WATCH_NAMESPACE": "", **variables}
     container = {
-        "name": "keda-operator",
-        "image": f"ghcr.io/kedacore/keda:{tool_named('keda-operator').version}",
+        "name": name,
+        "image": f"ghcr.io/kedacore/{image}:{tool_named('keda-operator').version}",
         "command": ["/keda"],
-        "args": ["--leader-elect", "--zap-log-level=info", "--cert-dir=/certs", "--enable-cert-rotation=true"],
-        "env": [own, *({"name": name, "value": value} for name, value in given.items())],
+        "args": arguments,
+        "env": [own, *({"name": key, "value": value} for key, value in given.items())],
+        "volumeMounts": [{"mountPath": "/certs", "name": "certificates", "readOnly": True}],
     }
-    labels = {"app": "keda-operator"}
-    # Where no NodePool makes a node for it.
-    home = {"sagemaker.amazonaws.com/instance-group-name": "cpu"}
-    pod = {"serviceAccountName": "keda-operator", "nodeSelector": home, "containers": [container]}
-    template = {"metadata": {"labels": labels}, "spec": pod}
+    pod = {
+        "serviceAccountName": "keda-operator",
+        # Where no NodePool makes a node for it.
+        "nodeSelector": {"sagemaker.amazonaws.com/instance-group-name": "cpu"},
+        "containers": [container],
+        "volumes": [{"name": "certificates", "secret": {"secretName": "kedaorg-certs", "optional": optional}}],
+    }
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": "keda-operator"},
-        "spec": {"selector": {"matchLabels": labels}, "template": template},
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
     }
     make("/apis/apps/v1/namespaces/keda/deployments", deployment)
+    served = [{"port": port, "targetPort": target} for port, target in ports.items()]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}}
+    make(f"{NAMESPACES}/keda/services", {**service, "spec": {"selector": labels, "ports": served}})
 
 
 @pytest.fixture
@@ -171,10 +209,14 @@ def client(service, aws):
 
 
 def by_messages(aws, prometheus):
-    """Return what the sample's trigger is told, what makes work, and what takes it away."""
+    """Return what the sample's trigger is told, what makes work for one pod or more, and what takes it away."""
     sqs = client("sqs", aws)
     url = sqs.create_queue(QueueName="requests")["QueueUrl"]
-    send = partial(sqs.send_message, QueueUrl=url, MessageBody="one")
+
+    def send(pods):
+        for _ in range(5 * pods):
+            sqs.send_message(QueueUrl=url, MessageBody="one")
+
     return {"queueURL": url}, send, partial(sqs.purge_queue, QueueUrl=url)
 
 
@@ -187,12 +229,12 @@ def by_a_metric(aws, prometheus):
         data = {"MetricName": said["metricName"], "Dimensions": [dimension], "Value": value}
         client("cloudwatch", aws).put_metric_data(Namespace=said["namespace"], MetricData=[data])
 
-    return {"metricStatPeriod": "1"}, partial(put, 1200.0), partial(put, 0.0)
+    return {"metricStatPeriod": "1"}, lambda pods: put(600.0 * pods), partial(put, 0.0)
 
 
 def by_a_query(aws, prometheus):
     address, answer = prometheus
-    return {"serverAddress": address}, partial(answer.__setitem__, 0, 25), partial(answer.__setitem__, 0, 0)
+    return {"serverAddress": address}, lambda pods: answer.__setitem__(0, 10 * pods), lambda: answer.__setitem__(0, 0)
 
 
 def replicas(api):
@@ -213,9 +255,22 @@ def test_work_makes_a_pod_the_pod_a_node_and_without_work_both_go(
         (scaler,) = api.items(SCALERS)
         assert (scaler["spec"]["scaleTargetRef"]["name"], scaler["spec"]["maxReplicas"]) == ("server", 8)
         assert (replicas(api), nodes_of_pool(api)) == ((0, 0), [])
-        work()
+        work(1)
         eventually(lambda: replicas(api) == (1, 1), lambda: api.read(path))
         assert len(nodes_of_pool(api)) == 1
         rest()
         eventually(lambda: replicas(api)[0] == 0, "no work, no pod")
+        eventually(lambda: nodes_of_pool(api) == [], "no pod, no node")
+
+
+def test_more_work_makes_more_pods_up_to_what_the_node_pool_allows(
+    operator, authentication, server, api, aws_sources, prometheus
+):
+    trigger, work, rest = by_a_query(aws_sources, prometheus)
+    with scaled_by(api, "keda-prometheus", **trigger) as path:
+        work(3)
+        eventually(lambda: replicas(api) == (3, 3), lambda: (api.read(path), api.items(SCALERS)))
+        assert len(nodes_of_pool(api)) == 3
+        rest()
+        eventually(lambda: replicas(api)[0] == 0, lambda: api.read(path))
         eventually(lambda: nodes_of_pool(api) == [], "no pod, no node")

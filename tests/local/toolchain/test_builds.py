@@ -49,6 +49,16 @@ def test_scripts_of_the_module_are_put_beside_the_executable(proxy, said):
     assert os.access(path.with_name("helper"), os.X_OK)
 
 
+def test_a_text_of_the_program_is_replaced_where_it_stands_once_and_nothing_is_built_where_it_does_not(proxy, said):
+    proxy.publish(MAIN)
+    proxy.pin()
+    with pytest.raises(ToolError, match=re.escape("has 'version' 2 times, and should have it once")):
+        get(proxy.tool(replaced=(("version", "text"),)), say=said.append)
+    with pytest.raises(ToolError, match=re.escape("has 'absent' 0 times")):
+        get(proxy.tool(replaced=(("absent", "text"),)), say=said.append)
+    assert output(get(proxy.tool(replaced=(('"none"', '"ours"'),)), say=said.append)) == "tiny ours\n"
+
+
 def test_a_module_that_is_not_what_was_pinned_is_refused(proxy, said):
     proxy.publish(MAIN)
     proxy.pin()
