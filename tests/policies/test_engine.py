@@ -86,6 +86,7 @@ def test_quota_beyond_the_capacity_of_its_cluster_fails_the_preview(project):
     assert "quota-fits-capacity cannot be waived" in said
 
 
+@pytest.mark.nightly
 def test_levels_parameters_and_waivers_come_from_the_organization(project):
     project.spec["protect"] = False
     project.spec["cluster"]["tags"] = []
@@ -111,6 +112,7 @@ def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
     assert "allowReplace" in said
 
 
+@pytest.mark.nightly
 def test_a_remediation_changes_what_is_made(project):
     project.spec["cluster"]["node_recovery"] = "None"
     said, passed = project.police({}, "up", "--yes", "--skip-preview")

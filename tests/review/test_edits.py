@@ -11,24 +11,13 @@ import pytest
 import yaml
 
 from hpkit.generate.patch import Layout, patched
-from hpkit.recording import record
 from hpkit.review.as_text import as_text
-from tests.review.builders import review_of
+from tests.review.builders import recorded, review_of
 
 FOLDER = Path(__file__).parent
 BASE = (FOLDER / "edits.base.yaml").read_text()
 TABLE = FOLDER / "edits.yaml"
 EDITS = yaml.safe_load(TABLE.read_text())
-KNOWN = []
-
-
-def recorded(plan, stack):
-    """Return a recording: of a plan that was recorded already, the same."""
-    for known, name, recording in KNOWN:
-        if (known, name) == (plan, stack):
-            return recording
-    KNOWN.append((plan, stack, record(plan, stack=stack)))
-    return KNOWN[-1][-1]
 
 
 def edited(name):

@@ -79,6 +79,7 @@ def previewed(project, stack="dev"):
     return run_preview(stack, project.folder, project.environment, seconds=300)
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.timeout(1800)
 def test_a_real_preview_says_what_is_created_updated_replaced_and_deleted(project):

@@ -179,6 +179,7 @@ def test_idle_resources_are_lent_by_a_queue_of_their_own(environment, governed, 
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "40", "11 instances of 8 vCPUs, 6 of them reserved"
 
 
+@pytest.mark.nightly
 def test_fair_share_is_a_switch_of_the_running_kueue(environment, governed, api):
     cluster, policy = governed
     classes = [{"Name": "training", "Weight": 80}, {"Name": "experiment", "Weight": 40}]
@@ -218,7 +219,8 @@ def test_kueue_runs_with_edited_settings_and_leaves_them_as_they_were_written(go
     eventually(lambda: running(api) == digest(shipped), "and with those that the add-on brings")
 
 
-@pytest.mark.parametrize("part", ["kube-apiserver", pytest.param("aws", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", ["kube-apiserver", "aws"])
 def test_a_quota_asked_for_while_a_part_is_killed_is_there_when_it_is_back(instance, environment, governed, api, part):
     cluster, _ = governed
     api.apply("/apis/scheduling.k8s.io/v1/priorityclasses/peoples", PEOPLES)

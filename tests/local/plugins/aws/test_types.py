@@ -74,6 +74,7 @@ def test_an_edit_is_an_update_in_place_that_ends_in_no_change(project):
     project.run("refresh", "--yes", "--skip-preview", "--expect-no-changes")
 
 
+@pytest.mark.nightly
 def test_what_is_changed_by_hand_is_found_by_refresh_and_mended(project):
     state = project.resources()
     for name, drift in DRIFTS.items():

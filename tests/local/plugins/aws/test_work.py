@@ -101,6 +101,7 @@ def test_an_endpoint_elsewhere_is_refused(project):
     assert "works on a loopback endpoint only" in said.stdout
 
 
+@pytest.mark.nightly
 def test_a_creation_that_fails_half_way_stays_in_state(project):
     project.endpoint.set_faults(failed_create="1@eks", throttle=0.2)
     said = project.run("up", "--yes", "--skip-preview", check=False)
