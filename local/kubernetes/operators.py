@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,6 +147,7 @@ class Operators:
                     wanted[pod["metadata"]["uid"]] = (operator, pod)
         for uid in self._running.keys() - wanted.keys():
             self._end(uid)
+        self._forget(wanted)
         whole = True
         for uid, (operator, pod) in wanted.items():
             running = self._running.get(uid)
@@ -167,6 +168,7 @@ class Operators:
         """End all processes."""
         for uid in list(self._running):
             self._end(uid)
+        self._forget(())
 
     def _start(self, uid: str, operator: Operator, pod: Mapping[str, Any], mounts: Mapping[str, Path]) -> None:
         container = _container(operator, pod)
@@ -193,8 +195,17 @@ class Operators:
         process = spawn(command, log=log, environment=environment, folder=None, bound=True)
         self._running[uid] = _Running(operator, pod, process, identify(process.pid))
 
+    def _forget(self, pods: Container[str]) -> None:
+        """Remove what pods had mounted that are none of these."""
+        for folder in self._folder.glob("*/"):
+            if folder.name not in pods:
+                shutil.rmtree(folder)
+
     def _mount(self, uid: str, pod: Mapping[str, Any], container: Mapping[str, Any] | None) -> dict[str, Path] | None:
-        """Write the Secrets that a container mounts, as they are now; None if one is missing that must be there."""
+        """Write the Secrets that a container mounts, as they are now; None if one is missing that must be there.
+
+        Whole Secrets alone, as the charts of these operators have them: no `items`, no `subPath`.
+        """
         secrets = {each["name"]: each["secret"] for each in pod["spec"].get("volumes") or () if "secret" in each}
         found = {}
         for mount in (container or {}).get("volumeMounts") or ():
@@ -220,7 +231,6 @@ class Operators:
             end([running.identity], seconds=_END_SECONDS)
         running.process.wait()
         self._file(uid).unlink(missing_ok=True)
-        shutil.rmtree(self._folder / uid, ignore_errors=True)
 
     def _tell(self, uid: str, pod: Mapping[str, Any], message: str) -> None:
         """Say it where who looks at the pod finds it, once."""

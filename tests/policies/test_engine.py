@@ -112,7 +112,6 @@ def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
     assert "allowReplace" in said
 
 
-@pytest.mark.nightly
 def test_a_remediation_changes_what_is_made(project):
     project.spec["cluster"]["node_recovery"] = "None"
     said, passed = project.police({}, "up", "--yes", "--skip-preview")

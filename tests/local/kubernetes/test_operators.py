@@ -63,9 +63,14 @@ def test_a_pod_whose_secret_is_not_there_yet_is_waited_for_and_one_that_does_wit
     does_without = pod("keda-operator", "kedacore/keda:1", optional=True)
     waiting = operators(tmp_path, pods=[needs])
     assert not waiting.poll(), "it will be looked at again"
-    other = operators(tmp_path, pods=[does_without])
+    pods = [does_without]
+    other = operators(tmp_path, pods=pods)
     other.poll()
-    assert (tmp_path / "operators" / "keda-operator" / "certificates" / "..data").is_dir()
+    mounted = tmp_path / "operators" / "keda-operator" / "certificates"
+    assert (mounted / "..data").is_dir()
+    pods.clear()
+    other.poll()
+    assert not mounted.exists(), "a pod that goes leaves no Secret behind"
 
 
 def test_all_files_of_a_secret_change_at_once_and_stay_where_they_are(tmp_path):
