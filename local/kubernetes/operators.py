@@ -12,12 +12,11 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +26,7 @@ import yaml
 
 from local.kubernetes.api import Api, RefusedError
 from local.processes.files import write_private
+from local.processes.ports import free_ports
 from local.processes.process import Identity, end, identify, spawn
 
 __all__ = ["OPERATORS", "Operator", "Operators", "at_mounts", "write_mount"]
@@ -108,7 +108,7 @@ class Operators:
         self._running: dict[str, _Running] = {}
         self._not_before: dict[str, float] = {}
         self._told: set[str] = set()
-        self._ports = _free_ports(f"{each.name}/{port}" for each in OPERATORS for port in each.serves)
+        self._ports = free_ports(f"{each.name}/{port}" for each in OPERATORS for port in each.serves)
 
     def locate(self, host: str, port: int) -> int:
         """Return the port on loopback of what serves behind a Service's address, or its name in the cluster's DNS.
@@ -302,15 +302,6 @@ def write_mount(folder: Path, data: Mapping[str, bytes]) -> None:
             (folder / name).symlink_to(Path("..data", name))
     if before is not None:
         shutil.rmtree(before)
-
-
-def _free_ports(names: Iterable[str]) -> dict[str, int]:
-    """Return free ports of loopback, all held at once, so that no two are the same."""
-    held = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
-    ports = {name: int(each.getsockname()[1]) for name, each in held.items()}
-    for each in held.values():
-        each.close()
-    return ports
 
 
 def _container(operator: Operator, pod: Mapping[str, Any]) -> Mapping[str, Any] | None:

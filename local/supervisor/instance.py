@@ -9,6 +9,7 @@ from typing import Any
 
 from hpkit.errors import ToolError
 from local.processes.files import write_private
+from local.processes.ports import free_ports
 from local.processes.process import Identity
 
 __all__ = ["PORTS", "Instance", "ServiceState", "State"]
@@ -137,11 +138,7 @@ class Instance:
 
     def claim_ports(self) -> dict[str, int]:
         """Return the same ports as at the last start, where still free, else others; and write them down."""
-        before = self.ports()
-        sockets = [_listen(before.get(name, 0)) for name in PORTS]
-        ports = {name: int(each.getsockname()[1]) for name, each in zip(PORTS, sockets, strict=True)}
-        for each in sockets:
-            each.close()
+        ports = free_ports(PORTS, self.ports())
         self._write("ports.json", ports)
         return ports
 
@@ -172,14 +169,3 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def _listen(port: int) -> socket.socket:
-    """Hold a free port, this one if possible; all are held at once, so that no two services get the same."""
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        held.bind(("127.0.0.1", port))
-    except OSError:
-        held.bind(("127.0.0.1", 0))
-    return held
