@@ -3,12 +3,14 @@
 Figures of a long run: docs/measurements.md.
 """
 
+import json
 import os
 
 import pytest
 
 from hpkit.checks.custom_resources import violations
 from hpkit.plan.derive import derive_all
+from hpkit.plan.existing import given_roles
 from local.aws.testing import running_endpoint
 from local.controllers.policy import governance
 from local.kubernetes.crds import crds_in
@@ -23,6 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.timeout(600)]
 NIGHT = os.environ.get("HPKIT_NIGHTLY") == "1"
 SEEDS = range(120 if NIGHT else 2)
 MISTAKES = 25 if NIGHT else 20
+TRUSTED = ["sagemaker.amazonaws.com", "hyperpod.sagemaker.amazonaws.com", "pods.eks.amazonaws.com"]
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +51,23 @@ def kueue():
     }
 
 
+def _have_roles(endpoint, plan):
+    """Put the roles in place that the file names as there already: every service may take them."""
+    statement = {"Effect": "Allow", "Principal": {"Service": TRUSTED}, "Action": "sts:AssumeRole"}
+    trust = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    of_the_account = f"arn:aws:iam::{plan.spec.account}:role/"
+    for arn in given_roles(plan):
+        if arn.startswith(of_the_account):
+            path, _, name = arn.removeprefix(of_the_account[:-1]).rpartition("/")
+            endpoint.client("iam").create_role(Path=f"{path}/", RoleName=name, AssumeRolePolicyDocument=trust)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_the_validator_passes_is_refused_nowhere(seed, endpoint, kueue):
     changed = mutant(seed, MISTAKES, today=TODAY)
     for plan in derive_all(changed.organization).values():
         endpoint.reset()
+        _have_roles(endpoint, plan)
         refusals, _ = up(plan)
         assert refusals == [], changed
         queues = governance(endpoint.snapshot())

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup
@@ -13,7 +14,12 @@ __all__ = ["RULES"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _ARNS = "AWS General Reference, Amazon Resource Names"
-_ARN = re.compile(r"arn:(?P<partition>aws[a-z-]*):(?P<service>[a-z0-9-]+):(?P<region>[a-z0-9-]*):")
+_ARN = re.compile(
+    r"arn:(?P<partition>aws[a-z-]*):(?P<service>[a-z0-9-]+):(?P<region>[a-z0-9-]*):(?P<account>[0-9]{12})?"
+)
+_PASSED = "AWS IAM user guide, grant a user permissions to pass a role to an AWS service (within one account)"
+# Where a role is handed to a service, and not named as somebody who comes in.
+_HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn")
 # What is used by a resource of one region has to be there itself.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
@@ -72,11 +78,8 @@ def _arns(context: Context) -> Iterator[Issue]:
     """Compare ARNs of one environment and of the teams with the environment's partition, and with its region."""
     region = context.spec.region
     partition = partition_of(region)
-    values = {
-        "environments": {context.environment: context.spec.model_dump(by_alias=True, exclude_defaults=True)},
-        "teams": [team.model_dump(by_alias=True, exclude_defaults=True) for team in context.organization.teams],
-    }
-    for path, arn in _texts(values, ()):
+    teams = [team.model_dump(by_alias=True, exclude_defaults=True) for team in context.organization.teams]
+    for path, arn in (*_texts(_environment(context), ()), *_texts({"teams": teams}, ())):
         match = _ARN.match(arn)
         if match is None or not context.knows_region:
             continue
@@ -92,6 +95,25 @@ def _arns(context: Context) -> Iterator[Issue]:
                 f"{arn} is in {match['region']}, and {context.environment} in {region}",
                 f"Name {_OF_ONE_REGION[match['service']]} in {region}.",
             )
+
+
+def _roles_of_others(context: Context) -> Iterator[Issue]:
+    account = context.spec.account
+    for path, arn in _texts(_environment(context), ()):
+        match = _ARN.match(arn)
+        if path[-1] not in _HANDED_OVER or account is None or match is None or match["account"] in (None, account):
+            continue
+        yield Issue(
+            path,
+            f"{arn} is of the account {match['account']}, and {context.environment} is in {account}: nobody may pass a "
+            "role of another account to a service",
+            f"Name a role of {account}; or leave {path[-1]} out where the kit may make one.",
+        )
+
+
+def _environment(context: Context) -> dict[str, Any]:
+    spec = context.spec.model_dump(by_alias=True, exclude_defaults=True)
+    return {"environments": {context.environment: spec}}
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
@@ -141,6 +163,7 @@ def _digests(context: Context) -> Iterator[Issue]:
 
 RULES = (
     Rule("ACC008", "error", "ARNs are of the region's partition; keys and training plans of the region.", _ARNS, _arns),
+    Rule("ACC007", "error", "A role that a service takes is of the environment's account.", _PASSED, _roles_of_others),
     Rule("ACC004", "warning", "An environment names its AWS account.", _ACCOUNTS, _account),
     Rule("ACC005", "warning", "A lifecycle script of one's own is named with its SHA-256.", _LIFECYCLE, _scripts),
     Rule("ACC006", "error", "A SHA-256 is that of a lifecycle script of one's own in S3.", _LIFECYCLE, _digests),

@@ -27,6 +27,8 @@ _GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
 # Add-ons whose configuration schema has no property at all.
 _WITHOUT_VALUES = (TASK_GOVERNANCE,)
 _NUMBERS = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+_VERSION = re.compile(r"v\d{1,9}\.\d{1,9}\.\d{1,9}-eksbuild\.\d{1,9}")
+_UPDATING = "Amazon EKS user guide, update an Amazon EKS add-on"
 
 
 def _old_versions(context: Context) -> Iterator[Issue]:
@@ -40,8 +42,25 @@ def _old_versions(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*context.path, "addons", name),
                 f"{name} {addon.version} is older than {minimum}, the oldest that {_needed_for(name)}",
-                f"Write `{minimum}` or newer, or leave the version out.",
+                f"Leave the version out, or take one from {minimum} on: {_listed_by(name)}",
             )
+
+
+def _spelled(context: Context) -> Iterator[Issue]:
+    known = {*(addon.name for addon in addons()), *_OTHERS}
+    for name, addon in context.spec.addons.items():
+        # Of add-ons that others publish, EKS says nothing about how their versions are written.
+        if addon.version is None or name not in known or _VERSION.fullmatch(addon.version):
+            continue
+        yield Issue(
+            (*context.path, "addons", name),
+            f"{addon.version} is no version of {name}: EKS writes them as v1.2.3-eksbuild.4, with the number of its build",
+            f"Leave the version out, or take one that EKS has: {_listed_by(name)}",
+        )
+
+
+def _listed_by(name: str) -> str:
+    return f"`aws eks describe-addon-versions --addon-name {name}` lists them."
 
 
 def _needed_for(name: str) -> str:
@@ -176,6 +195,7 @@ def _inference_told(context: Context) -> Iterator[Issue]:
 RULES = (
     Rule("ADD016", "error", "An add-on is one that EKS has.", _EKS_ADDONS, _known),
     Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
+    Rule("ADD009", "error", "An add-on's version is written as EKS writes it.", _UPDATING, _spelled),
     Rule("ADD002", "error", "The add-ons that an add-on needs are there.", _GUIDE, _requirements),
     Rule("ADD003", "error", "Only an add-on that can be configured is.", _GOVERNANCE, _values),
     Rule("ADD004", "error", "An add-on's pods take their role in one way.", _EKS, _one_way),

@@ -255,7 +255,7 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
                 (*quota_resource.path, "instanceType"),
                 f"{team.name} has quota of {quota_resource.instance_type}, which no instance group provides "
                 f"(provided: {listing(provided)})",
-                _type_meant(quota_resource.instance_type, provided),
+                _type_meant(quota_resource.instance_type, provided, future=quota_resource.future),
                 "warning" if quota_resource.future else None,
             )
         for name in sorted(team.absolute_borrow_limits):
@@ -268,11 +268,14 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _type_meant(name: str, provided: list[str]) -> str:
+def _type_meant(name: str, provided: list[str], *, future: bool) -> str:
     # A type that HyperPod has is meant as it is; of any other, CLU003 says so as well.
     likely = None if find_instance_type(name) else near(name, provided)
-    also = "Name a provided type, add a group of it, or mark the allocation `future: true`."
-    return f"Did you mean `{likely}`?" if likely else also
+    if likely:
+        return f"Did you mean `{likely}`?"
+    if future:
+        return "Add a group of it when it comes, and remove `future: true`; this warning stays until then."
+    return "Name a provided type, add a group of it, or mark the allocation `future: true`."
 
 
 def _fraction_exists(context: Context) -> Iterator[Issue]:

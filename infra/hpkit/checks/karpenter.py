@@ -405,12 +405,19 @@ def _sources_of_keda(context: Context) -> Iterator[Issue]:
             f"keda has the role {keda.role} and {listing(stated)}, which is about the kit's role alone",
             f"Remove {listing(stated)} and give that role the rights, or remove role.",
         )
-    if keda.role is None and not (keda.cloudwatch or keda.prometheus or keda.sqs):
+    workspace = context.spec.observability is not None and context.spec.observability.prometheus
+    if keda.role is None and not (keda.cloudwatch or (keda.prometheus and workspace) or keda.sqs):
         yield Issue(
             path,
             "keda may read no CloudWatch metrics, no Managed Prometheus and no queue, so it would have a role that "
             "allows nothing",
             "Name a source, or remove keda.",
+        )
+    elif keda.role is None and keda.prometheus and "prometheus" in stated and not workspace:
+        yield Issue(
+            (*path, "prometheus"),
+            f"keda is to query Managed Prometheus, and {context.environment} has none",
+            "Set `observability.prometheus: true`, or remove prometheus here.",
         )
 
 
