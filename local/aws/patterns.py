@@ -12,7 +12,6 @@ __all__ = ["compile_pattern"]
 # The same language in linear time: the original nests repetitions and takes exponentially long to refuse.
 _EQUIVALENT = {
     r"[a-z0-9]([-a-z0-9]*[a-z0-9]){0,39}?": r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
-    r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}": r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}",
 }
 
 

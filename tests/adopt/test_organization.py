@@ -267,7 +267,13 @@ def test_a_restricted_group_is_adopted_as_it_is():
         "OverrideVpcConfig": {"Subnets": [SUBNETS["us-west-2a"]], "SecurityGroupIds": [SG]},
         "EnvironmentConfig": {"FSxLustreConfig": lustre, "S3OutputPath": "s3://nova-output"},
     }
-    shared = {"SharedEnvironmentConfig": {"FSxLustreDeletionPolicy": "Keep", "FSxLustreConfig": lustre}}
+    before = {"SizeInGiB": 1200, "PerUnitStorageThroughput": 250}
+    details = {
+        "CurrentFSxLustreDeletionPolicy": "Keep",
+        "DesiredFSxLustreConfig": lustre,
+        "CurrentFSxLustreConfig": before,
+    }
+    shared = {"SharedEnvironmentConfig": details}
     platform = live(cluster=cluster(RestrictedInstanceGroups=[nova], RestrictedInstanceGroupsConfig=shared))
     adopted = spec_of(platform)["cluster"]
     config = {"fSxLustreConfig": {"sizeInGiB": 4800, "perUnitStorageThroughput": 250}}

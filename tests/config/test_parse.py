@@ -119,7 +119,7 @@ def test_a_number_of_five_thousand_digits_is_found_and_crashes_nothing(build):
 def test_an_addons_version_of_five_thousand_digits_crashes_nothing():
     version = f"v1.{'9' * 5000}.0-eksbuild.1"
     data = organization(environment={"addons": {"amazon-sagemaker-hyperpod-taskgovernance": version}})
-    assert findings(data) == [], "whether AWS has it is asked of AWS"
+    assert only(data).rule == "ADD009"
 
 
 def test_true_is_not_a_number():
@@ -158,3 +158,15 @@ def test_an_unknown_key_that_is_called_like_a_mark_of_pydantic_is_a_finding():
         ("clusterPolicy", "[key]"),
         ("clusterPolicy", ""),
     }
+
+
+def test_a_long_name_with_one_wrong_letter_is_refused_at_once():
+    data = organization(
+        top={"clusterPolicy": {"priorityClasses": [{"name": "experiment" * 6 + "\u00fc", "weight": 1}]}}
+    )
+    assert only(data).rule == "CFG002"
+
+
+def test_a_name_with_a_line_break_at_its_end_is_refused():
+    data = organization(top={"clusterPolicy": {"priorityClasses": [{"name": "training\n", "weight": 1}]}})
+    assert only(data).rule == "CFG002"

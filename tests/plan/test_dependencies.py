@@ -62,3 +62,9 @@ def test_with_a_mirror_a_part_without_a_value_for_its_image_is_off_where_no_node
 def test_a_users_value_wins_over_the_mirror():
     mine = {"nvidia-device-plugin": {"image": {"repository": "mine/plugin"}}}
     assert chart(imageRegistry=REGISTRY, values=mine).values["nvidia-device-plugin"] == mine["nvidia-device-plugin"]
+
+
+@pytest.mark.parametrize("instance_type", ["x", "ml", "p5"])
+def test_a_word_that_is_no_instance_type_is_no_family_of_a_part(instance_type):
+    groups = [builders.group("gpu", instance_type, 1)]
+    assert chart(groups, imageRegistry=REGISTRY).values["neuron-device-plugin"] == {"devicePlugin": {"enabled": False}}

@@ -420,3 +420,21 @@ def test_restricted_groups_are_made_changed_and_removed(world, engine):
         engine.up("Cluster", "c", {**world.cluster(), "instanceGroups": [*world.cluster()["instanceGroups"], bare]})
     engine.up("Cluster", "c", world.cluster(allowDeleteInstanceGroups=["nova"]))
     assert "RestrictedInstanceGroups" not in world.sm.describe_cluster(ClusterName=inputs["clusterName"])
+
+
+def test_what_restricted_groups_share_is_made_read_and_changed(world, engine):
+    group = {key: value for key, value in world.cluster()["instanceGroups"][0].items() if key != "lifeCycleConfig"}
+
+    def sharing(size):
+        lustre = {"sizeInGiB": size, "perUnitStorageThroughput": 125}
+        shared = {"sharedEnvironmentConfig": {"fSxLustreDeletionPolicy": "Keep", "fSxLustreConfig": lustre}}
+        nova = {**group, "instanceGroupName": "nova", "instanceCount": 1}
+        return {**world.cluster(), "restrictedInstanceGroups": [nova], "restrictedInstanceGroupsConfig": shared}
+
+    engine.up("Cluster", "c", sharing(1200))
+    assert engine.refresh("Cluster", "c")["inputs"] == sharing(1200)
+    assert list(engine.diff("Cluster", "c", sharing(1200)).detailedDiff) == []
+    engine.up("Cluster", "c", sharing(2400))
+    shown = world.sm.describe_cluster(ClusterName="train")["RestrictedInstanceGroupsConfig"]["SharedEnvironmentConfig"]
+    assert shown["DesiredFSxLustreConfig"]["SizeInGiB"] == 2400
+    assert shown["CurrentFSxLustreDeletionPolicy"] == "Keep"

@@ -188,7 +188,14 @@ def _cluster(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
         spec["restrictedInstanceGroups"] = restricted
     shared = cluster.get("RestrictedInstanceGroupsConfig", {}).get("SharedEnvironmentConfig")
     if shared:
-        environment = _renamed(shared, {"FSxLustreDeletionPolicy": "fSxLustreDeletionPolicy"}) | _lustre(shared)
+        # What it is to be comes after what it is: an update may be under way.
+        details = {
+            name.removeprefix(when): value
+            for when in ("Current", "Desired")
+            for name, value in shared.items()
+            if name.startswith(when)
+        }
+        environment = _renamed(details, {"FSxLustreDeletionPolicy": "fSxLustreDeletionPolicy"}) | _lustre(details)
         spec["restrictedInstanceGroupsConfig"] = {"sharedEnvironmentConfig": environment}
     return spec
 

@@ -19,7 +19,7 @@ _ARN = re.compile(
 )
 _PASSED = "AWS IAM user guide, grant a user permissions to pass a role to an AWS service (within one account)"
 # Where a role is handed to a service, and not named as somebody who comes in.
-_HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn")
+_HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn")
 # What is used by a resource of one region has to be there itself.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"

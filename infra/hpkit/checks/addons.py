@@ -28,6 +28,12 @@ _GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
 _WITHOUT_VALUES = (TASK_GOVERNANCE,)
 _NUMBERS = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 _VERSION = re.compile(r"v\d{1,9}\.\d{1,9}\.\d{1,9}-eksbuild\.\d{1,9}")
+# What the chart of the operator takes (_validateRequiredValues.tpl in aws/sagemaker-hyperpod-cli).
+_INFERENCE_ROLE = re.compile(
+    r"arn:aws[a-z-]*:iam::\d{12}:role/(?:[\w+=,.@-]+/)*SageMakerHyperPodInference[\w+=,.@-]*", re.ASCII
+)
+# Amazon S3 user guide, rules of general purpose bucket names.
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _UPDATING = "Amazon EKS user guide, update an Amazon EKS add-on"
 
 
@@ -54,7 +60,8 @@ def _spelled(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             (*context.path, "addons", name),
-            f"{addon.version} is no version of {name}: EKS writes them as v1.2.3-eksbuild.4, with the number of its build",
+            f"{addon.version} is no version of {name}: EKS writes them as v1.2.3-eksbuild.4, with the number of its "
+            "build",
             f"Leave the version out, or take one that EKS has: {_listed_by(name)}",
         )
 
@@ -182,13 +189,30 @@ def _inference_told(context: Context) -> Iterator[Issue]:
     addon = context.spec.addons.get(INFERENCE_OPERATOR)
     if addon is None or context.spec.inference is not None:
         return
-    absent = [key for key in ("executionRoleArn", "tlsCertificateS3Bucket") if not addon.configuration_values.get(key)]
+    values = addon.configuration_values
+    absent = [key for key in ("executionRoleArn", "tlsCertificateS3Bucket") if not values.get(key)]
     if absent:
         yield Issue(
             (*context.path, "addons", INFERENCE_OPERATOR),
             f"{INFERENCE_OPERATOR} cannot be installed without {listing(absent)}",
             "Name the bucket in `inference.tlsCertificateBucket`, which makes its roles too; or say both in "
             "configurationValues.",
+        )
+        return
+    role, bucket = values["executionRoleArn"], values["tlsCertificateS3Bucket"]
+    path = (*context.path, "addons", INFERENCE_OPERATOR, "configurationValues")
+    if not _INFERENCE_ROLE.fullmatch(str(role)):
+        yield Issue(
+            (*path, "executionRoleArn"),
+            f"{role} is no ARN of a role whose name begins with SageMakerHyperPodInference, and the operator's chart "
+            "takes no other",
+            "Write arn:aws:iam::ACCOUNT:role/SageMakerHyperPodInference-NAME, with the account's 12 digits.",
+        )
+    if not _BUCKET.fullmatch(str(bucket)):
+        yield Issue(
+            (*path, "tlsCertificateS3Bucket"),
+            f"{bucket} is no name of a bucket",
+            "Write the name alone, such as `acme-certificates`, without `s3://` or `arn:`.",
         )
 
 
@@ -202,5 +226,5 @@ RULES = (
     Rule("ADD005", "error", "A role is for an add-on whose service account is known.", _CONTRACT, _known_account),
     Rule("ADD006", "warning", "An add-on that calls AWS has a role.", _EKS, _has_rights),
     Rule("ADD007", "error", "The chart brings nothing that an add-on brings.", _CHART, _once),
-    Rule("ADD008", "error", "The inference operator has a role and a bucket.", _CLUSTERS, _inference_told),
+    Rule("ADD008", "error", "The inference operator has a role and a bucket that its chart takes.", _CLUSTERS, _inference_told),
 )  # fmt: skip

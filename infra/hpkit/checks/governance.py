@@ -17,6 +17,9 @@ __all__ = ["RULES"]
 _GUIDE = "SageMaker HyperPod developer guide, task governance"
 _API = "SageMaker API: CreateComputeQuota, CreateClusterSchedulerConfig"
 _QUOTA = "SageMaker API: CreateComputeQuota"
+_LABELS = "Kubernetes, labels and selectors: syntax; Kueue, workload priority class"
+_MOST_LABEL_VALUE = 63
+_MOST_CLASS_NAME = _MOST_LABEL_VALUE - len("-priority")
 _TOPOLOGY = "Amazon EC2 user guide, prerequisites for EC2 topology"
 _BEST_PRACTICES = "AWS Machine Learning Blog, best practices for SageMaker HyperPod task governance"
 _ECR = "Amazon ECR user guide, interface VPC endpoints; IAM permissions for pulling an image"
@@ -146,6 +149,18 @@ def _priority_classes(context: Context) -> Iterator[Issue]:
                     (*path, "priorityClasses"),
                     f"{listing(names)} all have the weight {weight}, so neither goes before the other",
                     "Give each class a weight of its own.",
+                )
+
+
+def _names_of_classes(context: Context) -> Iterator[Issue]:
+    for policy, path in _policies(context):
+        for index, each in enumerate(policy.priority_classes):
+            if len(each.name) > _MOST_CLASS_NAME:
+                yield Issue(
+                    (*path, "priorityClasses", index, "name"),
+                    f"the priority class name has {len(each.name)} characters: jobs say it as the label value "
+                    f"`NAME-priority` of at most {_MOST_LABEL_VALUE}",
+                    f"Use at most {_MOST_CLASS_NAME} characters.",
                 )
 
 
@@ -400,6 +415,7 @@ RULES = (
     Rule("GOV003", "error", "A quota has at most 15 resources, each with one kind of measure.", _API, _quota_resources),
     Rule("GOV004", "error", "A team name is a DNS label of at most 40 characters.", _API, _team_names),
     Rule("GOV005", "error", "At most 10 priority classes, each with a weight of its own.", _API, _priority_classes),
+    Rule("GOV017", "error", "A priority class has a name that jobs can say.", _LABELS, _names_of_classes),
     Rule("GOV006", "error", "Priority classes stand with Rank, and only there.", _GUIDE, _prioritization),
     Rule("GOV007", "warning", "Weights do something: fair share is on, and not all of them are 0.", _GUIDE, _weights),
     Rule("GOV008", "error", "Task governance stands in a region that offers it.", _API, _region),

@@ -61,10 +61,20 @@ def _told(context: Context) -> Iterator[Issue]:
         )
 
 
+def _has_users(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    for role, users in sorted(spec.grafana_roles.items()):
+        if not (users.user_ids or users.group_ids):
+            yield Issue(
+                (*path, "grafanaRoles", role),
+                f"nobody is {role}: neither a user nor a group",
+                f"Remove {role}, or name who it is: `{role}: {{groupIds: [...]}}` (aws identitystore list-groups).",
+            )
+
+
 def _signs_in(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
-    admins = spec.grafana_roles.get("ADMIN")
-    if spec.grafana and (admins is None or not (admins.user_ids or admins.group_ids)):
+    if spec.grafana and "ADMIN" not in spec.grafana_roles:
         yield Issue(
             (*path, "grafana"),
             "no user or group is ADMIN of Grafana, so nobody can add its data sources and dashboards",
@@ -144,6 +154,7 @@ RULES = (
     Rule("OBS002", "warning", "No key of observability does nothing.", _CONTRACT, _does_nothing),
     Rule("OBS003", "warning", "Somebody is told when an alert fires.", _PROMETHEUS, _told),
     Rule("OBS004", "warning", "Somebody can set Grafana up.", _GRAFANA, _signs_in),
+    Rule("OBS016", "error", "A role of Grafana has a user or a group.", _GRAFANA, _has_users),
     Rule("OBS005", "error", "Managed Grafana is offered in the region.", _REGIONS, _offered),
     Rule("OBS006", "warning", "What alert rules are about is measured.", _METRICS, _measured),
     Rule("OBS007", "warning", "Grafana stands on Prometheus.", _METRICS, _dashboards),

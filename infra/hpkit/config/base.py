@@ -56,8 +56,8 @@ class Api:
             anchored = f"^(?:{self.also}|{pattern})$" if self.also else f"^(?:{pattern})$"
             return core_schema.str_schema(
                 pattern=anchored if pattern else None,
-                # Python's own engine knows no Unicode categories.
-                regex_engine="rust-regex" if r"\p{" in pattern else "python-re",
+                # Linear in the text, whatever repetitions a pattern nests; what looks ahead is for Python's own engine.
+                regex_engine="python-re" if "(?" in pattern else "rust-regex",
                 min_length=_whole(limits.min),
                 max_length=_whole(limits.max),
             )

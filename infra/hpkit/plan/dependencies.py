@@ -73,7 +73,7 @@ def unmirrored_images(spec: Environment) -> tuple[ChartImage, ...]:
 
 def _is_needed(image: ChartImage, types: Iterable[str]) -> bool:
     """Say whether nodes of some instance types can need an image."""
-    return not image.families or any(name.split(".")[1] in image.families for name in types)
+    return not image.families or any(name.removeprefix("ml.").partition(".")[0] in image.families for name in types)
 
 
 def _mirror_values(spec: Environment, registry: str) -> dict[str, Any]:

@@ -66,7 +66,16 @@ def describe(cluster: Record) -> Record:
     if cluster["autoscaling"]:
         document["AutoScaling"] = dict(cluster["autoscaling"])
     document.update(cluster["settings"])
+    if "RestrictedInstanceGroupsConfig" in document:
+        document["RestrictedInstanceGroupsConfig"] = _shared(document["RestrictedInstanceGroupsConfig"])
     return document
+
+
+def _shared(config: Record) -> Record:
+    """Return the environment that restricted groups share: each member as it is and as it is to be."""
+    given = config["SharedEnvironmentConfig"]
+    details = {f"{when}{member}": value for member, value in given.items() for when in ("Current", "Desired")}
+    return {"SharedEnvironmentConfig": details}
 
 
 _AS_GIVEN = (

@@ -240,3 +240,10 @@ def test_a_preview_leaves_the_arn_open():
     answer = from_struct(HyperpodServicer().Create(request, None).properties)
     assert answer["clusterArn"] is UNKNOWN
     assert answer["clusterName"] == "train"
+
+
+def test_a_long_name_with_one_wrong_letter_is_refused_at_once():
+    classes = [{"name": "experiment" * 6 + "\u00fc", "weight": 1}]
+    policy = {"name": "policy", "clusterArn": ARN, "schedulerConfig": {"priorityClasses": classes}}
+    (failure,) = check("ClusterSchedulerConfig", policy)
+    assert "does not match" in failure.reason

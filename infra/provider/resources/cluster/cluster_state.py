@@ -32,6 +32,9 @@ def live_inputs(spec: Field, document: Document) -> Props:
         groups = [group for group in document.get(api, []) if group.get("Status") != "Deleting"]
         if api in document:
             found[api] = [_desired_group(group) for group in groups]
+    shared = document.get("RestrictedInstanceGroupsConfig", {}).get("SharedEnvironmentConfig")
+    if shared:
+        found["RestrictedInstanceGroupsConfig"] = {"SharedEnvironmentConfig": _desired_environment(shared)}
     if document.get("AutoScaling", {}).get("Status") == "Failed":
         # Asked for and not there: to the program that is a difference, which the next run fixes.
         found["AutoScaling"] = {**document["AutoScaling"], "Mode": "Disable"}
@@ -61,6 +64,14 @@ def _desired_group(details: Document) -> Document:
             "InstanceTypes": types.get("DesiredInstanceTypes") or types.get("CurrentInstanceTypes", [])
         }
     return group
+
+
+def _desired_environment(details: Document) -> Document:
+    return {
+        name: details[source]
+        for name in ("FSxLustreConfig", "FSxLustreDeletionPolicy")
+        if (source := f"Desired{name}") in details or (source := f"Current{name}") in details
+    }
 
 
 def to_state(
