@@ -32,4 +32,4 @@ def test_a_version_without_quotes_is_told_apart():
 
 
 def test_an_unknown_key_is_named_with_the_nearest():
-    assert rules(addons(coredns={"versoin": "v1"})) == {"CFG001"}
+    assert rules(addons(coredns={"versoin": "v1.13.1-eksbuild.1"})) == {"CFG001"}

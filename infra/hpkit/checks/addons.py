@@ -226,5 +226,5 @@ RULES = (
     Rule("ADD005", "error", "A role is for an add-on whose service account is known.", _CONTRACT, _known_account),
     Rule("ADD006", "warning", "An add-on that calls AWS has a role.", _EKS, _has_rights),
     Rule("ADD007", "error", "The chart brings nothing that an add-on brings.", _CHART, _once),
-    Rule("ADD008", "error", "The inference operator has a role and a bucket that its chart takes.", _CLUSTERS, _inference_told),
+    Rule("ADD008", "error", "The inference operator has a role and a bucket.", _CLUSTERS, _inference_told),
 )  # fmt: skip
