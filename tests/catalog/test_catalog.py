@@ -22,6 +22,7 @@ FIGURES = {
     "accelerators": "accelerators",
     "accelerator_kind": "kind",
     "accelerator_resource": "resource",
+    "neuron_cores": "neuronCores",
     "efa_interfaces": "efa",
     "addresses": "addresses",
     "max_pods": "maxPods",
@@ -95,6 +96,15 @@ def test_threads_per_core_are_those_that_ec2_describes():
         for name in TYPES
         if name.removeprefix("ml.") in described
     }
+
+
+def test_neuron_cores_are_those_that_ec2_describes_where_no_setting_of_the_runtime_decides():
+    recorded = Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz"
+    described = json.loads(gzip.decompress(recorded.read_bytes()))
+    known = {name: each.neuron_cores for name, each in TYPES.items() if each.neuron_cores is not None}
+    chips = {name: described[name.removeprefix("ml.")]["NeuronInfo"]["NeuronDevices"][0] for name in known}
+    assert known == {name: each["Count"] * each["CoreInfo"]["Count"] for name, each in chips.items()}
+    assert sorted(known) == ["ml.trn1.32xlarge", "ml.trn1n.32xlarge"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpkit.catalog import find_instance_type
-from hpkit.plan.capacity import apportion, overruns, pool_instances, quantity, quota_table, reserve, usage
+from hpkit.plan.capacity import apportion, overruns, pods_on, pool_instances, quantity, quota_table, reserve, usage
 from hpkit.plan.derive import derive
 from hpkit.plan.model import Partition, QuotaResource, TypeCapacity
 from tests.builders import group, organization, team, typed
@@ -99,6 +99,16 @@ def test_the_tightest_limit_of_a_pool_counts():
     assert pool_instances({"memory": "400Gi"}, G5) == 2
     assert pool_instances({}, G5) is None
     assert pool_instances({"nvidia.com/gpu": "16"}, find_instance_type("ml.m5.4xlarge")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"), [("neurondevice", 2), ("neuron", 2), ("neuroncore", 1)], ids=lambda each: str(each)
+)
+def test_chips_of_trainium_count_under_both_their_names_and_their_cores_under_a_third(name, nodes):
+    trainium = find_instance_type("ml.trn1.32xlarge")
+    assert pool_instances({f"aws.amazon.com/{name}": "32"}, trainium) == nodes
+    assert pool_instances({f"aws.amazon.com/{name}": "32"}, G5) is None
+    assert pods_on({f"aws.amazon.com/{name}": "16"}, trainium) == (1 if nodes == 2 else 2)
 
 
 def six_and_five(limit):

@@ -13,6 +13,7 @@ from hpkit.catalog.eks import (
 )
 from hpkit.catalog.instances import (
     ACCELERATOR_RESOURCES,
+    DEVICE_RESOURCES,
     InstanceType,
     MigProfile,
     Source,
@@ -51,6 +52,7 @@ from hpkit.catalog.services import (
 
 __all__ = [
     "ACCELERATOR_RESOURCES",
+    "DEVICE_RESOURCES",
     "CHARTS_FOLDER",
     "INFERENCE_OPERATOR",
     "NETWORK_LAYERS",

@@ -10,6 +10,8 @@ from typing import Any, Final
 from hpkit.errors import CatalogError
 
 __all__ = [
+    "ACCELERATOR_RESOURCES",
+    "DEVICE_RESOURCES",
     "InstanceType",
     "MigProfile",
     "Source",
@@ -22,6 +24,11 @@ __all__ = [
 
 # Resource names that the device plugins publish, as the HyperPod CLI requests them.
 ACCELERATOR_RESOURCES: Final = {"gpu": "nvidia.com/gpu", "trainium": "aws.amazon.com/neurondevice"}
+# The device plugin of Neuron counts the same chips under two names, of which newer versions have the second alone, and
+# their cores under a third; source: AWS Neuron documentation, Kubernetes environment setup (2.9.1 and latest).
+_NEURON_DEVICE: Final = "aws.amazon.com/neuron"
+_NEURON_CORE: Final = "aws.amazon.com/neuroncore"
+DEVICE_RESOURCES: Final = (*ACCELERATOR_RESOURCES.values(), _NEURON_DEVICE, _NEURON_CORE)
 # Placements of a profile on one GPU with seven compute and eight memory slices; source: NVIDIA Multi-Instance GPU
 # user guide, supported profiles. 1g fits four times where it takes twice the memory.
 _PLACEMENTS: Final = {1: 7, 2: 3, 3: 2, 4: 1, 7: 1}
@@ -52,6 +59,7 @@ class InstanceType:
 
     memory_gib is the instance's whole memory; addresses are IPv4 addresses that a node can take in its subnet;
     vcpu counts every thread: threads_per_core of each core, 1 where the type has no multithreading;
+    neuron_cores are those of all its Neuron chips, unknown where a setting of the runtime decides how many pods see;
     network_layers is how many network nodes EC2 says of an instance, 0 for a type that it says none of;
     max_pods is the kubelet's limit on HyperPod, where one interface serves pods. sources names, for each figure, where
     it comes from.
@@ -63,6 +71,7 @@ class InstanceType:
     memory_gib: int | None
     accelerators: int | None
     accelerator_kind: str | None
+    neuron_cores: int | None
     efa_interfaces: int | None
     addresses: int | None
     max_pods: int | None
@@ -75,6 +84,16 @@ class InstanceType:
     def accelerator_resource(self) -> str | None:
         """Return the Kubernetes resource name of the accelerators, None for a type without."""
         return ACCELERATOR_RESOURCES.get(self.accelerator_kind or "")
+
+    @property
+    def device_resources(self) -> dict[str, int | None]:
+        """Return how many it has of each resource that a device plugin may publish; None where that is not known."""
+        found: dict[str, int | None] = dict.fromkeys(DEVICE_RESOURCES, 0)
+        if self.accelerator_resource is not None:
+            found[self.accelerator_resource] = self.accelerators
+        if self.accelerator_kind == "trainium":
+            found |= {_NEURON_DEVICE: self.accelerators, _NEURON_CORE: self.neuron_cores}
+        return found
 
     @property
     def mig_slices_per_accelerator(self) -> int:
@@ -116,6 +135,7 @@ def _catalog() -> dict[str, InstanceType]:
             memory_gib=row["memoryGiB"],
             accelerators=row["accelerators"],
             accelerator_kind=row["kind"],
+            neuron_cores=row.get("neuronCores"),
             efa_interfaces=row["efa"],
             addresses=row["addresses"],
             max_pods=row["maxPods"],

@@ -53,6 +53,7 @@ def _as_dict(each: InstanceType, with_sources: bool) -> dict[str, Any]:
         "accelerators": each.accelerators,
         "acceleratorKind": each.accelerator_kind,
         "acceleratorResource": each.accelerator_resource,
+        "neuronCores": each.neuron_cores,
         "efaInterfaces": each.efa_interfaces,
         "maxPods": each.max_pods,
         "addresses": each.addresses,

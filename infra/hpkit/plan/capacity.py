@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from hpkit.catalog import ACCELERATOR_RESOURCES, InstanceType
+from hpkit.catalog import DEVICE_RESOURCES, InstanceType
 from hpkit.plan.model import Partition, QuotaResource, TeamPlan, TypeCapacity
 
 __all__ = [
@@ -58,10 +58,7 @@ Vector = tuple[Amount, Amount | None, Amount | None, Amount | None, Amount | Non
 INSTANCE_TYPE_KEY: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE_KEY: Final = "kubernetes.io/arch"
 # What pods ask for and nodes have: of Kubernetes, and what device plugins publish.
-POD_RESOURCES: Final = (
-    "cpu", "memory", "ephemeral-storage", *ACCELERATOR_RESOURCES.values(), "aws.amazon.com/neuron",
-    "aws.amazon.com/neuroncore", "vpc.amazonaws.com/efa",
-)  # fmt: skip
+POD_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", *DEVICE_RESOURCES, "vpc.amazonaws.com/efa")
 # Karpenter counts pods and nodes as well.
 LIMIT_RESOURCES: Final = (*POD_RESOURCES, "pods", "nodes")
 _RESOURCE_FAMILIES: Final = ("nvidia.com/mig-", "hugepages-")
@@ -263,11 +260,8 @@ def pods_on(requests: Mapping[str, str], instance: InstanceType) -> int | None:
 
 def _resources_of(instance: InstanceType) -> dict[str, Amount | None]:
     """Return what an instance has of each Kubernetes resource; an accelerator of another kind is none at all."""
-    accelerators: dict[str, Amount | None] = dict.fromkeys(ACCELERATOR_RESOURCES.values(), 0)
-    if instance.accelerator_resource:
-        accelerators[instance.accelerator_resource] = instance.accelerators
     memory = None if instance.memory_gib is None else instance.memory_gib * 2**30
-    return {"cpu": instance.vcpu, "memory": memory, **accelerators}
+    return {"cpu": instance.vcpu, "memory": memory, **instance.device_resources}
 
 
 def matching_types(types: Iterable[str], requirements: Iterable[tuple[str, str, Sequence[str]]]) -> set[str]:
