@@ -12,7 +12,7 @@ _PARTS = ("lhs", "rhs", "expr", "args", "vector_selector", "param")
 
 def as_prometheus(expression: str, *, resource: str = "nvidia.com/gpu") -> str:
     """Return what Prometheus is asked once Grafana has put values in place of variables."""
-    return expression.replace("$__rate_interval", "5m").replace("$resource", resource)
+    return expression.replace("$__rate_interval", "5m").replace("$resource", resource).replace("$flavor", ".+")
 
 
 def parsed(expression: str) -> Any:

@@ -141,3 +141,12 @@ def test_the_file_says_which_teams_have_one():
 def test_the_resource_that_is_shown_first_is_what_the_stack_has(plan):
     (variable,) = [each for each in dashboards(plan)[0]["templating"]["list"] if each["name"] == "resource"]
     assert variable["current"]["value"] == "nvidia.com/gpu"
+
+
+def test_people_choose_instance_types_and_see_all_of_them_at_first(plan):
+    by_title = {board["title"]: board for board in dashboards(plan)}
+    for title in ("acme-dev: teams", "acme-dev: team ada"):
+        (variable,) = [each for each in by_title[title]["templating"]["list"] if each["name"] == "flavor"]
+        assert (variable["multi"], variable["current"]["value"], variable["allValue"]) == (True, ["$__all"], ".+")
+        asked = [target["expr"] for panel in by_title[title]["panels"] for target in panel["targets"]]
+        assert all('flavor=~"$flavor"' in each for each in asked if "_queue_resource_usage" in each)

@@ -30,6 +30,12 @@ SERIES = f"""load 1m
   kueue_pending_workloads{{{queue("ada")},status="active",replica_role="leader"}} 1x120
   kueue_pending_workloads{{{queue("bob")},status="active",replica_role="leader"}} 2x120
   kueue_pending_workloads{{{queue("bob")},status="inadmissible",replica_role="leader"}} 0x120
+  kueue_admitted_active_workloads{{{queue("ada")},replica_role="leader"}} 3x120
+  kueue_admitted_active_workloads{{{queue("ada")},replica_role="follower"}} 3x120
+  kueue_admitted_active_workloads{{{queue("bob")},replica_role="leader"}} 1x120
+  kueue_finished_workloads_total{{{queue("bob")},priority_class="p",replica_role="leader"}} 0+0.0125x120
+  kueue_admission_wait_time_seconds_sum{{{queue("bob")},priority_class="p"}} 0+90x120
+  kueue_admission_wait_time_seconds_count{{{queue("bob")},priority_class="p"}} 0+2x120
   kueue_admission_attempts_total{{result="success",replica_role="leader"}} 5x120
   kueue_admission_wait_time_seconds_bucket{{{queue("bob")},priority_class="p",le="60"}} 0+1x120
   kueue_admission_wait_time_seconds_bucket{{{queue("bob")},priority_class="p",le="600"}} 0+2x120
@@ -89,6 +95,8 @@ def test_each_query_says_what_its_title_says():
         queries.by_team(queries.borrowed(**one)),
         queries.by_team(queries.idle_guarantee(**one)),
         queries.by_team(queries.waiting(status="active")),
+        queries.by_team(queries.running()),
+        queries.by_team(queries.average_wait("1h")),
         queries.by_team(queries.waits(0.5, "1h")),
         queries.by_team(queries.preempted("1h"), "preempting_cluster_queue"),
         queries.by_team(queries.gpu_utilization("namespace"), "namespace"),
@@ -100,6 +108,8 @@ def test_each_query_says_what_its_title_says():
         {"ada": 4, "bob": 0},
         {"ada": 0, "bob": 6},
         {"ada": 1, "bob": 2},
+        {"ada": 3, "bob": 1},
+        {"bob": 45},
         {"bob": 60},
         {"bob": 60},
         {"ada": 90, "bob": 1},
@@ -114,6 +124,12 @@ def test_each_query_says_what_its_title_says():
     assert (by("instance", cpu), by("instance", disk), by("instance", drops)) == ({"n1": 25}, {"n1": 75}, {"n1": 1})
     status = "sagemaker_amazonaws_com_node_health_status"
     assert by(status, health) == {"Schedulable": 1, "UnschedulablePendingReboot": 1}
+
+
+def test_the_run_time_of_a_task_is_what_all_ran_for_each_that_finished():
+    (found,) = asked(queries.by_team(queries.run_time(1)))
+    # One ran at any time, and one and a half finished.
+    assert 86_400 / by("team", found)["bob"] == pytest.approx(0.0125 * 120, rel=0.02)
 
 
 def test_alert_rules_fire_for_whom_they_should_and_for_nobody_else():

@@ -14,7 +14,12 @@ DATA_SOURCE_NAME: Final = "prometheus"
 _RATE: Final = "$__rate_interval"
 _HOUR: Final = "1h"
 _TEAM: Final = "{{team}}"
-_ONE: Final = {"resource": "$resource"}
+_ONE: Final = {"resource": "$resource", "flavor": "~$flavor"}
+_DAYS: Final = 1
+_RUN_TIME: Final = (
+    "Kueue exports no run time: what is admitted on average, times the day, for each task that finished in it. What a "
+    "preempted task ran before counts as well."
+)
 _GPU_METRICS: Final = "Of NVIDIA GPUs: the metrics are DCGM's."
 
 
@@ -97,6 +102,17 @@ def _waits(plan: Plan) -> dict[str, Any]:
     rows = (
         Row(
             (
+                Panel("Running", (_team_query(queries.running()),), stacked=True),
+                Panel(
+                    "Average run time, in a day",
+                    (_team_query(queries.run_time(_DAYS)),),
+                    unit="s",
+                    description=_RUN_TIME,
+                ),
+            )
+        ),
+        Row(
+            (
                 Panel("Waiting", (_team_query(queries.waiting(status="active")),), stacked=True),
                 Panel(
                     "Inadmissible",
@@ -108,6 +124,7 @@ def _waits(plan: Plan) -> dict[str, Any]:
         ),
         Row(
             (
+                Panel("Average wait", (_team_query(queries.average_wait(_HOUR)),), unit="s"),
                 Panel("Median wait", (_team_query(queries.waits(0.5, _HOUR)),), unit="s"),
                 Panel("95 % admitted within", (_team_query(queries.waits(0.95, _HOUR)),), unit="s"),
             )
@@ -218,7 +235,11 @@ def _team(plan: Plan, team: TeamPlan) -> dict[str, Any]:
                         Query(queries.borrowed(**of_resource), "borrowed"),
                     ),
                 ),
-                Panel("Waiting", (Query(queries.waiting(**queue), "{{status}}"),), stacked=True),
+                Panel(
+                    "Running and waiting",
+                    (Query(queries.running(**queue), "running"), Query(queries.waiting(**queue), "{{status}}")),
+                    stacked=True,
+                ),
             )
         ),
         Row(
@@ -226,6 +247,7 @@ def _team(plan: Plan, team: TeamPlan) -> dict[str, Any]:
                 Panel(
                     "Wait until admission",
                     (
+                        Query(queries.average_wait(_HOUR, **queue), "average"),
                         Query(queries.waits(0.5, _HOUR, **queue), "half"),
                         Query(queries.waits(0.95, _HOUR, **queue), "95 %"),
                     ),
@@ -237,6 +259,16 @@ def _team(plan: Plan, team: TeamPlan) -> dict[str, Any]:
                         Query(preempted, "for this team: {{reason}}"),
                         Query(queries.evicted(_HOUR, **queue), "of this team: {{reason}}"),
                     ),
+                ),
+            )
+        ),
+        Row(
+            (
+                Panel(
+                    "Average run time, in a day",
+                    (Query(queries.run_time(_DAYS, **queue), "all tasks"),),
+                    unit="s",
+                    description=_RUN_TIME,
                 ),
             )
         ),

@@ -51,10 +51,10 @@ class Row:
 def dashboard(
     *, uid: str, title: str, rows: Sequence[Row], data_source_uid: str, resource: str | None = None
 ) -> dict[str, Any]:
-    """Return a dashboard; resource: the resource that `$resource` is at first, None where no panel asks for one."""
+    """Return a dashboard; resource: what `$resource` is at first, None where no panel asks for that and `$flavor`."""
     variables = [_data_source_variable(data_source_uid)]
     if resource is not None:
-        variables.append(_resource_variable(resource))
+        variables += [_resource_variable(resource), _flavor_variable()]
     return {
         "uid": uid,
         "title": title,
@@ -140,6 +140,25 @@ def _resource_variable(resource: str) -> dict[str, Any]:
         "definition": "label_values(kueue_cluster_queue_nominal_quota, resource)",
         "query": {"query": "label_values(kueue_cluster_queue_nominal_quota, resource)", "refId": "resource"},
         "current": {"text": resource, "value": resource},
+        "refresh": 1,
+        "sort": 1,
+        "hide": 0,
+    }
+
+
+def _flavor_variable() -> dict[str, Any]:
+    """Return the variable of the instance types, all at first: task governance has a flavor for each."""
+    return {
+        "name": "flavor",
+        "label": "Instance type",
+        "type": "query",
+        "datasource": DATA_SOURCE,
+        "definition": "label_values(kueue_cluster_queue_nominal_quota, flavor)",
+        "query": {"query": "label_values(kueue_cluster_queue_nominal_quota, flavor)", "refId": "flavor"},
+        "current": {"text": ["All"], "value": ["$__all"]},
+        "includeAll": True,
+        "allValue": ".+",
+        "multi": True,
         "refresh": 1,
         "sort": 1,
         "hide": 0,

@@ -9,6 +9,7 @@ from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX
 
 __all__ = [
     "admission_attempts",
+    "average_wait",
     "borrowed",
     "by_team",
     "evicted",
@@ -21,6 +22,8 @@ __all__ = [
     "node_efa_drops",
     "nodes_by_health",
     "preempted",
+    "run_time",
+    "running",
     "selector",
     "used",
     "waiting",
@@ -28,6 +31,7 @@ __all__ = [
 ]
 
 _FLAVORS = "cluster_queue, flavor, resource"
+_DAY = 24 * 60 * 60
 
 
 def selector(metric: str, **matchers: str) -> str:
@@ -85,6 +89,32 @@ def idle_guarantee(**where: str) -> str:
 def waiting(**where: str) -> str:
     """Return how many workloads of each ClusterQueue wait, by status (active: tried again, inadmissible: not)."""
     return f"max by (cluster_queue, status) ({selector('kueue_pending_workloads', **where)})"
+
+
+def running(**where: str) -> str:
+    """Return how many workloads of each ClusterQueue are admitted and not finished."""
+    return f"max by (cluster_queue) ({selector('kueue_admitted_active_workloads', **where)})"
+
+
+def run_time(days: int, **where: str) -> str:
+    """Return seconds that workloads of each ClusterQueue ran in so many days, for each that finished in them.
+
+    Kueue exports no run time. What is admitted on average over a time, times that time, is how long all ran together
+    (Little's law); what a preempted workload ran before counts as well.
+    """
+    active = selector("kueue_admitted_active_workloads", **where)
+    finished = selector("kueue_finished_workloads_total", **where)
+    ran = f"{days * _DAY} * max by (cluster_queue) (avg_over_time({active}[{days}d]))"
+    return f"{ran} / (sum by (cluster_queue) (increase({finished}[{days}d])) > 0)"
+
+
+def average_wait(window: str, **where: str) -> str:
+    """Return seconds from creation to admission of what was admitted in a window, on average by ClusterQueue."""
+    seconds, admitted = (
+        f"sum by (cluster_queue) (increase({selector(f'kueue_admission_wait_time_seconds_{part}', **where)}[{window}]))"
+        for part in ("sum", "count")
+    )
+    return f"{seconds} / ({admitted} > 0)"
 
 
 def waits(quantile: float, window: str, **where: str) -> str:
