@@ -9,7 +9,16 @@ import moto
 import pytest
 from botocore.loaders import Loader
 
-from hpkit.catalog import addons, find_region, instance_type, instance_types, kubernetes_versions, limit, regions
+from hpkit.catalog import (
+    addons,
+    find_region,
+    instance_type,
+    instance_types,
+    is_older,
+    kubernetes_versions,
+    limit,
+    regions,
+)
 from hpkit.errors import CatalogError
 from hpkit.generate.catalog import service_model_text
 
@@ -186,3 +195,17 @@ def test_network_layers_are_those_of_the_page():
     assert (layers["ml.p5.48xlarge"], layers["ml.p6-b200.48xlarge"], layers["ml.g5.12xlarge"]) == (3, 4, 0)
     assert set(layers.values()) == {0, 3, 4}
     assert all("networkLayers" in each.sources for each in instance_types())
+
+
+@pytest.mark.parametrize(
+    ("version", "than", "older"),
+    [
+        ("v1.0.0-eksbuild.4", "v1.2.2-eksbuild.1", True),
+        ("v1.10.0-eksbuild.1", "v1.9.0", False),
+        ("v1.2.2-eksbuild.1", "v1.2.2-eksbuild.2", False),
+        ("newest", "v1.2.2", False),
+        ("v1.0.0", "", False),
+    ],
+)
+def test_versions_of_add_ons_are_in_the_order_of_their_numbers(version, than, older):
+    assert is_older(version, than) is older

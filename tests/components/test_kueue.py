@@ -80,3 +80,9 @@ def test_no_gate_is_switched_where_nobody_manages_them():
     data = organization()
     data["environments"]["dev"]["governance"]["topologyAwareScheduling"] = "Unmanaged"
     assert gates_of(derive(typed(data), "dev")) == {}
+
+
+def test_no_gate_is_given_to_a_kueue_that_knows_no_topology():
+    data = organization(environment={"addons": {"amazon-sagemaker-hyperpod-taskgovernance": "v1.0.0-eksbuild.4"}})
+    data["environments"]["dev"]["governance"]["topologyAwareScheduling"] = "Disabled"
+    assert gates_of(derive(typed(data), "dev")) == {}

@@ -157,6 +157,49 @@ def test_topology_where_the_stack_does_not_schedule_by_it_is_said():
     assert said == ["autoscale-dev does not schedule by topology, so that the pods may never be placed"]
 
 
+SHARED = "/dev/shm"  # noqa: S108 - where a pod mounts it
+
+
+def of_pods(**more):
+    return changed(lambda _document, _labels, template: template["spec"].update(more))
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (of_pods(volumes=[{"name": "data", "hostPath": {"path": "/data"}}]), "its volume data is /data of the node"),
+        (of_pods(hostNetwork=True), "take part in the node's network (hostNetwork)"),
+        (of_pods(hostIPC=True), "take part in the node's memory (hostIPC)"),
+        (
+            of_pods(initContainers=[{"name": "first", "securityContext": {"privileged": True}}]),
+            "its container first is privileged",
+        ),
+    ],
+)
+def test_what_the_namespaces_level_refuses_is_said_where_it_stands(document, message):
+    text = text_of(document)
+    (found,) = lint(read_manifests("job.yaml", text), PLAN)
+    assert found.check == "pod-security"
+    assert message in found.message
+    assert found.message.endswith("which Pod Security refuses in a team's namespace (level baseline)")
+    line = text.splitlines()[found.line - 1]
+    assert any(word in line for word in ("hostPath", "hostNetwork", "hostIPC", "privileged"))
+
+
+def test_volumes_of_the_pods_own_and_unprivileged_containers_pass():
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory"}}, {"name": "fsx", "persistentVolumeClaim": {}}]
+    assert findings(of_pods(volumes=volumes, hostNetwork=False)) == []
+
+
+def test_the_nodes_shared_memory_becomes_the_pods_own():
+    manifest = read_manifests("job.yaml", text_of(of_pods(volumes=[{"name": "shm", "hostPath": {"path": SHARED}}])))
+    for finding in list(lint(manifest, PLAN)):
+        finding.repair()
+    (document,) = manifest.documents
+    (volume,) = document["spec"]["template"]["spec"]["volumes"]
+    assert volume == {"name": "shm", "emptyDir": {"medium": "Memory"}}
+
+
 def test_each_finding_says_where_it_is():
     text = text_of(GOOD, changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training"})))
     (found,) = lint(read_manifests("job.yaml", text), PLAN)

@@ -101,9 +101,7 @@ def test_the_tightest_limit_of_a_pool_counts():
     assert pool_instances({"nvidia.com/gpu": "16"}, find_instance_type("ml.m5.4xlarge")) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "nodes"), [("neurondevice", 2), ("neuron", 2), ("neuroncore", 1)], ids=lambda each: str(each)
-)
+@pytest.mark.parametrize(("name", "nodes"), [("neurondevice", 2), ("neuron", 2), ("neuroncore", 1)], ids=str)
 def test_chips_of_trainium_count_under_both_their_names_and_their_cores_under_a_third(name, nodes):
     trainium = find_instance_type("ml.trn1.32xlarge")
     assert pool_instances({f"aws.amazon.com/{name}": "32"}, trainium) == nodes

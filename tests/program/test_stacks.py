@@ -104,6 +104,12 @@ def test_what_needs_nodes_waits_for_them(program):
     assert [name for name in late if not program.waits(addons[name], cluster)] == []
 
 
+def test_add_ons_overwrite_what_is_there_as_the_article_has_it(program):
+    for addon in program.named("eks/addon:Addon").values():
+        ways = (addon.inputs["resolveConflictsOnCreate"], addon.inputs["resolveConflictsOnUpdate"])
+        assert ways == ("OVERWRITE", "OVERWRITE"), addon.name
+
+
 def test_quotas_and_policy_wait_for_the_addon_and_quotas_for_nothing_of_each_other(program):
     addon = program.named("eks/addon:Addon")["amazon-sagemaker-hyperpod-taskgovernance"]
     policy = program.one("hyperpod:index:ClusterSchedulerConfig")

@@ -43,6 +43,7 @@ from hpkit.catalog.services import (
     aws_regions,
     find_region,
     grafana_regions,
+    is_older,
     kubernetes_versions,
     limit,
     regions,
@@ -52,8 +53,8 @@ from hpkit.catalog.services import (
 
 __all__ = [
     "ACCELERATOR_RESOURCES",
-    "DEVICE_RESOURCES",
     "CHARTS_FOLDER",
+    "DEVICE_RESOURCES",
     "INFERENCE_OPERATOR",
     "NETWORK_LAYERS",
     "TASK_GOVERNANCE",
@@ -88,6 +89,7 @@ __all__ = [
     "immutable_of_objects",
     "instance_type",
     "instance_types",
+    "is_older",
     "kubelet_reserved",
     "kubernetes_versions",
     "kueue_metrics_version",

@@ -1,8 +1,9 @@
 """Regions, Kubernetes versions, add-ons, and the limits of the SageMaker API."""
 
+import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from hpkit.catalog.instances import Source, read_data
 
@@ -17,6 +18,7 @@ __all__ = [
     "aws_regions",
     "find_region",
     "grafana_regions",
+    "is_older",
     "kubernetes_versions",
     "limit",
     "regions",
@@ -27,6 +29,7 @@ __all__ = [
 
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
 TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+_NUMBERS: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,14 @@ def topology_gates(kueue: str | None) -> tuple[str, ...]:
     """
     gates: dict[str, list[str]] = _services()["topologyGates"]["byKueue"]
     return tuple(gates.get(kueue or "", ("TopologyAwareScheduling",)))
+
+
+def is_older(version: str, than: str) -> bool:
+    """Say whether a version of an add-on comes before another, by its three numbers; without them it does not."""
+    mine, other = _NUMBERS.match(version), _NUMBERS.match(than)
+    if mine is None or other is None:
+        return False
+    return tuple(map(int, mine.groups())) < tuple(map(int, other.groups()))
 
 
 @cache

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addons
+from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addons, is_older
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.plan.dependencies import alternatives_brought
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
@@ -26,7 +26,6 @@ _GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
 _GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
 # Add-ons whose configuration schema has no property at all.
 _WITHOUT_VALUES = (TASK_GOVERNANCE,)
-_NUMBERS = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 _VERSION = re.compile(r"v\d{1,9}\.\d{1,9}\.\d{1,9}-eksbuild\.\d{1,9}")
 # What the chart of the operator takes (_validateRequiredValues.tpl in aws/sagemaker-hyperpod-cli).
 _INFERENCE_ROLE = re.compile(
@@ -41,15 +40,19 @@ def _old_versions(context: Context) -> Iterator[Issue]:
     oldest = {addon.name: addon.minimum for addon in addons()}
     for name, addon in context.spec.addons.items():
         minimum = oldest.get(name)
-        if addon.version is None or minimum is None:
+        if addon.version is None or minimum is None or not is_older(addon.version, minimum):
             continue
-        version, least = _NUMBERS.match(addon.version), _NUMBERS.match(minimum)
-        if version and least and _ordered(version) < _ordered(least):
-            yield Issue(
-                (*context.path, "addons", name),
-                f"{name} {addon.version} is older than {minimum}, the oldest that {_needed_for(name)}",
-                f"Leave the version out, or take one from {minimum} on: {_listed_by(name)}",
-            )
+        # The add-on itself began at v1.0.0 (AWS Machine Learning Blog, topology-aware scheduling: 1.2.2 or later).
+        for_topology = name == TASK_GOVERNANCE
+        if for_topology and not context.plan.topology_aware_scheduling:
+            continue
+        needed_for = "has topology-aware scheduling" if for_topology else "HyperPod works with"
+        without = " Or do without it: `governance.topologyAwareScheduling: Disabled`." if for_topology else ""
+        yield Issue(
+            (*context.path, "addons", name),
+            f"{name} {addon.version} is older than {minimum}, the oldest that {needed_for}",
+            f"Leave the version out, or take one from {minimum} on: {_listed_by(name)}{without}",
+        )
 
 
 def _spelled(context: Context) -> Iterator[Issue]:
@@ -68,15 +71,6 @@ def _spelled(context: Context) -> Iterator[Issue]:
 
 def _listed_by(name: str) -> str:
     return f"`aws eks describe-addon-versions --addon-name {name}` lists them."
-
-
-def _needed_for(name: str) -> str:
-    # The add-on itself began at v1.0.0 (AWS Machine Learning Blog, topology-aware scheduling: 1.2.2 or later).
-    return "has topology-aware scheduling" if name == TASK_GOVERNANCE else "HyperPod works with"
-
-
-def _ordered(version: re.Match[str]) -> tuple[int, ...]:
-    return tuple(int(number) for number in version.groups())
 
 
 def _requirements(context: Context) -> Iterator[Issue]:

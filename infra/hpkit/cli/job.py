@@ -127,7 +127,7 @@ def _topology(text: str | None) -> tuple[str, str] | None:
 )
 @click.option("--write", is_flag=True, help="Put right what can be put right, in the files.")
 def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
-    """Look over manifests: queue label, priority class, topology, and requests that can never be admitted.
+    """Look over manifests: queue, priority, topology, requests that can never be admitted, pods that are refused.
 
     Exit 1 if a job has an error that stays. Documents that Kueue does not queue are passed over.
     """

@@ -10,7 +10,7 @@ Does not: repeat Pod Security; the label of the namespace does that.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hpkit.plan.model import TeamPlan
+from hpkit.plan.model import POD_SECURITY_LEVEL, TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
 
 __all__ = ["AdmissionPolicy", "Refusal", "ResourceRule", "pod_security_labels", "policies_of"]
@@ -64,7 +64,7 @@ def pod_security_labels(version: str) -> dict[str, str]:
     no privilege (EKS user guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter"), and shared
     memory is an emptyDir. The version is the cluster's own, so that no upgrade changes what is let in unseen.
     """
-    levels = {"enforce": "baseline", "warn": "restricted", "audit": "restricted"}
+    levels = {"enforce": POD_SECURITY_LEVEL, "warn": "restricted", "audit": "restricted"}
     prefix = "pod-security.kubernetes.io"
     return {f"{prefix}/{mode}": level for mode, level in levels.items()} | {
         f"{prefix}/{mode}-version": f"v{version}" for mode in levels

@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import YAMLError
 
-from hpkit.catalog import TASK_GOVERNANCE, addons, topology_gates
+from hpkit.catalog import TASK_GOVERNANCE, addons, is_older, topology_gates
 from hpkit.plan.model import Plan
 
 __all__ = ["gates_of", "with_feature_gates"]
@@ -17,11 +17,12 @@ def gates_of(plan: Plan) -> dict[str, bool]:
     """Return Kueue's feature gates that switch topology-aware scheduling as the plan says; none where it does not."""
     if not plan.manages_topology:
         return {}
-    versions = {each.name: each.version for each in plan.addons}
-    shipped = {
-        each.version: each.kueue for addon in addons() if addon.name == TASK_GOVERNANCE for each in addon.versions
-    }
-    kueue = shipped.get(versions.get(TASK_GOVERNANCE) or "")
+    version = next((each.version for each in plan.addons if each.name == TASK_GOVERNANCE), None) or ""
+    known = next(each for each in addons() if each.name == TASK_GOVERNANCE)
+    # Its Kueue schedules by no topology, and refuses gates that it does not know.
+    if is_older(version, known.minimum or ""):
+        return {}
+    kueue = {each.version: each.kueue for each in known.versions}.get(version)
     return dict.fromkeys(topology_gates(kueue), plan.topology_aware_scheduling)
 
 

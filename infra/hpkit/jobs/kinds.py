@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["KINDS", "QUEUED", "PodTemplate", "mapping", "templates"]
+__all__ = ["KINDS", "QUEUED", "PodTemplate", "mapping", "mappings", "templates"]
 
 Path = tuple[str | int, ...]
 # Kinds that `hpkit job new` writes.
@@ -65,7 +65,7 @@ def _replicas(spec: Mapping[str, Any], key: str) -> Iterator[PodTemplate]:
 
 
 def _job_set(spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
-    for number, each in enumerate(_mappings(spec.get("replicatedJobs"))):
+    for number, each in enumerate(mappings(spec.get("replicatedJobs"))):
         job = mapping(mapping(each.get("template")).get("spec"))
         if isinstance(job.get("template"), Mapping):
             path = ("spec", "replicatedJobs", number, "template", "spec", "template")
@@ -77,7 +77,7 @@ def _ray(cluster: Mapping[str, Any], path: Path) -> Iterator[PodTemplate]:
     head = mapping(cluster.get("headGroupSpec")).get("template")
     if isinstance(head, Mapping):
         yield PodTemplate((*path, "headGroupSpec", "template"), 1, head)
-    for number, each in enumerate(_mappings(cluster.get("workerGroupSpecs"))):
+    for number, each in enumerate(mappings(cluster.get("workerGroupSpecs"))):
         if isinstance(each.get("template"), Mapping):
             where = (*path, "workerGroupSpecs", number, "template")
             yield PodTemplate(where, _whole(each.get("replicas", 1)), each["template"])
@@ -88,7 +88,8 @@ def mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _mappings(value: Any) -> list[Mapping[Any, Any]]:
+def mappings(value: Any) -> list[Mapping[Any, Any]]:
+    """Return the mappings of a list of a document that a person wrote; what else stands in it counts as empty ones."""
     return [mapping(each) for each in value] if isinstance(value, list) else []
 
 

@@ -16,10 +16,10 @@ from ruamel.yaml.error import YAMLError
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
 from hpkit.errors import InputError
 from hpkit.jobs.fits import fit
-from hpkit.jobs.kinds import QUEUED, PodTemplate, mapping, templates
+from hpkit.jobs.kinds import QUEUED, PodTemplate, mapping, mappings, templates
 from hpkit.jobs.new import PRIORITY, QUEUE, TOPOLOGY
 from hpkit.jobs.resources import instance_type_of, pod_sets_of, requests_of
-from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.model import POD_SECURITY_LEVEL, Plan, TeamPlan
 from hpkit.spelling import near
 
 __all__ = ["JobFinding", "Manifest", "lint", "read_manifests", "written"]
@@ -33,6 +33,9 @@ _OTHER_TOPOLOGY = (
     "kueue.x-k8s.io/podset-group-name",
 )
 _MOST_OF_A_NODE = 0.8
+# Fields of a pod that share something of the node (Kubernetes, Pod Security Standards, baseline: Host Namespaces).
+_OF_THE_NODE = {"hostNetwork": "network", "hostPID": "processes", "hostIPC": "memory"}
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - compared with what a manifest names
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ class _Job:
         yield from self._topology()
         yield from self._types()
         yield from self._use()
+        yield from self._pod_security()
         if team.quota_resources and all(self._asks(each) for each in self._templates):
             yield from self._quota(team)
 
@@ -289,6 +293,54 @@ class _Job:
                 f"Ask for at most {kind.vcpu * wants // has} CPUs, or for all accelerators",
                 severity="warning",
             )
+
+    def _pod_security(self) -> Iterator[JobFinding]:
+        """Say what the level of the team's namespace refuses: the job is let in, and none of its pods is.
+
+        Of the baseline's controls those that manifests of training trip over.
+        """
+        refuses = f"which Pod Security refuses in a team's namespace (level {POD_SECURITY_LEVEL})"
+        for each in self._templates:
+            spec, path = mapping(each.template.get("spec")), (*each.path, "spec")
+            for number, volume in enumerate(mappings(spec.get("volumes"))):
+                if "hostPath" in volume:
+                    yield self._host_path(volume, (*path, "volumes", number, "hostPath"), refuses)
+            for key, what in _OF_THE_NODE.items():
+                if spec.get(key) is True:
+                    yield self._say(
+                        (*path, key),
+                        "pod-security",
+                        f"its pods take part in the node's {what} ({key}), {refuses}",
+                        f"Remove {key}; EFA and NCCL need none of the node's own",
+                    )
+            for kind in ("initContainers", "containers"):
+                for number, container in enumerate(mappings(spec.get(kind))):
+                    if mapping(container.get("securityContext")).get("privileged") is True:
+                        yield self._say(
+                            (*path, kind, number, "securityContext", "privileged"),
+                            "pod-security",
+                            f"its container {container.get('name')} is privileged, {refuses}",
+                            "Remove privileged; GPUs, EFA and huge pages are resources, and need no privilege",
+                        )
+
+    def _host_path(self, volume: Mapping[str, Any], path: tuple[str | int, ...], refuses: str) -> JobFinding:
+        where = mapping(volume["hostPath"]).get("path")
+        shared = where == _SHARED_MEMORY
+        own = "{medium: Memory}" if shared else "{}"
+        other = "" if shared else ", which goes with the pod, or claim a volume of the team's"
+
+        def repair() -> None:
+            document: Any = volume
+            del document["hostPath"]
+            document["emptyDir"] = {"medium": "Memory"}
+
+        return self._say(
+            path,
+            "pod-security",
+            f"its volume {volume.get('name')} is {where} of the node (hostPath), {refuses}",
+            f"Write `emptyDir: {own}` in its place{other}",
+            repair=repair if shared else None,
+        )
 
     def _asks(self, pods: PodTemplate) -> bool:
         chosen = instance_type_of(pods.template)

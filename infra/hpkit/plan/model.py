@@ -18,6 +18,7 @@ from hpkit.config.organization import Environment
 __all__ = [
     "CLUSTER_QUEUE_SUFFIX",
     "NAMESPACE_PREFIX",
+    "POD_SECURITY_LEVEL",
     "AddonPlan",
     "DependenciesPlan",
     "GroupPlan",
@@ -36,6 +37,8 @@ _MULTITHREADED: Final = 2
 # How the service names what it makes of a team.
 NAMESPACE_PREFIX: Final = "hyperpod-ns-"
 CLUSTER_QUEUE_SUFFIX: Final = "-clusterqueue"
+# What Pod Security enforces in a team's namespace.
+POD_SECURITY_LEVEL: Final = "baseline"
 
 
 @dataclass(frozen=True, slots=True)
