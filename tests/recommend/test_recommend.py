@@ -1,6 +1,8 @@
 """Recommendations for the examples: goals that can be met and that cannot, by the real simulator and validator."""
 
 import json
+import math
+import re
 import shutil
 import subprocess
 
@@ -36,10 +38,50 @@ def test_a_goal_is_met_by_as_few_changes_as_can_be(found):
     assert (found.confidence.drawn, found.confidence.met, found.confidence.draws) == (False, 1, 1)
 
 
-def test_fewer_instances_are_found_where_they_do(found):
-    assert found.capacity.met
-    assert found.capacity.instances == (("ml.g5.12xlarge", 4, 3),)
+def recommended(folder, tasks, goal=SMITH, *, trials=60):
+    """Return what is recommended for a scenario of these tasks, lines of YAML."""
+    file = folder / "tasks.yaml"
+    file.write_text("tasks:\n" + "".join(f"- {{{task}}}\n" for task in tasks))
+    goals = [parse_goal(goal, ("john", "smith"))]
+    return recommend(handson(), open_scenario(file), goals, trials=trials, seeds=1, workers=1)
+
+
+def test_fewer_instances_are_found_where_they_do(tmp_path):
+    found = recommended(tmp_path, ["name: small, team: smith, count: 1, run: 1h"])
+    assert (found.met, found.changes, found.capacity.met) == (True, (), True)
+    assert found.capacity.instances == (("ml.g5.12xlarge", 4, 2),), "a team keeps the last that it has"
     assert found.capacity.monthly is None, "the catalogue has no price of it in that region"
+    assert {team.name: team.guarantee for team in found.capacity.teams} == {"john": (3, 1), "smith": (1, 1)}
+
+
+def test_a_task_that_can_never_run_fails_every_goal_about_waits(tmp_path):
+    found = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"], trials=1)
+    assert (found.met, found.goals[0].before) == (False, (math.inf,))
+    assert found.as_dict()["goals"][0]["before"] == [None], "JSON has no number for it"
+    found = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"])
+    assert (found.met, found.goals[0].after) == (True, (0.0,))
+    assert [team.never for team in found.teams if team.name == "smith"] == [(1, 0)]
+
+
+STRANDED = (
+    "name: j0, team: john, count: 1, run: 5h",
+    "name: j2, team: john, count: 1, run: 5h",
+    "name: s1, team: smith, count: 2, run: 4h, submit: 2h",
+    "name: j3, team: john, count: 1, run: 1h, submit: 3h",
+    "name: j4, team: john, count: 4, run: 1h, submit: 7h",
+)
+
+
+def test_no_policy_is_recommended_under_which_another_teams_task_can_never_run(tmp_path):
+    source = tmp_path / "tasks.yaml"
+    found = recommended(tmp_path, STRANDED)
+    assert found.met
+    assert {team.name: team.never for team in found.teams} == {"john": (0, 0), "smith": (0, 0)}
+    policies = _Policies(handson(), open_scenario(source), [parse_goal(SMITH, ("smith",))], workers=1, on=None)
+    place = ("environments", "dev", "governance", "allocations")
+    cut = {(*place, "john", 0, "count"): 2, (*place, "smith", 0, "count"): 2}
+    (outcome,) = policies.outcomes([cut], [None])
+    assert (outcome.miss, outcome.strands, outcome.good) == (0.0, True, False), "j4 asks for four, and john has three"
 
 
 @pytest.mark.parametrize(
@@ -88,8 +130,12 @@ def test_the_patch_applies_and_write_does_the_same(project):
 
 
 def test_a_patch_with_capacity_changes_the_group_too(project):
-    result = run(project, "--goal", SMITH, "--format", "patch", "--capacity")
-    assert "+        - {name: gpu, instanceType: ml.g5.12xlarge, instanceCount: 3, availabilityZone" in result.stdout
+    (project / "small.yaml").write_text("tasks: [{name: a, team: smith, count: 1, run: 1h}]\n")
+    arguments = ("--goal", SMITH, "--workers", 1, "--trials", 2, "--format")
+    result = hpkit("recommend", "small.yaml", "--stack", "handson-dev", *arguments, "patch", "--capacity", cwd=project)
+    assert "+        - {name: gpu, instanceType: ml.g5.12xlarge, instanceCount: 2, availabilityZone" in result.stdout
+    shown = hpkit("recommend", "small.yaml", "--stack", "handson-dev", *arguments, "table", cwd=project).stdout
+    assert re.search(r"Teams with these instances\n\n.*never.*\n.*\n john +3 → 1 ", shown), shown
 
 
 def test_what_cannot_be_met_is_said_with_the_nearest_and_nothing_is_written(project):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,9 +17,10 @@ from hpkit.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from hpkit.recommend import Recommendation
-    from hpkit.recommend.model import CapacityChange
+    from hpkit.recommend.model import CapacityChange, TeamResult
 
 __all__ = ["command"]
 
@@ -122,8 +123,6 @@ def _write(found: Recommendation, *, met: bool, capacity: bool) -> None:
 
 
 def _table(found: Recommendation, *, capacity: bool) -> str:
-    from hpkit.simulate.formatting import amount, percent, span
-
     console = paper()
     console.print(f"{found.stack}, {found.scenario}: {found.tried} policies simulated, {found.refused} refused")
     console.print(_verdict(found) + "\n")
@@ -139,13 +138,7 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
         for change in found.changes:
             table.add_row(change.path, str(change.before), str(change.after))
         console.print(table)
-        table = grid("Teams: what each gains and gives up", "team", "quota", "got", "p50", "p95", "preempted", "lost")
-        for team in found.teams:
-            table.add_row(
-                team.name, _pair(team.guarantee, amount), _pair(team.service, percent), _pair(team.wait_median, span),
-                _pair(team.wait_p95, span), _pair(team.preempted, amount), _pair(team.lost, amount),
-            )  # fmt: skip
-        console.print(table)
+        console.print(_teams("Teams: what each gains and gives up", found.teams))
     for line in found.fixed:
         console.print(f"not varied: {line}")
     for line in found.warnings:
@@ -154,6 +147,19 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
         _print_capacity(console, found.capacity)
     patch, _ = _chosen(found, capacity=capacity)
     return text_of(console) + (f"\n{patch}" if patch else "")
+
+
+def _teams(title: str, teams: Iterable[TeamResult]) -> Table:
+    from hpkit.simulate.formatting import amount, percent, span
+
+    table = grid(title, "team", "quota", "got", "never", "p50", "p95", "preempted", "lost")
+    for team in teams:
+        table.add_row(
+            team.name, _pair(team.guarantee, amount), _pair(team.service, percent), _pair(team.never, amount),
+            _pair(team.wait_median, span), _pair(team.wait_p95, span), _pair(team.preempted, amount),
+            _pair(team.lost, amount),
+        )  # fmt: skip
+    return table
 
 
 def _verdict(found: Recommendation) -> str:
@@ -187,6 +193,7 @@ def _print_capacity(console: Console, capacity: CapacityChange) -> None:
         console.print(f"  {change.path}: {change.before} → {change.after}")
     for line in capacity.warnings:
         console.print(f"  new warning: {line}")
+    console.print(_teams("\nTeams with these instances", capacity.teams))
     console.print("`--capacity` makes a patch of it.")
 
 

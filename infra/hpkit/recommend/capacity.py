@@ -30,7 +30,7 @@ def cheapest(
         known = {
             state: each
             for state, each in zip(states, evaluate(states) if states else (), strict=True)
-            if each is not None
+            if each is not None and not each.strands
         }
         if by < 0:
             known = {state: each for state, each in known.items() if each.good}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ _SCALES: Final[dict[Measure, float]] = {
     "p50": 60.0, "p95": 60.0, "max": 60.0, "preemptions": 1.0, "lost": 1.0, "utilization": 0.01, "fairness": 0.01,
 }  # fmt: skip
 _LEAST_MISS: Final = 1e-6
+# So much worse than a goal that is missed by its limit is a task that can never run.
+_NEVER_MISS: Final = 1000.0
+_WAITS: Final[tuple[Measure, ...]] = ("p50", "p95", "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,16 @@ class Goal:
     strict: bool
 
     def value(self, report: Report) -> float:
-        """Return what a run had; of waits of all teams the worst team's, of other things of all teams the sum."""
+        """Return what a run had; of waits of all teams the worst team's, of other things of all teams the sum.
+
+        A task that can never run waits without end, whatever part of its team's tasks the goal is about.
+        """
         if self.measure == "utilization":
             return report.cluster.utilization
         if self.measure == "fairness":
             return report.cluster.fairness
-        values = [_of_team(self.measure, team) for team in report.teams if self.team in (None, team.name)]
-        return max(values, default=0.0) if self.measure in ("p50", "p95", "max") else sum(values)
+        values = [_of_team(self.measure, team) for team in self._about(report)]
+        return max(values, default=0.0) if self.measure in _WAITS else sum(values)
 
     def met(self, value: float) -> bool:
         """Return whether a figure is as the goal says."""
@@ -73,18 +80,30 @@ class Goal:
         """Return by how much of the limit a figure misses the goal; 0 where it is met."""
         if self.met(value):
             return 0.0
+        if value == math.inf:
+            return _NEVER_MISS
         return max(_LEAST_MISS, abs(value - self.limit) / max(self.limit, _SCALES[self.measure]))
+
+    def missed_by(self, report: Report) -> float:
+        """Return by how much a run misses the goal: the more of its tasks can never run, the more."""
+        never = sum(team.never for team in self._about(report)) if self.measure in _WAITS else 0
+        return self.miss(self.value(report)) * max(1, never)
+
+    def _about(self, report: Report) -> list[TeamReport]:
+        return [team for team in report.teams if self.team in (None, team.name)]
 
     def shown(self, value: float) -> str:
         """Write a figure in the goal's unit."""
-        if self.measure in ("p50", "p95", "max"):
-            return span(value)
+        if self.measure in _WAITS:
+            return "never" if value == math.inf else span(value)
         if self.measure == "utilization":
             return percent(value)
         return f"{value:.2f}" if self.measure == "fairness" else amount(value)
 
 
 def _of_team(measure: Measure, team: TeamReport) -> float:
+    if team.never and measure in _WAITS:
+        return math.inf
     figures = {
         "p50": team.wait_median,
         "p95": team.wait_p95,
@@ -130,7 +149,7 @@ def _team(text: str, name: str | None, teams: list[str]) -> str | None:
 
 
 def _limit(text: str, measure: Measure, written: str) -> float:
-    if measure in ("p50", "p95", "max"):
+    if measure in _WAITS:
         try:
             return duration(written)
         except ValueError as error:

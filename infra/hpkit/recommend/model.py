@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -39,7 +40,10 @@ class GoalResult:
 
 @dataclass(frozen=True, slots=True)
 class TeamResult:
-    """What a team gains or gives up: means over the draws; waits in seconds, used and lost in instance-hours."""
+    """What a team gains or gives up: means over the draws; waits in seconds, used and lost in instance-hours.
+
+    never: tasks that can never run.
+    """
 
     name: str
     guarantee: tuple[float, float]
@@ -49,6 +53,7 @@ class TeamResult:
     used: tuple[float, float]
     lost: tuple[float, float]
     preempted: tuple[float, float]
+    never: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +75,12 @@ class CapacityChange:
     """The cheapest instances that were found to meet the goals; without changes, those that there are.
 
     monthly: US dollars a month on demand that it costs more (less, where negative); None where a price is not known.
+    teams: what each gains or gives up against the file as it is.
     """
 
     met: bool
     changes: tuple[ValueChange, ...]
+    teams: tuple[TeamResult, ...]
     instances: tuple[tuple[str, int, int], ...]
     monthly: Decimal | None
     warnings: tuple[str, ...]
@@ -115,7 +122,12 @@ class Recommendation:
             "file": self.file,
             "met": self.met,
             "goals": [
-                {"goal": each.goal.text, "before": list(each.before), "after": list(each.after), "metIn": each.met}
+                {
+                    "goal": each.goal.text,
+                    "before": _figures(each.before),
+                    "after": _figures(each.after),
+                    "metIn": each.met,
+                }
                 for each in self.goals
             ],
             "changes": [_change(each) for each in self.changes],
@@ -135,6 +147,11 @@ class Recommendation:
         }
 
 
+def _figures(values: tuple[float, ...]) -> list[float | None]:
+    """Return figures as JSON has them: a wait without end is none."""
+    return [None if value == math.inf else value for value in values]
+
+
 def _change(change: ValueChange) -> dict[str, Any]:
     return {"path": change.path, "before": change.before, "after": change.after}
 
@@ -148,6 +165,7 @@ def _team(team: TeamResult) -> dict[str, Any]:
         "usedInstanceHours": team.used,
         "lostInstanceHours": team.lost,
         "preempted": team.preempted,
+        "never": team.never,
     }
     return {"team": team.name, **{name: {"before": a, "after": b} for name, (a, b) in pairs.items()}}
 
@@ -156,6 +174,7 @@ def _capacity(capacity: CapacityChange) -> dict[str, Any]:
     return {
         "met": capacity.met,
         "changes": [_change(each) for each in capacity.changes],
+        "teams": [_team(each) for each in capacity.teams],
         "instances": [
             {"instanceType": kind, "before": before, "after": after} for kind, before, after in capacity.instances
         ],
@@ -188,6 +207,7 @@ def _team_result(name: str, before: tuple[Report, ...], after: tuple[Report, ...
         used=of("used"),
         lost=of("lost"),
         preempted=of("evicted"),
+        never=of("never"),
     )
 
 

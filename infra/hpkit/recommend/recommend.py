@@ -56,9 +56,7 @@ def recommend(
     drawn = bool(source.scenario.generators)
     draws: list[int | None] = list(range(seed, seed + seeds)) if drawn else [None]
     others: list[int | None] = list(range(seed + seeds, seed + 2 * seeds)) if drawn else []
-    (before,) = policies.outcomes([{}], draws)
-    if before is None:
-        raise AssertionError("the file as it is was refused, though nothing was changed")
+    before = policies.as_is(draws)
     levers, fixed = policies.editable(levers_of(policies.plan, loaded.document))
     found = search(levers, lambda states: policies.of(levers, states, draws), trials=trials, seed=seed)
     values = _values(levers, found.state)
@@ -73,10 +71,10 @@ def recommend(
         scenario=source.file,
         file=loaded.file,
         met=after.good,
-        goals=tuple(GoalResult(goal, _figures(goal, before.reports), _figures(goal, after.reports)) for goal in goals),
+        goals=tuple(GoalResult(goal, _figures(goal, before), _figures(goal, after.reports)) for goal in goals),
         changes=policies.changes(levers, found.state),
-        teams=team_results(before.reports, after.reports),
-        cluster=cluster_results(before.reports, after.reports),
+        teams=team_results(before, after.reports),
+        cluster=cluster_results(before, after.reports),
         confidence=Confidence(drawn, after.met, len(draws), other_met, len(others)),
         capacity=policies.capacity(levers, found.state, after, draws),
         tried=found.tried,
@@ -114,6 +112,7 @@ class _Policies:
         self._on = on
         self._known = {(each.rule, each.path) for each in self._whole.findings}
         self.text = read_file(loaded.file).decode("utf-8-sig")
+        self._as_is: dict[tuple[int | None, ...], tuple[Report, ...]] = {}
         self._held: frozenset[tuple[str, str]] = frozenset()
         plan = self._plan({})
         if plan is None:
@@ -149,11 +148,20 @@ class _Policies:
 
     def outcomes(self, policies: Sequence[Mapping[Path, Value]], seeds: Sequence[int | None]) -> list[Outcome | None]:
         """Return what comes of each set of values; None for what the validator refuses."""
+        before = self.as_is(seeds)
         plans = [self._plan(values) for values in policies]
         good = [plan for plan in plans if plan is not None]
         reports = simulate_plans(good, self._source, seeds=seeds, workers=self._workers, on=self._on)
         # In the order of the plans: a refused one takes no reports.
-        return [None if plan is None else outcome_of(self._goals, next(reports)) for plan in plans]
+        return [None if plan is None else outcome_of(self._goals, next(reports), before) for plan in plans]
+
+    def as_is(self, seeds: Sequence[int | None]) -> tuple[Report, ...]:
+        """Return what comes of the file as it is, simulated once for the same draws."""
+        key = tuple(seeds)
+        if key not in self._as_is:
+            runs = simulate_plans([self.plan], self._source, seeds=seeds, workers=self._workers, on=self._on)
+            (self._as_is[key],) = runs
+        return self._as_is[key]
 
     def editable(self, levers: Sequence[Lever]) -> tuple[tuple[Lever, ...], list[str]]:
         """Return the levers whose values can be changed in the file's text, and why the others cannot."""
@@ -209,6 +217,7 @@ class _Policies:
         return CapacityChange(
             met=found.good,
             changes=self.changes(every, best),
+            teams=team_results(self.as_is(seeds), found.reports),
             instances=tuple((lever.instance_type, int(lever.base), value) for lever, value in kinds),
             monthly=monthly,
             warnings=self.warnings(_values(every, best)),

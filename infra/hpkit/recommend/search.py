@@ -25,17 +25,19 @@ class Outcome:
     """What a state came to: a report a draw, and how it stands to the goals.
 
     miss: by how much the goals are missed, as parts of their limits, on average over the draws; met: in how many draws
-    all of them are met.
+    all of them are met. strands: whether a task can never run that could in the file as it is; such a state is never
+    the answer.
     """
 
     reports: tuple[Report, ...]
     miss: float
     met: int
+    strands: bool = False
 
     @property
     def good(self) -> bool:
-        """Return whether every draw meets every goal."""
-        return self.met == len(self.reports)
+        """Return whether every draw meets every goal, and no task is stranded by it."""
+        return self.met == len(self.reports) and not self.strands
 
 
 Evaluate = Callable[[Sequence[State]], Sequence[Outcome | None]]
@@ -52,10 +54,15 @@ class Search:
     refused: int
 
 
-def outcome_of(goals: Sequence[Goal], reports: tuple[Report, ...]) -> Outcome:
-    """Return how the runs of a state stand to the goals."""
-    misses = [sum(goal.miss(goal.value(report)) for goal in goals) for report in reports]
-    return Outcome(reports, sum(misses) / len(misses), sum(not miss for miss in misses))
+def outcome_of(goals: Sequence[Goal], reports: tuple[Report, ...], before: Sequence[Report] = ()) -> Outcome:
+    """Return how the runs of a state stand to the goals; before: what the file as it is makes of the same draws."""
+    misses = [sum(goal.missed_by(report) for goal in goals) for report in reports]
+    strands = any(_never(after) - _never(there) for after, there in zip(reports, before, strict=False))
+    return Outcome(reports, sum(misses) / len(misses), sum(not miss for miss in misses), strands)
+
+
+def _never(report: Report) -> set[str]:
+    return {name for team in report.teams for name in team.never_tasks}
 
 
 def search(levers: Sequence[Lever], evaluate: Evaluate, *, trials: int, seed: int) -> Search:
@@ -101,7 +108,7 @@ class _Walk:
 
     def _step(self, states: list[State]) -> None:
         self._seen.update(zip(states, self._evaluate(states), strict=True))
-        good = [state for state in states if self._seen[state] is not None]
+        good = [state for state in states if self._may_be(state)]
         if not good:
             return
         found = min(good, key=self._score)
@@ -123,10 +130,15 @@ class _Walk:
                 state = self._chance.choice(moves(self._levers, state) or [state])
             if state not in self._seen:
                 self._step([state])
-                if self._seen[state] is not None:
+                if self._may_be(state):
                     self._here = state
                     return True
         return False
+
+    def _may_be(self, state: State) -> bool:
+        """Return whether a state may be the answer: the validator allows it, and it strands no task."""
+        outcome = self._seen[state]
+        return outcome is not None and not outcome.strands
 
     def _score(self, state: State) -> tuple[float, ...]:
         """Return what is to be small: the miss, then the changes, then how long tasks wait in all."""

@@ -79,7 +79,7 @@ class TeamReport:
     """What became of a team's tasks.
 
     guarantee: its quota. used, borrowed, lent, lost: instance-hours; lent is what others borrowed of it, in
-    proportion to what was idle. service: what
+    proportion to what was idle. never_tasks: the names of those that can never run. service: what
     it got of what it asked for, in instance-hours; None if it asked for nothing.
     """
 
@@ -90,7 +90,7 @@ class TeamReport:
     admitted: int
     finished: int
     waiting: int
-    never: int
+    never_tasks: tuple[str, ...]
     used: float
     borrowed: float
     lent: float
@@ -102,6 +102,11 @@ class TeamReport:
     wait_most: float
     evicted: int
     evicts: int
+
+    @property
+    def never(self) -> int:
+        """Return how many of its tasks can never run."""
+        return len(self.never_tasks)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""

@@ -66,7 +66,8 @@ class _Team:
     """What is counted of a team."""
 
     def __init__(self) -> None:
-        self.counts = dict.fromkeys(("submitted", "admitted", "finished", "never", "evicted", "evicts"), 0)
+        self.counts = dict.fromkeys(("submitted", "admitted", "finished", "evicted", "evicts"), 0)
+        self.never: list[str] = []
         self.waits = Waits()
         self.used: dict[str, Amount] = {}
         self.over: dict[str, Amount] = {}
@@ -131,9 +132,9 @@ class Recorder:
             self._finished(event)
 
     def _never(self, task: Task) -> None:
-        counts = self._teams[task.team].counts
-        counts["submitted"] += 1
-        counts["never"] += 1
+        team = self._teams[task.team]
+        team.counts["submitted"] += 1
+        team.never.append(task.workload.name)
         report = _report(task)
         report.never = task.never
         self._nevers.append(_State(report))
@@ -286,7 +287,7 @@ class Recorder:
             admitted=team.counts["admitted"],
             finished=team.counts["finished"],
             waiting=waiting.get(name, 0),
-            never=team.counts["never"],
+            never_tasks=tuple(team.never),
             used=used / _HOUR,
             borrowed=sum(each.until(end) for each in team.over.values()) / _HOUR,
             lent=sum(each.lent(end, name) for each in self._lending.values()) / _HOUR,
