@@ -15,6 +15,7 @@ from hpkit.simulate import simulate
 from hpkit.simulate.as_html import MOST_ROWS, as_html
 from hpkit.simulate.formatting import span
 from hpkit.simulate.meters import Timeline, Waits
+from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "stacks" / "scenarios"
@@ -151,6 +152,60 @@ def test_a_task_that_can_never_run_is_refused_or_counted(tmp_path):
         simulate(plan_of("handson-dev"), open_scenario(file))
     report = simulate(plan_of("handson-dev"), open_scenario(file), lenient=True)
     assert (report.team("smith").never, report.team("smith").admitted) == (1, 1)
+
+
+TOPOLOGY = "topology: [{instanceType: KIND, nodes: 2, layers: [a, b, c]}]\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "task", "said"),
+    [
+        (
+            "ml.p5.48xlarge",
+            "count: 4, placement: {mode: required, layer: 3}",
+            r"4 pods on ml\.p5\.48xlarge under one network node of layer 3, and .* have room for 2",
+        ),
+        ("ml.p5.48xlarge", "count: 4", r"4 pods on ml\.p5\.48xlarge, and .* have room for 2"),
+        (
+            "ml.g5.12xlarge",
+            "count: 1, placement: {mode: required, layer: 3}",
+            r"placement, and the scenario's `topology` has no ml\.p5",
+        ),
+    ],
+)
+def test_a_task_that_has_no_place_on_empty_nodes_can_never_run(tmp_path, kind, task, said):
+    file = tmp_path / "s.yaml"
+    file.write_text(TOPOLOGY.replace("KIND", kind) + f"tasks: [{{name: a, team: pretraining, {task}, run: 1h}}]\n")
+    plan = plan_of("topology-prod")
+    with pytest.raises(InputError, match=rf"s\.yaml:2:9: task a can never run: it .*{said}"):
+        simulate(plan, open_scenario(file))
+    report = simulate(plan, open_scenario(file), lenient=True)
+    assert report.team("pretraining").never_tasks == ("a",)
+
+
+def test_whoever_waits_at_the_end_has_a_reason(tmp_path):
+    file = tmp_path / "s.yaml"
+    tasks = "".join(f"- {{name: t{n}, team: smith, count: 2, submit: {n}m}}\n" for n in (1, 2, 3))
+    file.write_text(f"until: 1h\ntasks:\n{tasks}")
+    report = simulate(plan_of("handson-dev"), open_scenario(file))
+    assert [task.waits_for for task in report.tasks] == [None, "WaitingForQuota", "Queued"]
+    assert (report.team("smith").waiting, report.team("smith").never) == (2, 0)
+    assert [each["waitsFor"] for each in report.as_dict()["tasks"]] == [None, "WaitingForQuota", "Queued"]
+    said = hpkit("simulate", file, "--stack", "handson-dev", cwd=ROOT).stdout
+    assert "\nt2 waits: too little quota is free\nt3 waits: others of its queue come first\n" in said
+    assert "waits: too little quota is free" in as_html(report)
+
+
+def test_whoever_waits_when_nothing_more_happens_never_runs(tmp_path):
+    file = tmp_path / "s.yaml"
+    tasks = "".join(f"- {{name: {name}, team: smith, count: 2}}\n" for name in "ab")
+    file.write_text(f"tasks:\n{tasks}")
+    report = simulate(plan_of("handson-dev"), open_scenario(file))
+    assert [task.never for task in report.tasks] == [
+        None,
+        "still waits when nothing more happens: too little quota is free",
+    ]
+    assert report.team("smith").never_tasks == ("b",)
 
 
 def test_two_tasks_of_one_name_are_refused(tmp_path):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "rendered", "write"]
 
 _MOST_ROWS = 40
+_MOST_REASONS = 10
 
 
 @click.command("simulate")
@@ -155,7 +156,7 @@ def _table(report: "Report") -> str:
             task.team,
             amount(task.instances) + (f" {task.instance_type.removeprefix('ml.')}" if kinds else ""),
             span(task.submit),
-            "never" if task.never else span(task.admitted),
+            "never" if task.never and task.admitted is None else span(task.admitted),
             span(task.finished),
             span(task.wait),
             ", ".join(f"{amount(much)} of {team or 'no team'}" for team, much in task.borrowed.items()),
@@ -163,6 +164,11 @@ def _table(report: "Report") -> str:
             + (f"; {len(task.evictions) - 3} more" if len(task.evictions) > 3 else ""),
         )
     console.print(tasks)
+    held = [f"{task.name} {task.why}" for task in report.tasks if task.why]
+    for line in held[:_MOST_REASONS]:
+        console.print(line)
+    if len(held) > _MOST_REASONS:
+        console.print(f"{len(held) - _MOST_REASONS:,} more wait or never run: --format csv says why")
     rest = len(report.tasks) + report.omitted - _MOST_ROWS
     if rest > 0:
         console.print(f"{rest:,} more tasks: --format json has them")

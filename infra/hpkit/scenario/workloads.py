@@ -12,8 +12,10 @@ from hpkit.scenario.read import Located
 from hpkit.spelling import near
 from hpkit.whatif import (
     EFA,
+    Grid,
     Model,
     Node,
+    NoPlaceError,
     PodSet,
     Simulator,
     Topology,
@@ -94,6 +96,11 @@ class Tasks:
             for team in self._teams
         }
         self._topology = bool(model.topologies)
+        self._grids = {
+            flavor: Grid(topology.levels, topology.nodes, labels)
+            for topology in model.topologies
+            for flavor, labels in topology.flavors.items()
+        }
         self._known: dict[object, tuple[tuple[PodSet, ...], int, str, float, str | None]] = {}
 
     def workloads(self, tasks: Iterable[Located]) -> Iterator[Task]:
@@ -144,7 +151,7 @@ class Tasks:
         pod_set = PodSet("main", pods, per_pod, flavors=frozenset((kind,)), topology=self._placement(spec, place))
         whole = amounts_of(QuotaResource(kind, count=1))
         instances = pods * max(amount / whole[name] for name, amount in per_pod.items() if whole.get(name))
-        return (pod_set,), priority, kind, instances, self._never(team, kind, per_pod, pods)
+        return (pod_set,), priority, kind, instances, self._never(team, kind, pod_set)
 
     def _team(self, spec: TaskSpec, place: str) -> TeamPlan:
         found = self._teams.get(spec.team)
@@ -216,8 +223,9 @@ class Tasks:
             raise InputError(f"{place}: placement of task {spec.name}: a layer belongs to required and preferred alone")
         return TopologyRequest(mode, None if layer is None else NETWORK_LAYERS[layer - 1])
 
-    def _never(self, team: TeamPlan, kind: str, per_pod: dict[str, int], pods: int) -> str | None:
-        for name, amount in per_pod.items():
+    def _never(self, team: TeamPlan, kind: str, pod_set: PodSet) -> str | None:
+        pods = pod_set.count
+        for name, amount in pod_set.per_pod.items():
             most = self._most[team.name].get((kind, name), 0)
             if amount * pods > most:
                 own = self._nominal[team.cluster_queue].get((kind, name), 0)
@@ -225,6 +233,23 @@ class Tasks:
                     f"asks for {_shown(name, amount * pods)} {name} of {kind}, and {team.name} can never have more "
                     f"than {_shown(name, most)}: {_shown(name, own)} of its own and {_shown(name, most - own)} borrowed"
                 )
+        return self._without_place(kind, pod_set) if self._topology else None
+
+    def _without_place(self, kind: str, pod_set: PodSet) -> str | None:
+        """Return why its pods have no place on the scenario's nodes, were they all empty."""
+        asked, grid = pod_set.topology, self._grids.get(kind)
+        if grid is None:
+            return None if asked is None else f"has a placement, and the scenario's `topology` has no {kind}"
+        try:
+            grid.find(asked, pod_set.count, pod_set.per_pod, empty=True)
+        except NoPlaceError as error:
+            under = ""
+            if asked is not None and asked.mode == "required" and asked.level is not None:
+                under = f" under one network node of layer {NETWORK_LAYERS.index(asked.level) + 1}"
+            return (
+                f"asks for {pod_set.count} pods on {kind}{under}, and the nodes of the scenario's `topology` have room "
+                f"for {error.fits_only}"
+            )
         return None
 
 

@@ -12,7 +12,7 @@ __all__ = ["COLUMNS", "as_csv", "text_cell"]
 
 COLUMNS: Final = (
     "name", "team", "instanceType", "instances", "priority", "submit", "admitted", "finished", "wait", "borrowed",
-    "borrowedFrom", "preempted", "preemptedBy", "preemptionReasons", "lost", "never",
+    "borrowedFrom", "preempted", "preemptedBy", "preemptionReasons", "lost", "never", "waitsFor",
 )  # fmt: skip
 """Times are seconds from the scenario's beginning, amounts are in instances; lists have `;` between their items."""
 # What a spreadsheet takes for a formula when a cell begins with it.
@@ -48,6 +48,7 @@ def _row(task: TaskReport) -> tuple[str, ...]:
         ";".join(dict.fromkeys(each.reason for each in evictions)),
         _number(task.lost),
         task.never or "",
+        task.waits_for or "",
     )
 
 

@@ -7,9 +7,20 @@ that is most. Times are seconds from the scenario's beginning.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["ClusterReport", "Eviction", "Report", "Series", "TaskReport", "TeamReport"]
+__all__ = ["QUEUED", "ClusterReport", "Eviction", "Report", "Series", "TaskReport", "TeamReport"]
+
+QUEUED: Final = "Queued"
+"""Instead of a reason of Kueue's, of a task that it has not looked at yet."""
+_WORDS: Final = {
+    QUEUED: "others of its queue come first",
+    "WaitingForQuota": "too little quota is free",
+    "WaitingForPreemptedWorkloads": "tasks that it preempts are on their way out",
+    "TopologyPlacementFailed": "its pods have no place that is close enough",
+    "ExceedsMaxQuota": "it asks for more than its team can ever have",
+    "NoMatchingFlavor": "its team has no quota of what it asks for",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +40,8 @@ class TaskReport:
 
     admitted: first; None if never. borrowed: of the last admission, from which teams how many instances ("" where of
     none); whose idle quota that is Kueue does not say, and here it is that of whom most was free. nodes: pods by
-    node, where topology places them. wait: all time in the queue.
+    node, where topology places them. wait: all time in the queue. never: why it can never run, or will not, since
+    nothing more happens. waits_for: Kueue's reason, of one that waits at the end.
     """
 
     name: str
@@ -45,6 +57,14 @@ class TaskReport:
     nodes: dict[str, int] = field(default_factory=dict)
     evictions: list[Eviction] = field(default_factory=list)
     never: str | None = None
+    waits_for: str | None = None
+
+    @property
+    def why(self) -> str:
+        """Return in words why it does not run; nothing of one that does, or did."""
+        if self.never is not None:
+            return f"never runs: it {self.never}"
+        return "" if self.waits_for is None else f"waits: {reason_in_words(self.waits_for)}"
 
     @property
     def lost(self) -> float:
@@ -71,6 +91,7 @@ class TaskReport:
             ],
             "lost": self.lost,
             "never": self.never,
+            "waitsFor": self.waits_for,
         }
 
 
@@ -79,7 +100,7 @@ class TeamReport:
     """What became of a team's tasks.
 
     guarantee: its quota. used, borrowed, lent, lost: instance-hours; lent is what others borrowed of it, in
-    proportion to what was idle. never_tasks: the names of those that can never run. service: what
+    proportion to what was idle. never_tasks: the names of those that never run. service: what
     it got of what it asked for, in instance-hours; None if it asked for nothing.
     """
 
@@ -221,6 +242,11 @@ class Report:
                 },
             },
         }
+
+
+def reason_in_words(reason: str) -> str:
+    """Return what a reason of Kueue's says, for people."""
+    return _WORDS.get(reason, reason)
 
 
 def _round(value: float) -> float:

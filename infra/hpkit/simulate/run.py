@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from hpkit.catalog import find_instance_type
 from hpkit.catalog.prices import Price, near_price
@@ -11,7 +11,7 @@ from hpkit.plan.model import Plan
 from hpkit.scenario.read import Located, Source
 from hpkit.scenario.workloads import Task, Tasks, model_for
 from hpkit.simulate.meters import Amount, Lending, Timeline, Waits
-from hpkit.simulate.report import ClusterReport, Eviction, Report, TaskReport, TeamReport
+from hpkit.simulate.report import QUEUED, ClusterReport, Eviction, Report, TaskReport, TeamReport, reason_in_words
 from hpkit.whatif import IDLE_QUEUE, Event, Model, Simulator, Workload
 
 __all__ = ["MOST_TASKS", "Recorder", "simulate", "simulate_tasks"]
@@ -47,8 +47,10 @@ def simulate_tasks(
     tasks = Tasks(plan, model).workloads(located)
     coming = recorder.taken(tasks, lenient=lenient, until=scenario.until)
     flapping = simulator.run_clock(coming, until=scenario.until, on_event=recorder.note)
-    end = simulator.now if scenario.until is None else scenario.until
-    return recorder.report(source.file, end, flapping)
+    waiting = {each.name: each.reason or QUEUED for each in (simulator.pending() if keep else ())}
+    if scenario.until is None:
+        return recorder.report(source.file, simulator.now, flapping, waiting=waiting, is_over=True)
+    return recorder.report(source.file, scenario.until, flapping, waiting=waiting)
 
 
 class _State:
@@ -241,25 +243,43 @@ class Recorder:
             self._prices[kind] = near_price(kind, self._plan.spec.region)
         return self._prices[kind]
 
-    def report(self, scenario: str, end: float, flapping: Iterable[str] = ()) -> Report:
-        """Return the report at a time, at which nothing more happens."""
+    def report(
+        self,
+        scenario: str,
+        end: float,
+        flapping: Iterable[str] = (),
+        *,
+        waiting: Mapping[str, str] | None = None,
+        is_over: bool = False,
+    ) -> Report:
+        """Return the report at a time.
+
+        waiting: Kueue's reason for each task that waits then. is_over: nothing more will happen, so that who waits then
+        waits for ever, except those that preempt each other without end.
+        """
+        reasons, restless = waiting or {}, frozenset(flapping)
         for state in self._nevers:
             self._waits_for_ever(state, end)
         rest = sorted(self._open.values(), key=lambda state: (state.report.submit, state.report.name))
-        waiting: dict[str, int] = {}
+        still: dict[str, int] = {}
         for state in rest:
             report = state.report
             if not state.running:
-                waiting[report.team] = waiting.get(report.team, 0) + 1
                 self._waited(state, end)
+                report.waits_for = reasons.get(report.name, QUEUED)
+                if is_over and report.name not in restless:
+                    report.never = f"still waits when nothing more happens: {reason_in_words(report.waits_for)}"
+                    self._teams[report.team].never.append(report.name)
+                else:
+                    still[report.team] = still.get(report.team, 0) + 1
             self._teams[report.team].waits.add(report.wait)
             self._put_away(report)
         for name, team in self._teams.items():
             self._change(team.total, name, "used", end, 0.0)
             self._change(team.waiting, name, "waiting", end, 0.0)
-        teams = tuple(self._team(plan.name, plan.fair_share_weight, end, waiting) for plan in self._plan.teams)
+        teams = tuple(self._team(plan.name, plan.fair_share_weight, end, still) for plan in self._plan.teams)
         tasks = tuple(sorted(self._done, key=lambda task: (task.submit, task.name)))
-        cluster = self._cluster(teams, end, tuple(sorted(flapping)))
+        cluster = self._cluster(teams, end, tuple(sorted(restless)))
         series = self._timeline.series(end)
         return Report(
             self._plan.stack, scenario, end, cluster, teams, tasks, self._omitted, self._timeline.step, series
