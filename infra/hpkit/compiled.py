@@ -21,12 +21,12 @@ SIMULATOR: Final = "simulator"
 MODULES: Final = (
     *(f"hpkit.whatif.{name}" for name in ("assign", "cycle", "fair", "placement", "preempt", "queue", "simulator")),
     *("hpkit.whatif.tree", "hpkit.whatif.turn"),
-    *("hpkit.simulate.meters", "hpkit.simulate.run"),
+    *("hpkit.simulate.ledger", "hpkit.simulate.meters", "hpkit.simulate.run"),
 )
 # What these import beside themselves: machine code has their types built in.
 IMPORTED: Final = (
     *("hpkit.catalog", "hpkit.catalog.instances", "hpkit.catalog.prices", "hpkit.errors", "hpkit.plan.model"),
-    *("hpkit.scenario.read", "hpkit.scenario.workloads", "hpkit.simulate.report"),
+    *("hpkit.scenario.read", "hpkit.scenario.workloads", "hpkit.simulate.quotas", "hpkit.simulate.report"),
     *("hpkit.whatif", "hpkit.whatif.model", "hpkit.whatif.organization", "hpkit.whatif.topology"),
 )
 ROOT: Final = Path(__file__).parents[1]

@@ -45,7 +45,7 @@ def evictions(task):
 def test_bestpractice_lends_three_instances_to_team_b():
     _, tasks = outcome("bestpractice")
     assert tasks["b-more"].wait == 0
-    assert sum(tasks["b-more"].borrowed.values()) == 3
+    assert sum(tasks["b-more"].admissions[0].borrowed.values()) == 3
 
 
 def test_bestpractice_lets_team_b_wait_at_the_default_limit(tmp_path):
@@ -61,7 +61,10 @@ def test_bestpractice_lets_team_b_wait_at_the_default_limit(tmp_path):
 
 def test_handson_gives_john_his_own_back():
     report, tasks = outcome("handson")
-    assert tasks["smith-job"].borrowed == {"john": 1}
+    assert [(each.time, each.borrowed) for each in tasks["smith-job"].admissions] == [
+        (600, {"john": 1}),
+        (3600, {"john": 1}),
+    ]
     assert evictions(tasks["smith-job"]) == [("john-next", "InCohortReclamation")]
     assert (tasks["smith-job"].lost, tasks["smith-job"].wait) == (20 * 60, 30 * 60)
     assert tasks["john-next"].wait == 0
@@ -97,7 +100,7 @@ def test_startup_uses_all_15_and_gives_each_its_own_back():
 
 def test_topology_places_pods_under_one_network_node():
     _, tasks = outcome("topology")
-    nodes = {name: {node.rsplit("-", 1)[0] for node in task.nodes} for name, task in tasks.items()}
+    nodes = {name: {node.rsplit("-", 1)[0] for node in task.admissions[-1].nodes} for name, task in tasks.items()}
     assert nodes["pretraining"] == {"node-002", "node-003"}, "under nn-12"
     assert nodes["evaluation"] == nodes["ablation"] == {"node-000"}, "what is left under nn-111"
     assert nodes["pair"] == {"node-001"}
@@ -125,7 +128,7 @@ def test_sums_of_tasks_are_those_of_teams(month):
         assert team.lost == pytest.approx(sum(task.lost * task.instances for task in mine) / 3600)
         assert team.wait_most == max((task.wait for task in mine), default=0)
         hours = month.end / 3600
-        assert team.used - team.borrowed + team.idle == pytest.approx(team.guarantee * hours)
+        assert team.used - team.borrowed + team.lent + team.idle == pytest.approx(team.guarantee * hours)
     assert sum(team.evicts for team in month.teams) == month.cluster.preemptions
     assert sum(team.lent for team in month.teams) == pytest.approx(sum(team.borrowed for team in month.teams))
     waited = sum(task.wait * task.instances for task in month.tasks) / 3600

@@ -152,7 +152,7 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
 def _teams(title: str, teams: Iterable[TeamResult]) -> Table:
     from hpkit.simulate.formatting import amount, percent, span
 
-    table = grid(title, "team", "quota", "got", "never", "p50", "p95", "preempted", "lost")
+    table = grid(title, "team", "quota", "served", "never", "p50", "p95", "preempted", "lost")
     for team in teams:
         table.add_row(
             team.name, _pair(team.guarantee, amount), _pair(team.service, percent), _pair(team.never, amount),

@@ -1,6 +1,7 @@
 """`hpkit simulate`: what becomes of a scenario's tasks on a stack."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ __all__ = ["command", "rendered", "write"]
 
 _MOST_ROWS = 40
 _MOST_REASONS = 10
+_MOST_ITEMS = 3
 
 
 @click.command("simulate")
@@ -97,6 +99,8 @@ def rendered(report: "Report", form: str) -> str:
     if form == "csv":
         from hpkit.simulate.as_csv import as_csv
 
+        for line in report.warnings:
+            click.echo(f"warning: {line}", err=True)
         if report.omitted:
             click.echo(f"warning: {report.omitted:,} more tasks are counted, but not listed", err=True)
         return as_csv(report)
@@ -120,7 +124,7 @@ def write(text: str, out: Path | None) -> None:
 
 
 def _table(report: "Report") -> str:
-    from hpkit.simulate.formatting import amount, percent, span
+    from hpkit.simulate.formatting import amount, borrowed, percent, span
 
     console = paper()
     cluster = report.cluster
@@ -132,12 +136,15 @@ def _table(report: "Report") -> str:
     console.print(
         f"{percent(cluster.utilization)} of {amount(cluster.capacity)} instances in use, "
         f"{percent(cluster.idle_guarantee)} of the guarantees idle, {cluster.preemptions} preemptions, fairness "
-        f"{cluster.fairness:.2f}\n{amount(cluster.waited)} instance-hours waited for ({cost})\n",
+        f"{cluster.fairness:.2f}\n{amount(cluster.waited)} instance-hours waited for ({cost})",
     )
+    for line in report.warnings:
+        console.print(f"warning: {line}")
+    console.print()
     if cluster.flapping:
         console.print(f"preempted again and again: {', '.join(cluster.flapping)}")
     teams = grid(
-        "Teams, in instances and instance-hours", "team", "quota", "used", "borrowed", "lent", "got", "tasks",
+        "Teams, in instances and instance-hours", "team", "quota", "used", "borrowed", "lent", "served", "tasks",
         "waits p50", "p95", "preempted", "preempts", "lost",
     )  # fmt: skip
     for team in report.teams:
@@ -156,12 +163,13 @@ def _table(report: "Report") -> str:
             task.team,
             amount(task.instances) + (f" {task.instance_type.removeprefix('ml.')}" if kinds else ""),
             span(task.submit),
-            "never" if task.never and task.admitted is None else span(task.admitted),
+            "never" if task.never and not task.admissions else _last([span(each.time) for each in task.admissions]),
             span(task.finished),
             span(task.wait),
-            ", ".join(f"{amount(much)} of {team or 'no team'}" for team, much in task.borrowed.items()),
-            "; ".join(f"{span(e.time)} by {e.by} ({e.reason})" for e in task.evictions[:3])
-            + (f"; {len(task.evictions) - 3} more" if len(task.evictions) > 3 else ""),
+            _last([borrowed(each.borrowed) for each in task.admissions])
+            if any(each.borrowed for each in task.admissions)
+            else "",
+            _last([f"{span(e.time)} by {e.by} ({e.reason})" for e in task.evictions]),
         )
     console.print(tasks)
     held = [f"{task.name} {task.why}" for task in report.tasks if task.why]
@@ -173,3 +181,8 @@ def _table(report: "Report") -> str:
     if rest > 0:
         console.print(f"{rest:,} more tasks: --format json has them")
     return text_of(console)
+
+
+def _last(items: Sequence[str]) -> str:
+    """Return the last few of a list that belongs to others beside it, each in its place."""
+    return ("… " if len(items) > _MOST_ITEMS else "") + "; ".join(items[-_MOST_ITEMS:])

@@ -87,7 +87,7 @@ def _table(sides: tuple[str, str], before: Report, after: Report) -> str:
         table.add_row(*row)
     console.print(table)
     names = list(dict.fromkeys(team.name for report in (before, after) for team in report.teams))
-    heads = [f"{head} {side}" for head in ("got", "p50", "p95", "evicted", "never") for side in "AB"]
+    heads = [f"{head} {side}" for head in ("served", "p50", "p95", "evicted", "never") for side in "AB"]
     table = grid("", "team", *heads)
     for name in names:
         cells: list[tuple[str, str, str, str, str]] = []

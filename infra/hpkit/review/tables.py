@@ -74,7 +74,7 @@ COST_HEAD = ("capacity", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
 SUMMARY_HEAD = ("stack", "verdict", "what goes", "teams concerned", "guaranteed a month", "at most a month")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
-WAIT_HEAD = ("team", "got", "waits p50", "waits p95", "preempted", "never run")
+WAIT_HEAD = ("team", "served", "waits p50", "waits p95", "preempted", "never run")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,14 @@ from hpkit.simulate.report import Report, TaskReport
 __all__ = ["COLUMNS", "as_csv", "text_cell"]
 
 COLUMNS: Final = (
-    "name", "team", "instanceType", "instances", "priority", "submit", "admitted", "finished", "wait", "borrowed",
-    "borrowedFrom", "preempted", "preemptedBy", "preemptionReasons", "lost", "never", "waitsFor",
+    "name", "team", "instanceType", "instances", "priority", "submit", "admitted", "finished", "wait", "admissions",
+    "borrowed", "borrowedFrom", "preempted", "preemptedAt", "preemptedBy", "preemptionReasons", "lost", "never",
+    "waitsFor",
 )  # fmt: skip
-"""Times are seconds from the scenario's beginning, amounts are in instances; lists have `;` between their items."""
+"""Times are seconds from the scenario's beginning, amounts are in instances; lists have `;` between their items.
+
+admissions, borrowed and borrowedFrom have an item for each admission, with `+` between the teams of one.
+"""
 # What a spreadsheet takes for a formula when a cell begins with it.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
@@ -41,9 +45,11 @@ def _row(task: TaskReport) -> tuple[str, ...]:
         _number(task.admitted),
         _number(task.finished),
         _number(task.wait),
-        _number(sum(task.borrowed.values())),
-        ";".join(text_cell(team) for team in task.borrowed if team),
+        ";".join(_number(each.time) for each in task.admissions),
+        ";".join(_number(sum(each.borrowed.values())) for each in task.admissions),
+        ";".join("+".join(text_cell(team) for team in each.borrowed if team) for each in task.admissions),
         str(len(evictions)),
+        ";".join(_number(each.time) for each in evictions),
         ";".join(text_cell(each.by) for each in evictions),
         ";".join(dict.fromkeys(each.reason for each in evictions)),
         _number(task.lost),

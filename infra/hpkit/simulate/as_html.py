@@ -8,7 +8,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader
 
-from hpkit.simulate.formatting import amount, percent, span
+from hpkit.simulate.formatting import amount, borrowed, percent, span
 from hpkit.simulate.report import Report
 
 __all__ = ["MOST_ROWS", "as_html"]
@@ -59,7 +59,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("hpkit.simulate"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(span=span, amount=amount, percent=percent)
+    environment.filters.update(span=span, amount=amount, percent=percent, borrowed=lambda each: borrowed(each.borrowed))
     return environment
 
 

@@ -1,6 +1,8 @@
 """Times, amounts and shares in words."""
 
-__all__ = ["amount", "percent", "span"]
+from collections.abc import Mapping
+
+__all__ = ["amount", "borrowed", "percent", "span"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -22,6 +24,11 @@ def span(seconds: float | None) -> str:
 def amount(value: float) -> str:
     """Write a number of instances, or of instance-hours."""
     return f"{value:,.1f}".removesuffix(".0") if abs(value) >= 0.05 or not value else f"{value:.2g}"
+
+
+def borrowed(lenders: Mapping[str, float]) -> str:
+    """Write how many instances are borrowed of whom; those that no team reserved are of none."""
+    return ", ".join(f"{amount(much)} of {team or 'no team'}" for team, much in lenders.items()) or "–"
 
 
 def percent(part: float | None) -> str:

@@ -6,7 +6,7 @@ from array import array
 
 from hpkit.simulate.report import Series
 
-__all__ = ["Amount", "Lending", "Timeline", "Waits"]
+__all__ = ["Amount", "Timeline", "Waits"]
 
 _STEPS = 240
 _FIRST_STEP = 15.0
@@ -33,58 +33,6 @@ class Amount:
     def until(self, now: float) -> float:
         """Return the sum over time up to now."""
         return self.area + self.value * (now - self.since)
-
-
-class Lending:
-    """Who lends of one instance type: what is borrowed comes from each idle quota in proportion, at every moment."""
-
-    __slots__ = ("_idle", "_lent", "_mark", "_over", "_since", "_sum", "_total")
-
-    def __init__(self) -> None:
-        self._idle: dict[str, float] = {}
-        self._lent: dict[str, float] = {}
-        self._mark: dict[str, float] = {}
-        self._over = 0.0
-        self._total = 0.0
-        self._since = 0.0
-        # The sum over time of the part of the idle quota that is lent.
-        self._sum = 0.0
-
-    @property
-    def part(self) -> float:
-        """Return the part of the idle quota that is lent now."""
-        return min(1.0, self._over / self._total) if self._total > 1e-9 else 0.0
-
-    def borrow(self, now: float, by: float) -> None:
-        """Let more, or less, be borrowed from now on."""
-        self._go_on(now)
-        self._over += by
-
-    def idle(self, now: float, team: str, by: float) -> None:
-        """Let more, or less, of a lender's quota be idle from now on."""
-        self._go_on(now)
-        self._settle(team)
-        self._idle[team] = self._idle.get(team, 0.0) + by
-        self._total += by
-
-    def free(self, team: str) -> float:
-        """Return how much of a team's quota is idle and not lent."""
-        return self._idle.get(team, 0.0) * (1.0 - self.part)
-
-    def lent(self, now: float, team: str) -> float:
-        """Return what a team has lent up to now, in instance-seconds."""
-        self._go_on(now)
-        self._settle(team)
-        return self._lent[team]
-
-    def _go_on(self, now: float) -> None:
-        self._sum += self.part * (now - self._since)
-        self._since = now
-
-    def _settle(self, team: str) -> None:
-        since = self._mark.get(team, 0.0)
-        self._lent[team] = self._lent.get(team, 0.0) + self._idle.get(team, 0.0) * (self._sum - since)
-        self._mark[team] = self._sum
 
 
 class Waits:

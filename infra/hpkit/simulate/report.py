@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["QUEUED", "ClusterReport", "Eviction", "Report", "Series", "TaskReport", "TeamReport"]
+__all__ = ["QUEUED", "Admission", "ClusterReport", "Eviction", "Report", "Series", "TaskReport", "TeamReport"]
 
 QUEUED: Final = "Queued"
 """Instead of a reason of Kueue's, of a task that it has not looked at yet."""
@@ -34,14 +34,26 @@ class Eviction:
     lost: float
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """When a task was admitted. nodes: pods by node, where topology places them.
+
+    borrowed: of which teams how many instances then ("" is what no team reserved), by the resource of which that is
+    most. Whose idle quota it is Kueue does not say: here it is that of whom most was free, and all that is borrowed of
+    a team at a time is never more than what of its quota is idle.
+    """
+
+    time: float
+    borrowed: dict[str, float] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class TaskReport:
     """What became of a task.
 
-    admitted: first; None if never. borrowed: of the last admission, from which teams how many instances ("" where of
-    none); whose idle quota that is Kueue does not say, and here it is that of whom most was free. nodes: pods by
-    node, where topology places them. wait: all time in the queue. never: why it can never run, or will not, since
-    nothing more happens. waits_for: Kueue's reason, of one that waits at the end.
+    admissions: again after each preemption, none if it never ran. wait: all time in the queue. never: why it can never
+    run, or will not, since nothing more happens. waits_for: Kueue's reason, of one that waits at the end.
     """
 
     name: str
@@ -50,14 +62,17 @@ class TaskReport:
     instances: float
     priority: int
     submit: float
-    admitted: float | None = None
+    admissions: list[Admission] = field(default_factory=list)
     finished: float | None = None
     wait: float = 0.0
-    borrowed: dict[str, float] = field(default_factory=dict)
-    nodes: dict[str, int] = field(default_factory=dict)
     evictions: list[Eviction] = field(default_factory=list)
     never: str | None = None
     waits_for: str | None = None
+
+    @property
+    def admitted(self) -> float | None:
+        """Return when it was first admitted, None if it never was."""
+        return self.admissions[0].time if self.admissions else None
 
     @property
     def why(self) -> str:
@@ -83,8 +98,14 @@ class TaskReport:
             "admitted": self.admitted,
             "finished": self.finished,
             "wait": self.wait,
-            "borrowed": {team: _round(amount) for team, amount in self.borrowed.items()},
-            "nodes": dict(self.nodes),
+            "admissions": [
+                {
+                    "time": each.time,
+                    "borrowed": {team: _round(amount) for team, amount in each.borrowed.items()},
+                    "nodes": dict(each.nodes),
+                }
+                for each in self.admissions
+            ],
             "preempted": [
                 {"time": e.time, "by": e.by, "byTeam": e.by_team, "reason": e.reason, "lost": e.lost}
                 for e in self.evictions
@@ -99,9 +120,9 @@ class TaskReport:
 class TeamReport:
     """What became of a team's tasks.
 
-    guarantee: its quota. used, borrowed, lent, lost: instance-hours; lent is what others borrowed of it, in
-    proportion to what was idle. never_tasks: the names of those that never run. service: what
-    it got of what it asked for, in instance-hours; None if it asked for nothing.
+    guarantee: its quota. used, borrowed, lent, lost, idle: instance-hours; lent is what others borrowed of it, idle
+    what of its quota nobody used. never_tasks: the names of those that never run. service: of the instance-hours that
+    its tasks were there, waiting or running, the part for which they ran and it was not lost; None without any.
     """
 
     name: str
@@ -160,10 +181,11 @@ class TeamReport:
 class ClusterReport:
     """The cluster as a whole.
 
-    capacity: instances. utilization: what was used of it over time; idle_guarantee: what was idle of the teams' quotas.
+    capacity: instances. utilization: what was used of it over time; idle_guarantee: what of the teams' quotas nobody
+    used.
     waited: instance-hours that tasks waited for; wait_cost: those at list price in US dollars, None where one is not
     known; priced_in: other regions whose prices stand in for those of the stack's.
-    fairness: Jain's index of the teams' service, 1 where all got the same part of what they asked for.
+    fairness: Jain's index of the teams' service, 1 where that of all is the same.
     """
 
     capacity: float
@@ -204,7 +226,7 @@ class Report:
     """What came of a scenario on a stack.
 
     tasks: the first ones of very many; `omitted` says how many more there were. step: seconds of one step of the
-    series, which are by team.
+    series, which are by team. warnings: why the stack could not do what is reported.
     """
 
     stack: str
@@ -216,6 +238,7 @@ class Report:
     omitted: int
     step: float
     series: dict[str, Series]
+    warnings: tuple[str, ...] = ()
 
     def team(self, name: str) -> TeamReport:
         """Return a team's part; KeyError for one that the stack lacks."""
@@ -230,6 +253,7 @@ class Report:
             "stack": self.stack,
             "scenario": self.scenario,
             "end": self.end,
+            "warnings": list(self.warnings),
             "cluster": self.cluster.as_dict(),
             "teams": [team.as_dict() for team in self.teams],
             "tasks": [task.as_dict() for task in self.tasks],

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from hpkit.catalog import find_instance_type
 from hpkit.catalog.prices import Price, near_price
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.scenario.read import Located, Source
 from hpkit.scenario.workloads import Task, Tasks, model_for
-from hpkit.simulate.meters import Amount, Lending, Timeline, Waits
-from hpkit.simulate.report import QUEUED, ClusterReport, Eviction, Report, TaskReport, TeamReport, reason_in_words
-from hpkit.whatif import IDLE_QUEUE, Event, Model, Simulator, Workload
+from hpkit.simulate.ledger import Ledger
+from hpkit.simulate.meters import Amount, Timeline, Waits
+from hpkit.simulate.quotas import over_reserved, quotas_of
+from hpkit.simulate.report import (
+    QUEUED,
+    Admission,
+    ClusterReport,
+    Eviction,
+    Report,
+    TaskReport,
+    TeamReport,
+    reason_in_words,
+)
+from hpkit.whatif import Event, Model, Simulator, Workload
 
 __all__ = ["MOST_TASKS", "Recorder", "simulate", "simulate_tasks"]
 
@@ -20,8 +30,6 @@ MOST_TASKS = 100_000
 """So many tasks a report holds one by one; all are counted."""
 
 _HOUR = 3600.0
-# What is less than this is left over from sums of fractions.
-_LEAST = 1e-6
 
 
 def simulate(
@@ -56,10 +64,12 @@ def simulate_tasks(
 class _State:
     """A task that is in the system."""
 
-    __slots__ = ("report", "running", "since")
+    __slots__ = ("amounts", "report", "running", "since")
 
-    def __init__(self, report: TaskReport) -> None:
+    def __init__(self, report: TaskReport, amounts: list[int]) -> None:
         self.report = report
+        # Of each resource of its instance type that counts.
+        self.amounts = amounts
         self.running = False
         self.since = report.submit
 
@@ -71,11 +81,9 @@ class _Team:
         self.counts = dict.fromkeys(("submitted", "admitted", "finished", "evicted", "evicts"), 0)
         self.never: list[str] = []
         self.waits = Waits()
-        self.used: dict[str, Amount] = {}
-        self.over: dict[str, Amount] = {}
-        self.idle: dict[str, Amount] = {}
         self.waiting = Amount()
-        self.total = Amount()
+        self.running = Amount()
+        self.used = Amount()
         self.lost = 0.0
 
 
@@ -89,8 +97,9 @@ class Recorder:
         self._names = tuple(team.name for team in plan.teams)
         self._teams = {name: _Team() for name in self._names}
         self._timeline = Timeline(self._names)
-        self._guarantee = _guarantees(plan, model)
-        self._lends = {team.name: team.lends for team in plan.teams}
+        self._quotas = quotas_of(plan, model)
+        lenders = [team.name for team in plan.teams if team.lends]
+        self._ledgers = {kind: Ledger(quota, self._names, lenders) for kind, quota in self._quotas.items()}
         self._open: dict[str, _State] = {}
         self._coming: dict[str, Task] = {}
         self._done: list[TaskReport] = []
@@ -99,12 +108,6 @@ class Recorder:
         self._preemptions = 0
         self._waited_hours: dict[str, float] = {}
         self._prices: dict[str, Price | None] = {}
-        self._lending: dict[str, Lending] = {kind: Lending() for kind in self._guarantee[""]}
-        for name, team in self._teams.items():
-            for kind, amount in self._guarantee[name].items():
-                team.idle.setdefault(kind, Amount()).change(0.0, amount)
-                if self._lends[name]:
-                    self._lending[kind].idle(0.0, name, amount)
 
     def taken(self, tasks: Iterable[Task], *, lenient: bool, until: float | None) -> Iterator[Workload]:
         """Return the workloads of tasks as they come, and remember whose they are."""
@@ -139,13 +142,13 @@ class Recorder:
         team.never.append(task.workload.name)
         report = _report(task)
         report.never = task.never
-        self._nevers.append(_State(report))
+        self._nevers.append(_State(report, []))
 
     def _submitted(self, event: Event) -> None:
         task = self._coming.pop(event.workload)
         team = self._teams[task.team]
         team.counts["submitted"] += 1
-        self._open[event.workload] = _State(_report(task))
+        self._open[event.workload] = _State(_report(task), self._amounts(task))
         self._change(team.waiting, task.team, "waiting", event.time, task.instances)
 
     def _admitted(self, event: Event) -> None:
@@ -153,14 +156,12 @@ class Recorder:
         report = state.report
         team = self._teams[report.team]
         self._waited(state, event.time)
-        if report.admitted is None:
-            report.admitted = event.time
+        if not report.admissions:
             team.counts["admitted"] += 1
         self._change(team.waiting, report.team, "waiting", event.time, -report.instances)
-        borrowed = self._more_over(report)
-        report.borrowed = _lenders(self._free(report), borrowed) if borrowed > 0 else {}
-        self._use(report, event.time, report.instances)
-        report.nodes = {node: pods for got in event.pod_sets for node, pods in got.domains}
+        borrowed = self._run(state, event.time)
+        nodes = {node: pods for got in event.pod_sets for node, pods in got.domains}
+        report.admissions.append(Admission(event.time, borrowed, nodes))
         state.since, state.running = event.time, True
 
     def _preempted(self, event: Event) -> None:
@@ -175,7 +176,7 @@ class Recorder:
         if by:
             self._teams[by].counts["evicts"] += 1
         self._preemptions += 1
-        self._use(report, event.time, -report.instances)
+        self._stop(state, event.time)
         self._change(team.waiting, report.team, "waiting", event.time, report.instances)
         state.since, state.running = event.time, False
 
@@ -186,7 +187,7 @@ class Recorder:
         report.finished = event.time
         team.counts["finished"] += 1
         team.waits.add(report.wait)
-        self._use(report, event.time, -report.instances)
+        self._stop(state, event.time)
         self._put_away(report)
 
     def _put_away(self, report: TaskReport) -> None:
@@ -202,41 +203,38 @@ class Recorder:
             kind = state.report.instance_type
             self._waited_hours[kind] = self._waited_hours.get(kind, 0.0) + waited * state.report.instances / _HOUR
 
-    def _use(self, report: TaskReport, now: float, by: float) -> None:
-        team, kind = self._teams[report.team], report.instance_type
-        mine = self._guarantee[report.team].get(kind, 0.0)
-        if kind not in team.used:
-            for amounts in (team.used, team.over, team.idle):
-                amounts.setdefault(kind, Amount())
-        used, over, idle = team.used[kind], team.over[kind], team.idle[kind]
-        used.change(now, by)
-        more_over = max(0.0, used.value - mine) - over.value
-        more_idle = max(0.0, mine - used.value) - idle.value
-        if more_over:
-            over.change(now, more_over)
-            self._lending[kind].borrow(now, more_over)
-        if more_idle:
-            idle.change(now, more_idle)
-            if self._lends[report.team]:
-                self._lending[kind].idle(now, report.team, more_idle)
-        self._change(team.total, report.team, "used", now, by)
+    def _run(self, state: _State, now: float) -> dict[str, float]:
+        """Let a task use what it asks for; return of whom it borrows how much."""
+        report = state.report
+        ledger = self._ledgers[report.instance_type]
+        account = ledger.account(report.team)
+        before = account.in_use
+        borrowed = ledger.begin(now, report.name, report.team, state.amounts)
+        self._used(report, now, report.instances, account.in_use - before)
+        return borrowed
 
-    def _more_over(self, report: TaskReport) -> float:
-        """Return how much more than its own quota a team will use with a task."""
-        team, kind = self._teams[report.team], report.instance_type
-        used = _value(team.used, kind) + report.instances
-        return max(0.0, used - self._guarantee[report.team].get(kind, 0.0)) - _value(team.over, kind)
+    def _stop(self, state: _State, now: float) -> None:
+        report = state.report
+        ledger = self._ledgers[report.instance_type]
+        account = ledger.account(report.team)
+        before = account.in_use
+        ledger.end(now, report.name, report.team, state.amounts)
+        self._used(report, now, -report.instances, account.in_use - before)
+
+    def _used(self, report: TaskReport, now: float, instances: float, used: float) -> None:
+        """Count what runs by task, and what is used by the team: tasks may share what one of them takes most of."""
+        team = self._teams[report.team]
+        team.running.change(now, instances)
+        self._change(team.used, report.team, "used", now, used)
+
+    def _amounts(self, task: Task) -> list[int]:
+        resources = self._quotas[task.instance_type].resources
+        return [sum([each.per_pod.get(name, 0) * each.count for each in task.workload.pod_sets]) for name in resources]
 
     def _change(self, amount: Amount, team: str, kind: str, now: float, by: float) -> None:
         if amount.value and now > amount.since:
             self._timeline.add(team, kind, amount.since, now, amount.value)
         amount.change(now, by)
-
-    def _free(self, report: TaskReport) -> list[tuple[float, str]]:
-        """Return how much of whose quota is idle and not lent, the most first."""
-        lending = self._lending[report.instance_type]
-        free = [(lending.free(name), name) for name in self._names if self._lends[name] and name != report.team]
-        return sorted(free, key=lambda each: (-each[0], each[1]))
 
     def _price(self, kind: str) -> Price | None:
         if kind not in self._prices:
@@ -275,15 +273,16 @@ class Recorder:
             self._teams[report.team].waits.add(report.wait)
             self._put_away(report)
         for name, team in self._teams.items():
-            self._change(team.total, name, "used", end, 0.0)
+            self._change(team.used, name, "used", end, 0.0)
             self._change(team.waiting, name, "waiting", end, 0.0)
         teams = tuple(self._team(plan.name, plan.fair_share_weight, end, still) for plan in self._plan.teams)
         tasks = tuple(sorted(self._done, key=lambda task: (task.submit, task.name)))
         cluster = self._cluster(teams, end, tuple(sorted(restless)))
         series = self._timeline.series(end)
         return Report(
-            self._plan.stack, scenario, end, cluster, teams, tasks, self._omitted, self._timeline.step, series
-        )
+            self._plan.stack, scenario, end, cluster, teams, tasks, self._omitted, self._timeline.step, series,
+            over_reserved(self._plan),
+        )  # fmt: skip
 
     def _waits_for_ever(self, state: _State, end: float) -> None:
         """Count a task that can never run as one that waits from its submission on."""
@@ -298,22 +297,25 @@ class Recorder:
     def _team(self, name: str, weight: int, end: float, waiting: dict[str, int]) -> TeamReport:
         team = self._teams[name]
         median, p95 = team.waits.quantiles(0.5, 0.95)
-        used, wanted = team.total.until(end), team.waiting.until(end)
+        ran, waited = team.running.until(end), team.waiting.until(end)
+        accounts = [ledger.account(name) for ledger in self._ledgers.values()]
+        for account in accounts:
+            account.settle(end)
         return TeamReport(
             name=name,
-            guarantee=sum(self._guarantee[name].values()),
+            guarantee=sum(account.guarantee for account in accounts),
             weight=weight,
             submitted=team.counts["submitted"],
             admitted=team.counts["admitted"],
             finished=team.counts["finished"],
             waiting=waiting.get(name, 0),
             never_tasks=tuple(team.never),
-            used=used / _HOUR,
-            borrowed=sum(each.until(end) for each in team.over.values()) / _HOUR,
-            lent=sum(each.lent(end, name) for each in self._lending.values()) / _HOUR,
+            used=sum(account.used_sum for account in accounts) / _HOUR,
+            borrowed=sum(account.over_sum for account in accounts) / _HOUR,
+            lent=sum(account.away_sum for account in accounts) / _HOUR,
             lost=team.lost / _HOUR,
-            idle=sum(each.until(end) for each in team.idle.values()) / _HOUR,
-            service=used / (used + wanted) if used + wanted else None,
+            idle=sum(account.idle_sum for account in accounts) / _HOUR,
+            service=(ran - team.lost) / (ran + waited) if ran + waited else None,
             wait_median=median,
             wait_p95=p95,
             wait_most=team.waits.most,
@@ -322,7 +324,8 @@ class Recorder:
         )
 
     def _cluster(self, teams: tuple[TeamReport, ...], end: float, flapping: tuple[str, ...]) -> ClusterReport:
-        capacity = sum(self._guarantee[""].values())
+        capacity = sum(quota.instances for quota in self._quotas.values())
+        used = sum(ledger.used(end) for ledger in self._ledgers.values()) / _HOUR
         hours = end / _HOUR
         guaranteed = sum(team.guarantee for team in teams)
         services = [team.service for team in teams if team.service is not None]
@@ -330,7 +333,7 @@ class Recorder:
         waited = sum(team.waiting.until(end) for team in self._teams.values()) / _HOUR
         return ClusterReport(
             capacity=capacity,
-            utilization=sum(team.used for team in teams) / (capacity * hours) if capacity and hours else 0.0,
+            utilization=used / (capacity * hours) if capacity and hours else 0.0,
             idle_guarantee=sum(team.idle for team in teams) / (guaranteed * hours) if guaranteed and hours else 0.0,
             waited=waited,
             wait_cost=self._wait_cost(),
@@ -355,42 +358,6 @@ class Recorder:
         return tuple(sorted(found - {self._plan.spec.region}))
 
 
-def _guarantees(plan: Plan, model: Model) -> dict[str, dict[str, float]]:
-    """Return each team's quota in instances by type, and under "" what there is of each type."""
-    names = {team.cluster_queue: team.name for team in plan.teams}
-    found: dict[str, dict[str, float]] = {name: {} for name in names.values()}
-    total: dict[str, float] = {}
-    for queue in model.queues:
-        for flavor in (each for group in queue.resource_groups for each in group.flavors):
-            kind = find_instance_type(flavor.name)
-            if kind is None:
-                continue
-            name, whole = (kind.accelerator_resource, kind.accelerators) if kind.accelerators else ("cpu", None)
-            if name is None or name not in flavor.resources:
-                continue
-            amount = flavor.resources[name].nominal / (whole or 1000 * (kind.vcpu or 1))
-            total[flavor.name] = total.get(flavor.name, 0.0) + amount
-            if queue.name != IDLE_QUEUE:
-                found[names[queue.name]][flavor.name] = amount
-    for kind_name, capacity in plan.capacity.items():
-        if kind_name in total:
-            # Elastic quota counts on nodes beyond those that always stand.
-            total[kind_name] = max(total[kind_name], float(capacity.guaranteed))
-    return {**found, "": total}
-
-
-def _lenders(free: Iterable[tuple[float, str]], borrowed: float) -> dict[str, float]:
-    """Return from whom so much is taken: from whom most is free first; what is no team's is under ""."""
-    found: dict[str, float] = {}
-    for amount, name in free:
-        if amount > _LEAST and borrowed > _LEAST:
-            found[name] = min(amount, borrowed)
-            borrowed -= found[name]
-    if borrowed > _LEAST:
-        found[""] = borrowed
-    return found
-
-
 def _report(task: Task) -> TaskReport:
     return TaskReport(
         task.workload.name,
@@ -400,7 +367,3 @@ def _report(task: Task) -> TaskReport:
         task.workload.priority,
         task.workload.created,
     )
-
-
-def _value(amounts: dict[str, Amount], kind: str) -> float:
-    return amounts[kind].value if kind in amounts else 0.0

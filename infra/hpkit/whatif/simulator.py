@@ -240,11 +240,12 @@ class Simulator:
         flapping: frozenset[str] = frozenset()
 
         def on_cycle(outcome: Outcome) -> None:
+            # Who is admitted in a cycle may count on those whom others evict in it.
+            for preempted in outcome.preempted:
+                say(Event(self.now, "Preempted", preempted.name, preempted.reason, preempted.by))
             for admitted in outcome.admitted:
                 self._plan_end(self._tasks[admitted.name])
                 say(Event(self.now, "Admitted", admitted.name, pod_sets=admitted.pod_sets))
-            for preempted in outcome.preempted:
-                say(Event(self.now, "Preempted", preempted.name, preempted.reason, preempted.by))
 
         for task in [task for queue in self._queues.values() for task in queue.running.values()]:
             self._plan_end(task)
