@@ -47,6 +47,16 @@ def test_a_duration_is_a_number_with_its_unit(text, seconds):
         ("tasks: [{name: a, team: john, cuont: 1}]", "1:31: unknown key `cuont` in tasks[a]. Did you mean `count`?"),
         ("tasks: [{team: john, count: 1}]", "1:9: `name` is missing in tasks[1st]"),
         ("tasks: [{name: a, team: john, count: 0}]", "1:38: tasks[a].count is `0`"),
+        ("tasks: [{name: a, team: john, vCpu: 1.0e+308}]", "vCpu is `1.0e+308`, and must be at most 1000000"),
+        ("tasks: [{name: a, team: john, vCpu: .inf}]", "vCpu is `.inf`, and must be a finite number"),
+        ("tasks: [{name: a, team: john, vCpu: 0}]", "vCpu is `0`, and must be more than 0"),
+        ("tasks: [{name: a, team: john, priority: 1.5}]", "priority is `1.5`, and must be text or a whole number"),
+        ("tasks: [{name: a, team: john, count: 200000}]", "count is `200000`, and must be at most 100000"),
+        (f"tasks: [{{name: a, team: john, run: {'9' * 300}d}}]", "…` is longer than 100 years"),
+        (
+            "tasks: [{name: a, team: john, placement: {mode: near}}]",
+            "must be one of required, preferred, unconstrained",
+        ),
         ("", ":1:1: the file is empty"),
         ("- a", ":1:1: the file holds no map"),
         ("description: nothing", ":1:1: there is no task"),
@@ -91,6 +101,22 @@ def test_a_task_that_can_never_run_says_why(tmp_path):
         "asks for 12 nvidia.com/gpu of ml.g5.12xlarge, and smith can never have more than 8: 4 of its own and 4 "
         "borrowed"
     )
+
+
+@pytest.mark.parametrize(
+    ("task", "resource", "each"),
+    [
+        ("vCpu: 0.125, pods: 8", "cpu", 125),
+        ("vCpu: 0.0001", "cpu", 1),
+        ("memoryInGiB: 1.0e-13", "memory", 1),
+        ("accelerators: 1, vCpu: 0.0015", "cpu", 2),
+    ],
+)
+def test_a_pod_asks_for_what_it_says_rounded_up_to_what_kueue_counts(tmp_path, task, resource, each):
+    (found,) = tasks_of(written(tmp_path, f"tasks: [{{name: a, team: john, {task}}}]"))
+    (pods,) = found.workload.pod_sets
+    assert pods.per_pod[resource] == each
+    assert found.instances > 0
 
 
 def test_a_task_takes_of_its_instance_what_the_service_would_reserve_for_it(tmp_path):
@@ -143,6 +169,7 @@ def test_a_pattern_of_zeros_is_refused(tmp_path):
         ([HEADER, "a,john,,,1,0s,1h", "b,john,,,1,,1h"], ":3: submit is empty: a trace with a gap"),
         ([HEADER, "a,john,,,1,0s,"], ":2: run is empty: a trace with a gap cannot be run; write `forever`"),
         ([HEADER, "a,john,,,1,0s,-1h"], ":2: run: `-1h` is negative"),
+        ([HEADER, "a,john,,,0,0s,1h"], ":2: count is `0`, and must be at least 1"),
         ([HEADER, "a,john,,,one,0s,1h"], ":2: count is `one` and must be a whole number"),
         ([HEADER, "a,john,,,1,2h,1h", "", "b,john,,,1,1h,1h"], ":4: submit 3600s comes before that of line 2, 7200s"),
         ([HEADER, 'a,john,,,1,0s,"1h'], ":2: unexpected end of data"),
@@ -177,6 +204,31 @@ def test_a_csv_is_read_row_by_row(tmp_path):
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 400_000, f"{most} bytes for a file of {file.stat().st_size}"
+
+
+@pytest.mark.parametrize("priority", ["²", "--5", "1_0", "9" * 5000])
+def test_a_priority_in_a_csv_that_is_no_number_is_a_class(tmp_path, priority):
+    file = written(tmp_path, f"{HEADER}\na,john,{priority},,1,0s,1h\n", "s.csv")
+    with pytest.raises(InputError, match="which is not there"):
+        tasks_of(file)
+
+
+@pytest.mark.parametrize("row", [2, 5_000])
+def test_a_byte_that_is_not_utf_8_is_said_with_its_line(tmp_path, row):
+    lines = [HEADER, *(f"task-{number},john,,,1,{number}s,1h" for number in range(2, row)), "caf\xe9,john,,,1,9999s,1h"]
+    file = tmp_path / "s.csv"
+    file.write_bytes("\n".join(lines).encode("latin-1"))
+    with pytest.raises(InputError, match=rf"s\.csv:{row}: byte 0xe9 is not UTF-8; save the file as UTF-8"):
+        list(open_scenario(file).tasks())
+
+
+def test_what_a_csv_is_written_from_is_read_again_however_short_or_long(tmp_path):
+    text = "tasks: [{name: a, team: john, count: 1, submit: 0.00001s, run: 36525d}]"
+    (task,) = [each.spec for each in open_scenario(written(tmp_path, text)).tasks()]
+    with (tmp_path / "s.csv").open("w") as file:
+        write_csv([task], file)
+    (again,) = open_scenario(tmp_path / "s.csv").tasks()
+    assert again.spec == task
 
 
 def test_tasks_of_all_parts_come_in_the_order_of_their_time(tmp_path):

@@ -18,7 +18,7 @@ from hpkit.config.load import resolve
 from hpkit.config.organization import Organization
 from hpkit.config.suggest import candidates, explained, key_candidates, nearest, other_tool, written
 
-__all__ = ["Parsed", "fields_at", "inner_types", "parse"]
+__all__ = ["Parsed", "expected", "fields_at", "inner_types", "parse", "quoted", "root_errors", "shown"]
 
 # Each tries one value in the place of another; a file of nothing but wrong values is not worth more.
 _MOST_TRIALS = 400
@@ -96,7 +96,7 @@ class _Reading:
             unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
             for path in unknown:
                 self._unknown_key(path)
-            if not unknown and not self._leave_out(_root_errors(details)):
+            if not unknown and not self._leave_out(root_errors(details)):
                 return None
 
     def _leave_out(self, details: list[ErrorDetails]) -> bool:
@@ -145,11 +145,11 @@ class _Reading:
             message = f"the key `{path[-1]}` in {of} is not one that it takes"
             return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path, key=True))
         field = _called(path)
-        shown = _shown(document, path, detail["input"])
+        text = shown(document, path, detail["input"])
         hint = explained(detail["input"]) if kind == "string_pattern_mismatch" else None
         if hint:
-            return Problem("CFG002", path, f"{field} is {shown}, {hint[0]}", hint[1], document.locate(path))
-        message = f"{field} is {shown}, {_expected(detail)}"
+            return Problem("CFG002", path, f"{field} is {text}, {hint[0]}", hint[1], document.locate(path))
+        message = f"{field} is {text}, {expected(detail)}"
         return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path))
 
     def _fix(self, detail: ErrorDetails, path: Path) -> str:
@@ -193,7 +193,7 @@ def _display_path(detail: ErrorDetails) -> Path:
     return loc[:-1] if loc[-1:] == ("[key]",) and detail["type"] != "extra_forbidden" else loc
 
 
-def _root_errors(details: list[ErrorDetails]) -> list[ErrorDetails]:
+def root_errors(details: list[ErrorDetails]) -> list[ErrorDetails]:
     """Leave out the length of a list that is only too short because its items are wrong."""
     return [
         detail
@@ -245,7 +245,8 @@ def _called(path: Path) -> str:
     return f"an entry of {name}" if path and isinstance(path[-1], int) else name
 
 
-def _shown(document: Document, path: Path, value: Any) -> str:
+def shown(document: Document, path: Path, value: Any) -> str:
+    """Return a value as a message has it: as it was written, in short."""
     raw = document.raw(path)
     if raw is not None:
         text = raw
@@ -255,7 +256,12 @@ def _shown(document: Document, path: Path, value: Any) -> str:
         return "a list"
     else:
         text = f'"{value}"' if isinstance(value, str) else str(value)
-    return f"`{text if len(text) <= 60 else text[:57] + '…'}`" if text else "nothing"
+    return quoted(text) if text else "nothing"
+
+
+def quoted(text: str) -> str:
+    """Return a text as a message quotes it: not all of a very long one."""
+    return f"`{text if len(text) <= 60 else text[:57] + '…'}`"
 
 
 _EXPECTED = {
@@ -273,7 +279,7 @@ _EXPECTED = {
 }
 
 
-def _expected(detail: ErrorDetails) -> str:
+def expected(detail: ErrorDetails) -> str:
     """Say what is wrong with a value, as the rest of a sentence that has named it."""
     kind, context = detail["type"], detail.get("ctx", {})
     if kind in _EXPECTED:
@@ -285,6 +291,8 @@ def _expected(detail: ErrorDetails) -> str:
     if kind in ("greater_than_equal", "less_than_equal"):
         limit = context.get("ge", context.get("le"))
         return f"and must be at {'least' if kind == 'greater_than_equal' else 'most'} {limit}"
+    if kind == "greater_than":
+        return f"and must be more than {context.get('gt')}"
     if kind == "multiple_of":
         return f"and must be a multiple of {context.get('multiple_of')}"
     if kind == "string_too_short" and context.get("min_length", 0) > 1:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from hpkit.errors import InputError
-from hpkit.scenario.model import TaskSpec
+from hpkit.scenario.model import TaskSpec, written_duration
 
 __all__ = ["Yaml", "writing"]
 
@@ -29,7 +29,7 @@ class Yaml:
         import yaml
 
         tasks = [_as_dict(task) for task in self.tasks]
-        head = {"description": self.description, "until": _seconds(self.until)}
+        head = {"description": self.description, "until": written_duration(self.until)}
         yaml.safe_dump(head, file, sort_keys=False, allow_unicode=True)
         yaml.safe_dump(
             {"tasks": tasks}, file, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1_000_000
@@ -48,14 +48,10 @@ def _as_dict(task: TaskSpec) -> dict[str, object]:
         "vCpu": task.v_cpu,
         "memoryInGiB": task.memory_in_gib,
         "pods": None if task.count is not None else task.pods,
-        "submit": _seconds(task.submit),
-        "run": None if task.run is None else _seconds(task.run),
+        "submit": written_duration(task.submit),
+        "run": None if task.run is None else written_duration(task.run),
     }
     return {key: value for key, value in found.items() if value is not None}
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.15g}s"
 
 
 @contextmanager

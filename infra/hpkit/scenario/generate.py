@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Iterator
 
-from hpkit.scenario.model import Choice, Distribution, Generator, TaskSpec
+from hpkit.scenario.model import MOST_SECONDS, Choice, Distribution, Generator, TaskSpec
 
 __all__ = ["generated"]
 
@@ -59,4 +59,4 @@ def _run(shape: Distribution, chance: random.Random) -> float:
         drawn = chance.expovariate(1.0) * shape.mean
     else:
         drawn = shape.mean * math.exp(chance.gauss(0.0, shape.sigma))
-    return max(1.0, float(int(drawn if shape.most is None else min(drawn, shape.most))))
+    return max(1.0, float(int(min(drawn, MOST_SECONDS if shape.most is None else shape.most))))

@@ -1,14 +1,34 @@
 """The scenario file: tasks one by one, generators of tasks, files of tasks, and where nodes stand."""
 
 import re
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from hpkit.config.base import Model
+from hpkit.config.parse import quoted
 
-__all__ = ["Choice", "Distribution", "Generator", "Pattern", "Placement", "Rack", "Scenario", "TaskSpec", "duration"]
+__all__ = [
+    "MOST_PODS",
+    "MOST_SECONDS",
+    "Choice",
+    "Distribution",
+    "Generator",
+    "Pattern",
+    "Placement",
+    "Rack",
+    "Scenario",
+    "TaskSpec",
+    "duration",
+    "written_duration",
+]
+
+MOST_SECONDS = 36525 * 86400.0
+"""A hundred years: the longest duration."""
+MOST_PODS = 100_000
+"""The most pods of a task."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _PART = r"[0-9]+(?:\.[0-9]+)?[smhdw]"
@@ -18,12 +38,20 @@ _DURATION = re.compile(rf"(?:{_PART})+\Z")
 def duration(text: Any) -> float:
     """Return the seconds of a duration such as `90s`, `2h` or `1h30m`; ValueError says what is wrong with it."""
     if isinstance(text, str) and _DURATION.match(text):
-        return sum(float(part[:-1]) * _SECONDS[part[-1]] for part in re.findall(_PART, text))
+        seconds = sum(float(part[:-1]) * _SECONDS[part[-1]] for part in re.findall(_PART, text))
+        if seconds > MOST_SECONDS:
+            raise ValueError(f"{quoted(text)} is longer than 100 years, the most there is; without an end leave it out")
+        return seconds
     if isinstance(text, (int, float)) and not isinstance(text, bool) and text == 0:
         return 0.0
     negative = str(text).strip().startswith("-")
     wrong = "is negative" if negative else "is no duration"
-    raise ValueError(f"`{text}` {wrong}: write a number with its unit, such as 90s, 15m, 2h, 1h30m or 3d")
+    raise ValueError(f"{quoted(str(text))} {wrong}: write a number with its unit, such as 90s, 15m, 2h, 1h30m or 3d")
+
+
+def written_duration(seconds: float) -> str:
+    """Return a duration as files have it, such as `90s`: `duration` reads the same, however short or long it is."""
+    return f"{Decimal(f'{seconds:.15g}'):f}s"
 
 
 def _duration(value: Any) -> float:
@@ -38,7 +66,10 @@ Seconds = Annotated[
     BeforeValidator(_duration),
     WithJsonSchema({"type": ["string", "integer"], "pattern": f"^(?:{_PART})+$|^0$"}),
 ]
-_Positive = Annotated[int, Field(ge=1, le=100_000)]
+_Positive = Annotated[int, Field(ge=1, le=MOST_PODS)]
+# Beyond any instance, and small enough to multiply.
+_Amount = Annotated[float, Field(gt=0, le=1_000_000)]
+_Weight = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class Placement(Model):
@@ -62,10 +93,8 @@ class _Size(Model):
     accelerators: _Positive | None = Field(
         default=None, description="GPUs or Trainium chips of a pod; vCPU and memory follow pro rata unless given."
     )
-    v_cpu: Annotated[float, Field(gt=0)] | None = Field(default=None, description="vCPUs of a pod.")
-    memory_in_gib: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, alias="memoryInGiB", description="Memory of a pod in GiB."
-    )
+    v_cpu: _Amount | None = Field(default=None, description="vCPUs of a pod.")
+    memory_in_gib: _Amount | None = Field(default=None, alias="memoryInGiB", description="Memory of a pod in GiB.")
     pods: _Positive = Field(default=1, description="How many such pods begin together; with `count` as many as that.")
     placement: Placement | None = Field(default=None, description="Where topology-aware scheduling puts the pods.")
 
@@ -85,13 +114,11 @@ class TaskSpec(_Size):
 class Choice(Model):
     """One of several sizes, with how often it occurs against the others."""
 
-    weight: Annotated[float, Field(gt=0)] = Field(default=1.0, description="How often, against the others.")
+    weight: _Amount = Field(default=1.0, description="How often, against the others.")
     count: _Positive | None = Field(default=None, description="Whole instances.")
     accelerators: _Positive | None = Field(default=None, description="Accelerators of a pod.")
-    v_cpu: Annotated[float, Field(gt=0)] | None = Field(default=None, description="vCPUs of a pod.")
-    memory_in_gib: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, alias="memoryInGiB", description="Memory of a pod in GiB."
-    )
+    v_cpu: _Amount | None = Field(default=None, description="vCPUs of a pod.")
+    memory_in_gib: _Amount | None = Field(default=None, alias="memoryInGiB", description="Memory of a pod in GiB.")
     pods: _Positive = Field(default=1, description="Pods of this size.")
 
 
@@ -109,10 +136,10 @@ class Distribution(Model):
 class Pattern(Model):
     """How busy hours and days are against each other; the scenario begins on Monday at midnight."""
 
-    hours: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=24, max_length=24)] = Field(
+    hours: Annotated[tuple[_Weight, ...], Field(min_length=24, max_length=24)] = Field(
         default=(1.0,) * 24, description="24 weights, from midnight on."
     )
-    days: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=7, max_length=7)] = Field(
+    days: Annotated[tuple[_Weight, ...], Field(min_length=7, max_length=7)] = Field(
         default=(1.0,) * 7, description="7 weights, from Monday on."
     )
 

@@ -6,22 +6,24 @@ Does not: hold a CSV in memory. Its rows are read as they are needed, so its tas
 import csv
 import heapq
 import os
+import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from hpkit.config.document import Document, Mark, format_path
 from hpkit.config.document import Path as ValuePath
 from hpkit.config.load import read_file, read_text
-from hpkit.config.parse import inner_types
+from hpkit.config.parse import expected, inner_types, quoted, root_errors, shown
 from hpkit.config.suggest import nearest
 from hpkit.errors import InputError
 from hpkit.scenario.generate import generated
-from hpkit.scenario.model import Scenario, TaskSpec
+from hpkit.scenario.lines import lines, opened
+from hpkit.scenario.model import Scenario, TaskSpec, written_duration
 
 __all__ = ["COLUMNS", "Located", "Source", "open_scenario", "write_csv"]
 
@@ -30,6 +32,7 @@ _NEEDED = ("name", "team", "submit", "run")
 _WHOLE = ("count", "accelerators", "pods")
 _FRACTIONS = ("vCpu", "memoryInGiB")
 _FIELD_LIMIT = 100_000
+_WEIGHT = re.compile(r"-?[0-9]{1,9}\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def open_scenario(file: str | os.PathLike[str]) -> Source:
     """
     name = os.fspath(file)
     if name.lower().endswith(".csv"):
-        with _opened(Path(name)):
+        with opened(Path(name)):
             pass
         return Source(name, Scenario(files=(Path(name).name,)), None)
     document = read_text(read_file(name))
@@ -99,8 +102,7 @@ def open_scenario(file: str | os.PathLike[str]) -> Source:
     try:
         scenario = Scenario.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=True)
-        raise InputError("\n".join(_said(name, document, detail) for detail in details)) from None
+        raise InputError("\n".join(_problems(name, document, error))) from None
     source = Source(name, scenario, document)
     _refuse_nothing(source)
     for index, path in enumerate(scenario.files):
@@ -114,7 +116,7 @@ def _refuse_nothing(source: Source) -> None:
     if not (scenario.tasks or scenario.generators or scenario.files):
         raise InputError(f"{source.place(())}: there is no task. Add `tasks`, `generators` or `files`.")
     for index, generator in enumerate(scenario.generators):
-        if not any(hour and day for hour in generator.pattern.hours for day in generator.pattern.days):
+        if not any(hour * day for hour in generator.pattern.hours for day in generator.pattern.days):
             place = source.place(("generators", index, "pattern"))
             raise InputError(f"{place}: all hours or all days weigh 0: no task would ever come. Give one a weight.")
 
@@ -123,10 +125,18 @@ def _line(file: str, mark: Mark, message: str, fix: str) -> str:
     return f"{file}:{mark.line}:{mark.column}: {message}. {fix}".rstrip()
 
 
-def _said(file: str, document: Document, detail: Any) -> str:
-    path: ValuePath = tuple(step for step in detail["loc"] if not _is_branch(step))
+def _problems(file: str, document: Document, error: ValidationError) -> Iterator[str]:
+    details: dict[ValuePath, list[ErrorDetails]] = {}
+    for detail in root_errors(error.errors(include_url=False, include_context=True)):
+        details.setdefault(tuple(step for step in detail["loc"] if not _is_branch(step)), []).append(detail)
+    for path, found in details.items():
+        yield _said(file, document, path, found)
+
+
+def _said(file: str, document: Document, path: ValuePath, details: list[ErrorDetails]) -> str:
+    """Say what is wrong with a value; details: one, or of a value that may be this or that one for each."""
     here = format_path(path[:-1], document.data) or "the file"
-    kind = detail["type"]
+    kind = details[0]["type"]
     if kind == "extra_forbidden":
         known = _fields_at(path[:-1])
         near = nearest(str(path[-1]), known)
@@ -135,10 +145,15 @@ def _said(file: str, document: Document, detail: Any) -> str:
     if kind == "missing":
         return _line(file, document.locate(path[:-1]), f"`{path[-1]}` is missing in {here}", f"Add `{path[-1]}: …`.")
     if kind == "duration":
-        return _line(file, document.locate(path), f"{path[-1]}: {detail['msg']}", "")
-    raw = document.raw(path)
-    shown = f" is `{raw}`" if raw is not None else ""
-    return _line(file, document.locate(path), f"{format_path(path, document.data)}{shown}: {detail['msg']}", "")
+        return _line(file, document.locate(path), f"{path[-1]}: {details[0]['msg']}", "")
+    value = shown(document, path, details[0]["input"])
+    return _line(file, document.locate(path), f"{format_path(path, document.data)} is {value}, {_wants(details)}", "")
+
+
+def _wants(details: list[ErrorDetails]) -> str:
+    begin = "and must be "
+    each = [expected(detail) for detail in details]
+    return begin + " or ".join(dict.fromkeys(one.removeprefix(begin) for one in each)) if each[1:] else each[0]
 
 
 def _is_branch(step: str | int) -> bool:
@@ -163,21 +178,11 @@ def _fields_at(path: ValuePath) -> tuple[str, ...]:
 # CSV
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    try:
-        file = path.open("r", encoding="utf-8-sig", newline="")
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    with file:
-        yield file
-
-
 def read_csv(path: Path) -> Iterator[Located]:
     """Return the tasks of a CSV file one by one; InputError with the line of the first that is wrong."""
     csv.field_size_limit(_FIELD_LIMIT)
-    with _opened(path) as file:
-        rows = csv.reader(file, strict=True)
+    with opened(path) as file:
+        rows = csv.reader(lines(path, file), strict=True)
         columns = _header(path, rows)
         before, line_before = 0.0, 1
         while True:
@@ -186,7 +191,7 @@ def read_csv(path: Path) -> Iterator[Located]:
                 row = next(rows)
             except StopIteration:
                 return
-            except (csv.Error, UnicodeDecodeError) as error:
+            except csv.Error as error:
                 raise InputError(f"{path}:{line}: {error}") from None
             if not row:
                 continue
@@ -205,7 +210,7 @@ def _header(path: Path, rows: Iterator[list[str]]) -> list[str]:
         columns = [column.strip() for column in next(rows)]
     except StopIteration:
         raise InputError(f"{path}:1: the file is empty; its first line is {','.join(COLUMNS)}") from None
-    except (csv.Error, UnicodeDecodeError) as error:
+    except csv.Error as error:
         raise InputError(f"{path}:1: {error}") from None
     for column in columns:
         if column not in COLUMNS:
@@ -232,13 +237,19 @@ def _row(place: str, columns: list[str], row: list[str]) -> TaskSpec:
     if data["run"] == "forever":
         del data["run"]
     _to_numbers(place, data)
-    if data.get("priority", "").lstrip("-").isdigit():
+    if _WEIGHT.match(data.get("priority", "")):
         data["priority"] = int(data["priority"])
     try:
         return TaskSpec.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        raise InputError(f"{place}: {detail['loc'][0]}: {detail['msg']}") from None
+        detail = error.errors(include_url=False, include_context=True)[0]
+        column = str(detail["loc"][0])
+        said = (
+            f": {detail['msg']}"
+            if detail["type"] == "duration"
+            else f" is {quoted(str(data[column]))}, {expected(detail)}"
+        )
+        raise InputError(f"{place}: {column}{said}") from None
 
 
 def _to_numbers(place: str, data: dict[str, Any]) -> None:
@@ -248,7 +259,7 @@ def _to_numbers(place: str, data: dict[str, Any]) -> None:
                 try:
                     data[column] = kind(data[column])
                 except ValueError:
-                    raise InputError(f"{place}: {column} is `{data[column]}` and must be {what}") from None
+                    raise InputError(f"{place}: {column} is {quoted(data[column])} and must be {what}") from None
 
 
 def write_csv(tasks: Iterable[TaskSpec], file: TextIO) -> int:
@@ -259,8 +270,8 @@ def write_csv(tasks: Iterable[TaskSpec], file: TextIO) -> int:
     count = 0
     for task in tasks:
         row = [getattr(task, name) for name in names]
-        row[names.index("submit")] = f"{task.submit:.15g}s"
-        row[names.index("run")] = "forever" if task.run is None else f"{task.run:.15g}s"
+        row[names.index("submit")] = written_duration(task.submit)
+        row[names.index("run")] = "forever" if task.run is None else written_duration(task.run)
         writer.writerow("" if value is None else value for value in row)
         count += 1
     return count

@@ -1,5 +1,6 @@
 """Tasks of a scenario as workloads of a plan's queues, and what keeps one from ever running."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -201,12 +202,9 @@ class Tasks:
         if spec.accelerators and found is not None and not found.accelerators:
             raise InputError(f"{place}: task {spec.name} asks for accelerators of {kind}, which has none")
         asked = QuotaResource(
-            kind,
-            accelerators=spec.accelerators,
-            v_cpu=None if spec.v_cpu is None else Fraction(str(spec.v_cpu)),
-            memory_in_gib=None if spec.memory_in_gib is None else Fraction(str(spec.memory_in_gib)),
+            kind, accelerators=spec.accelerators, v_cpu=_exact(spec.v_cpu), memory_in_gib=_exact(spec.memory_in_gib)
         )
-        amounts = _accelerators_first(amounts_of(asked))
+        amounts = _accelerators_first({**amounts_of(asked), **_requests(spec)})
         for name, amount in amounts.items():
             if amount > whole.get(name, 0):
                 raise InputError(
@@ -251,6 +249,16 @@ class Tasks:
                 f"for {error.fits_only}"
             )
         return None
+
+
+def _exact(amount: float | None) -> Fraction | None:
+    return None if amount is None else Fraction(str(amount))
+
+
+def _requests(spec: TaskSpec) -> dict[str, int]:
+    """Return what a pod's own requests are to Kueue: rounded up to millicores and bytes, not kept as quotas are."""
+    asked = {"cpu": (_exact(spec.v_cpu), 1000), "memory": (_exact(spec.memory_in_gib), _GIB)}
+    return {name: math.ceil(amount * units) for name, (amount, units) in asked.items() if amount is not None}
 
 
 def _accelerators_first(amounts: dict[str, int]) -> dict[str, int]:

@@ -33,6 +33,7 @@ job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,d
 4,13,A10,8,1,2,9589665,0,HP
 """
 NOON = "2017-10-07 12:00:00"
+DAY = {"start_time": NOON, "end_time": "2017-10-08 12:00:00"}
 GPUS = [f"gpu{number}" for number in range(8)]
 
 
@@ -142,12 +143,33 @@ def test_the_jobs_of_philly_run_as_long_as_all_attempts(tmp_path, indent):
         ("philly", json.dumps(PHILLY[:1]) [:-1], "trace:1: the file ends inside the list"),
         ("philly", json.dumps([job("x", "yesterday", attempt(NOON, NOON, 1))]), "submitted_time is `yesterday`"),
         ("philly", json.dumps([job("x", NOON, attempt(NOON, "2017-10-07 01:11:00", 1))]), "before it starts"),
+        ("philly", json.dumps([job("x", NOON, 1)]), "trace:1: `attempts` of the job must be a list of JSON objects"),
+        ("philly", json.dumps([{**job("x", NOON), "attempts": "ab"}]), "`attempts` of the job must be a list"),
+        ("philly", json.dumps([job("x", NOON, {**DAY, "detail": {"ip": 1}})]), "`detail` of the job must be a list"),
+        ("philly", json.dumps([job("x", NOON, {**DAY, "detail": [{"gpus": 3}]})]), "`gpus` of a machine must be"),
+        ("philly", '[\n{"a":' + "[" * 100_000, "trace:2: a job is nested too deeply"),
+        ("philly", '[{"a": ' + "1" * 5000 + "}]", "trace:1: a job is nested too deeply, or has a number"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(tmp_path, trace, text, said):
     with pytest.raises(InputError) as raised:
         read(trace, tmp_path, text)
     assert said in str(raised.value)
+
+
+def test_a_byte_of_a_trace_that_is_not_utf_8_is_said_with_its_line(tmp_path):
+    file = tmp_path / "trace"
+    file.write_bytes(b'[\n{},\n{"vc": "caf\xe9"}]')
+    with pytest.raises(InputError, match=r"trace:3: byte 0xe9 is not UTF-8"):
+        list(TRACES["philly"](file, Tally()))
+
+
+def test_a_job_of_philly_that_begins_before_it_was_submitted_is_counted(tmp_path):
+    jobs = [job("first", "2017-10-07 01:00:00", attempt(NOON, NOON.replace("12", "13"), 1))]
+    jobs += [job("odd", "2017-10-07 16:00:00", attempt(NOON, NOON.replace("12", "13"), 1))]
+    tasks, tally = read("philly", tmp_path, json.dumps(jobs))
+    assert [(name, submit) for name, *_, submit, _ in tasks] == [("first", 0), ("odd", 11 * 3600)]
+    assert reasons(tally) == {"jobs begin before they were submitted": 1}
 
 
 @given(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hpkit.errors import InputError
+from hpkit.scenario.lines import lines, opened
 from hpkit.scenario.traces.model import Tally, TraceTask
 
 __all__ = ["alibaba_2023", "alibaba_2026_spot"]
@@ -90,12 +91,8 @@ def _refuse_backwards(place: str, later: str, end: float, earlier: str, begin: f
 def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, Row]]:
     """Return the rows of a CSV one by one, with their places."""
     csv.field_size_limit(_MOST_FIELD)
-    try:
-        file = path.open("r", encoding="utf-8-sig", newline="")
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    with file:
-        rows = csv.reader(file, strict=True)
+    with opened(path) as file:
+        rows = csv.reader(lines(path, file), strict=True)
         line = 1
         try:
             columns = [each.strip() for each in next(rows, [])]
@@ -109,7 +106,7 @@ def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, Row]]:
                     raise InputError(f"{path}:{line}: {len(row)} values for {len(columns)} columns")
                 yield f"{path}:{line}", dict(zip(columns, map(str.strip, row), strict=True))
                 line = rows.line_num + 1
-        except (csv.Error, UnicodeDecodeError) as error:
+        except csv.Error as error:
             raise InputError(f"{path}:{line}: {error}") from None
 
 

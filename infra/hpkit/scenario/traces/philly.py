@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from hpkit.errors import InputError
+from hpkit.scenario.lines import opened, refuse_no_utf8
 from hpkit.scenario.traces.model import Tally, TraceTask
 
 __all__ = ["philly"]
 
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _EPOCH: Final = datetime(2017, 1, 1)  # noqa: DTZ001 - the trace says no zone; differences alone are used
+_NO_TIME: Final = (None, "None", "")
 _CHUNK: Final = 1 << 20
 # No job of the trace comes near it; a file that is no list of jobs must not fill the memory.
 _MOST_OBJECT: Final = 64 << 20
@@ -29,8 +31,8 @@ def philly(path: Path, tally: Tally) -> Iterator[TraceTask]:
     """Return the jobs of cluster_job_log; their group is the virtual cluster.
 
     The run time is that of all attempts, the pods are those of the last one. Jobs without attempts, with times that
-    were not logged or still running are counted in tally. InputError with the line for what is no list of jobs, a
-    time that is none, or one that goes backwards.
+    were not logged, still running or begun before they were submitted are counted in tally. InputError with the line
+    for what is no list of jobs, a job of another form, a time that is none, or an attempt that ends before it starts.
     """
     for place, job in _objects(path):
         for key in ("jobid", "vc", "submitted_time", "attempts"):
@@ -42,34 +44,62 @@ def philly(path: Path, tally: Tally) -> Iterator[TraceTask]:
 
 
 def _task(place: str, job: Mapping[str, Any], tally: Tally) -> TraceTask | None:
-    attempts = job["attempts"]
+    attempts = _objects_of(place, job, "attempts")
     if not attempts:
         tally.add("jobs have no attempt, so that nobody knows what they took: left out", place)
         return None
-    if attempts[-1].get("end_time") in (None, "None", ""):
+    if attempts[-1].get("end_time") in _NO_TIME:
         tally.add("jobs still ran when the trace was taken: left out", place)
         return None
     submit, run = _seconds(place, "submitted_time", job["submitted_time"]), 0.0
+    begins = []
     for attempt in attempts:
         times = [attempt.get(key) for key in ("start_time", "end_time")]
-        if any(time in (None, "None", "") for time in times):
+        if any(time in _NO_TIME for time in times):
             tally.add("attempts have a time that was not logged: their part is not counted", place)
             continue
         start, end = (_seconds(place, key, time) for key, time in zip(("start_time", "end_time"), times, strict=True))
         if end < start:
             raise InputError(f"{place}: an attempt ends {times[1]}, before it starts {times[0]}")
+        begins.append(start)
         run += end - start
-    machines = [each.get("gpus") or () for each in attempts[-1].get("detail") or ()]
-    gpus = sum(map(len, machines))
+    if begins and min(begins) < submit:
+        # The trace's clock is local, and is set back in November.
+        tally.add("jobs begin before they were submitted: they are submitted when they begin", place)
+        submit = min(begins)
+    machines = [_gpus(place, each) for each in _objects_of(place, attempts[-1], "detail")]
+    gpus = sum(machines)
     if not gpus:
         tally.add("jobs have no GPU in their last attempt: left out", place)
         return None
     # A pod a machine, and as many GPUs on each: where they differ, a pod for each GPU says the same in all.
-    even = len({len(each) for each in machines}) == 1
+    even = len(set(machines)) == 1
     if not even:
         tally.add("jobs had different numbers of GPUs on their machines: they become a pod for each GPU", place)
-    pods, each_gpus = (len(machines), len(machines[0])) if even else (gpus, 1)
-    return TraceTask(place, str(job["jobid"]), str(job["vc"]), submit, run, pods, float(each_gpus))
+    pods, each_gpus = (len(machines), machines[0]) if even else (gpus, 1)
+    return TraceTask(place, _text(job["jobid"]), _text(job["vc"]) or "none", submit, run, pods, float(each_gpus))
+
+
+def _objects_of(place: str, of: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    """Return a list of objects; one that is not there, or null, is empty."""
+    found = of.get(key)
+    if found is None:
+        return ()
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise InputError(f"{place}: `{key}` of the job must be a list of JSON objects. Is this cluster_job_log?")
+    return found
+
+
+def _gpus(place: str, machine: Mapping[str, Any]) -> int:
+    found = machine.get("gpus") or ()
+    if not isinstance(found, (list, tuple)):
+        raise InputError(f"{place}: `gpus` of a machine must be a list of their names. Is this cluster_job_log?")
+    return len(found)
+
+
+def _text(value: Any) -> str:
+    """Return a name; none where there is none."""
+    return "" if value is None else str(value)
 
 
 def _seconds(place: str, key: str, text: Any) -> float:
@@ -81,15 +111,8 @@ def _seconds(place: str, key: str, text: Any) -> float:
 
 def _objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Return the objects of a JSON list one by one, each with the line where it begins."""
-    try:
-        file = path.open("r", encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    with file:
-        try:
-            yield from _Stream(path, file).objects()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: {error}") from None
+    with opened(path) as file:
+        yield from _Stream(path, file).objects()
 
 
 class _Stream:
@@ -140,6 +163,10 @@ class _Stream:
                     line = self._line + self._text.count("\n", self._at, error.pos)
                     raise InputError(f"{self._path}:{line}: no JSON: {error.msg}, or the file was cut off") from None
                 continue
+            except (RecursionError, ValueError):
+                # The second is a number of thousands of digits.
+                said = "a job is nested too deeply, or has a number that is too long. Is this cluster_job_log?"
+                raise InputError(f"{self._place()}: {said}") from None
             self._drop(end - self._at)
             return found
 
@@ -150,6 +177,8 @@ class _Stream:
 
     def _read(self) -> bool:
         more = self._file.read(_CHUNK)
+        if not more.isascii():
+            refuse_no_utf8(self._path, self._line + self._text.count("\n", self._at), more)
         self._text = self._text[self._at :] + more
         self._at = 0
         return bool(more)

@@ -11,14 +11,13 @@ from contextlib import ExitStack
 from itertools import islice
 from typing import Final, TextIO
 
-from hpkit.scenario.model import TaskSpec
+from hpkit.scenario.model import MOST_PODS, TaskSpec
 from hpkit.scenario.traces.model import Shape, Tally, TraceTask
 from hpkit.scenario.traces.teams import Teams
 
 __all__ = ["tasks_of"]
 
 _SORTED_AT_ONCE: Final = 100_000
-_MOST_PODS: Final = 100_000
 _MOST_OPEN: Final = 200
 
 _Key = tuple[float, str, str, float, int, int]
@@ -68,8 +67,8 @@ def _keys(tasks: Iterable[TraceTask], shape: Shape, teams: Teams, tally: Tally) 
             tally.add(f"tasks have more GPUs in a pod than {shape.instance_type}: they become more pods", task.place)
             each = next(size for size in range(shape.accelerators, 0, -1) if gpus % size == 0)
             pods *= gpus // each
-        if pods > _MOST_PODS:
-            tally.add(f"tasks have more than {_MOST_PODS:,} pods: left out", task.place)
+        if pods > MOST_PODS:
+            tally.add(f"tasks have more than {MOST_PODS:,} pods: left out", task.place)
             continue
         yield task.submit, task.name, teams.team(task.group), task.run, pods, each
 

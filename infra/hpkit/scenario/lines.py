@@ -1,0 +1,45 @@
+"""Opens text files of tasks: UTF-8, or an error with the line that is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TextIO
+
+from hpkit.errors import InputError
+
+__all__ = ["lines", "opened", "refuse_no_utf8"]
+
+# What Python makes of a byte that is no UTF-8, where it is told to go on.
+_NO_UTF8: Final = re.compile("[\udc80-\udcff]")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """Open a file for `lines`, or for whoever calls `refuse_no_utf8`; InputError where it cannot be opened."""
+    try:
+        # Python decodes in blocks, and would say of none of their lines that it is the wrong one.
+        file = path.open("r", encoding="utf-8-sig", errors="surrogateescape", newline="")
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else None
+        raise InputError(f"{path}: {(said or str(error)).lower()}") from None
+    with file:
+        yield file
+
+
+def lines(path: Path, file: TextIO) -> Iterator[str]:
+    """Return an opened file's lines one by one; InputError for the first that is not UTF-8."""
+    for number, line in enumerate(file, 1):
+        if not line.isascii():
+            refuse_no_utf8(path, number, line)
+        yield line
+
+
+def refuse_no_utf8(path: Path, line: int, text: str) -> None:
+    """Raise InputError if a byte of a text, which begins in that line of the file, was not UTF-8."""
+    found = _NO_UTF8.search(text)
+    if found is not None:
+        line += text.count("\n", 0, found.start())
+        raise InputError(f"{path}:{line}: byte 0x{ord(found[0]) - 0xDC00:02x} is not UTF-8; save the file as UTF-8")
