@@ -27,7 +27,7 @@ MODULES: Final = (
 IMPORTED: Final = (
     *("hpkit.catalog", "hpkit.catalog.instances", "hpkit.catalog.prices", "hpkit.errors", "hpkit.plan.model"),
     *("hpkit.scenario.read", "hpkit.scenario.workloads", "hpkit.simulate.quotas", "hpkit.simulate.report"),
-    *("hpkit.whatif", "hpkit.whatif.model", "hpkit.whatif.organization", "hpkit.whatif.topology"),
+    *("hpkit.whatif", "hpkit.whatif.check", "hpkit.whatif.model", "hpkit.whatif.organization", "hpkit.whatif.topology"),
 )
 ROOT: Final = Path(__file__).parents[1]
 

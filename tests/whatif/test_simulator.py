@@ -1,6 +1,7 @@
 """What holds whatever Kueue does: the worked examples, the clock, and what a model may not be."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -138,8 +139,96 @@ def test_what_contradicts_itself_is_refused():
     with pytest.raises(ValueError, match="two workloads t"):
         Simulator(Model((queue("a", 1),)), [task("t", "a", 1), task("t", "a", 1)])
     circle = (Cohort("x", "y"), Cohort("y", "x"))
-    with pytest.raises(ValueError, match="below itself"):
+    with pytest.raises(ValueError, match=r"\Acohort x is below itself: x → y → x\Z"):
         Simulator(Model((queue("a", 1),), cohorts=circle))
+
+
+def of(resources=("gpu",), *flavors, **more):
+    """Return a model of one queue with these flavors in one group."""
+    found = tuple(FlavorQuotas(name, {"gpu": quota}) for name, quota in flavors)
+    return Model((ClusterQueue("a", resource_groups=(ResourceGroup(resources, found),), **more),))
+
+
+ONE = ("f", ResourceQuota(1))
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (Model((queue("a", -4),)), "queue a: nominal of gpu of gpu-node is -4; it must be a whole number, 0 or more"),
+        (Model((queue("a", 4, borrow=-1),)), "borrowing_limit of gpu of gpu-node is -1"),
+        (Model((queue("a", 4, lend=0.5),)), "lending_limit of gpu of gpu-node is 0.5"),
+        (Model((queue("a", 4, weight=-1.0),)), "queue a: fair_weight is -1.0; it must be a number, 0 or more"),
+        (Model((queue("a", 4, weight=float("nan")),)), "queue a: fair_weight is nan"),
+        (Model((queue("a", 4), queue("a", 9))), "queues: there are two a"),
+        (Model((queue("a", 4),), cohorts=(Cohort("all"), Cohort("all", fair_weight=3))), "cohorts: there are two all"),
+        (Model((queue("a", 4),), fair_sharing=("Foo",)), 'fair_sharing is "Foo"; it is one of LessThanOrEqual'),
+        (of(("gpu",), ONE, ONE), "queue a: flavors: there are two f"),
+        (of("gpu", ONE), "covered_resources is the text gpu, and must be a tuple"),
+        (of(("cpu",), ONE), "the resource group of flavor f does not cover gpu"),
+        (of(("gpu",), ONE, queueing_strategy="Fifo"), 'queueing_strategy is "Fifo"; it is one of BestEffortFIFO'),
+        (of(("gpu",), ONE, preemption=Preemption("lowerpriority", "Any")), 'within_cluster_queue is "lowerpriority"'),
+        (of(("gpu",), ONE, preemption=Preemption("Never", "any")), 'reclaim_within_cohort is "any"'),
+        (Model((), topologies=(Topology((), ()),)), "a topology has no levels"),
+    ],
+)
+def test_a_model_that_kueue_would_not_take_says_what_is_wrong(model, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Simulator(model)
+
+
+def test_all_that_is_wrong_in_a_model_is_said_at_once():
+    with pytest.raises(ValueError, match="fair_sharing") as refused:
+        Simulator(Model((queue("a", -4), queue("b", 1, weight=-1.0)), fair_sharing=("Foo",)))
+    assert len(str(refused.value).splitlines()) == 3
+
+
+RACKS = Topology(("rack", "host"), (Node("n", {"rack": "r", "host": "n"}, {"gpu": 4, "pods": 9}),), {"gpu-node": {}})
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (Workload("t", "a", (PodSet("main", -3, {"gpu": 1}),)), "workload t: pod set main: count is -3"),
+        (Workload("t", "a", (PodSet("main", 1.5, {"gpu": 1}),)), "count is 1.5; it must be a whole number"),
+        (Workload("t", "a", (PodSet("main", 1, {"gpu": -5}),)), "pod set main: gpu is -5"),
+        (Workload("t", "a", (PodSet("main", 2, {"gpu": 1}, min_count=5),)), "min_count is 5, more than its count of 2"),
+        (Workload("t", "a", (PodSet("m", 1, {}), PodSet("m", 1, {}))), "pod sets: there are two m"),
+        (Workload("t", "a", ()), "workload t: it has no pod sets"),
+        (Workload("t", "a", (PodSet("main", 1, {}, flavors="f"),)), "flavors is the text f, and must be a set"),
+        (task("t", "a", 1, run=-5.0), "run is -5.0; it must be seconds, 0 or more"),
+        (task("t", "a", 1, run=float("nan")), "run is nan"),
+        (task("t", "a", 1, created=float("inf")), "created is inf"),
+        (
+            Workload("t", "a", (PodSet("main", 1, {"gpu": 1}, topology=TopologyRequest("required", "zone")),)),
+            "no topology has a level zone; there are rack, host",
+        ),
+        (
+            task("t", "a", 1, admission=Admission(0.0, (PodSetAssignment("main", 1, {"gpu": "zz"}, {"gpu": 1}),))),
+            "it runs on zz, which has no quota of gpu",
+        ),
+        (
+            task(
+                "t", "a", 1,
+                admission=Admission(0.0, (PodSetAssignment("main", 1, {"gpu": "gpu-node"}, {"gpu": 1}, (("x", 1),)),)),
+            ),
+            "it runs on x, which no topology has",
+        ),
+    ],
+)  # fmt: skip
+def test_a_workload_that_kueue_would_not_take_says_what_is_wrong(workload, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Simulator(Model((queue("a", 4),), topologies=(RACKS,)), [workload])
+
+
+def test_a_flavor_whose_topology_lacks_the_level_takes_no_pods_that_ask_for_it():
+    other = Topology(("host",), (Node("m", {"host": "m"}, {"gpu": 4, "pods": 9}),), {"other": {}})
+    flavors = tuple(FlavorQuotas(name, {"gpu": ResourceQuota(4)}) for name in ("other", "gpu-node"))
+    model = Model((ClusterQueue("a", resource_groups=(ResourceGroup(("gpu",), flavors),)),), topologies=(RACKS, other))
+    asked = PodSet("main", 1, {"gpu": 1}, topology=TopologyRequest("required", "rack"))
+    simulator = Simulator(model, [Workload("t", "a", (asked,))])
+    simulator.run_until_quiet()
+    assert simulator.running()["t"][0].flavors == {"gpu": "gpu-node"}
 
 
 def test_the_command_says_where_the_simulator_differs(tmp_path, capsys):

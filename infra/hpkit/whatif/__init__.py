@@ -1,10 +1,14 @@
 """What if: Kueue's admission as a simulator. A state in, decisions out; pure, exact and fast.
 
-    model = Model(queues=(ClusterQueue("vision", cohort="all", resource_groups=(…)), …))
-    simulator = Simulator(model, [Workload("train", "vision", (PodSet("main", 4, {"nvidia.com/gpu": 1}),))])
+    quota = FlavorQuotas("a100", {"nvidia.com/gpu": ResourceQuota(nominal=4)})
+    team = ClusterQueue("vision", cohort="all", resource_groups=(ResourceGroup(("nvidia.com/gpu",), (quota,)),))
+    train = Workload("train", "vision", (PodSet("main", 4, {"nvidia.com/gpu": 1}),))
+    simulator = Simulator(Model(queues=(team,)), [train])
     outcome = simulator.run_until_quiet()
 
 All types of `model.py` are plain data, so that a model is built without any file; `model_of` builds it from a plan.
+docs/whatif-api.md has an example that runs, and what every call returns and raises: where the simulator is machine
+code, `help` has neither.
 """
 
 from hpkit.compiled import machine_code

@@ -5,12 +5,14 @@ What it chooses is an `Assignment`: of each pod set the flavors, how well each f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from hpkit.whatif.check import refuse_pod_sets
 from hpkit.whatif.model import FlavorFungibility, PodSet, PodSetAssignment, Workload
 from hpkit.whatif.queue import Task
+from hpkit.whatif.topology import Grid
 from hpkit.whatif.tree import Pairs, QueueNode, Usage
 
 __all__ = ["Asked", "Assignment", "Chosen", "Mode", "Request", "Resolver", "Simulate", "assign", "scaled_counts"]
@@ -146,15 +148,16 @@ class Assignment:
 class Resolver:
     """Turns what workloads ask of one queue into indices, once for each shape."""
 
-    __slots__ = ("_by_identity", "_group_of", "_groups", "_known", "_pairs", "_topologies", "_walks_plainly")
+    __slots__ = ("_by_identity", "_group_of", "_groups", "_known", "_levels", "_pairs", "_topologies", "_walks_plainly")
 
-    def __init__(self, node: QueueNode, pairs: Pairs, topologies: frozenset[str]) -> None:
+    def __init__(self, node: QueueNode, pairs: Pairs, topologies: Mapping[str, Grid]) -> None:
         self._known: dict[object, Asked] = {}
         # Of the same pod sets, which tasks of one kind share, the key need not be made again.
         self._by_identity: dict[int, tuple[tuple[PodSet, ...], int, object, Asked]] = {}
         self._pairs = pairs
         self._groups = node.spec.resource_groups
         self._topologies = topologies
+        self._levels = tuple(dict.fromkeys(level for grid in topologies.values() for level in grid.levels))
         rules = node.spec.fungibility
         self._walks_plainly = (
             node.spec.preemption.reclaim_within_cohort == "Any"
@@ -175,6 +178,7 @@ class Resolver:
         key = (spec.priority, *map(_key, spec.pod_sets))
         asked = self._known.get(key)
         if asked is None:
+            refuse_pod_sets(spec, self._levels)
             asked = self._known[key] = self._asked(tuple(self._pod_set(each) for each in spec.pod_sets))
         if len(self._by_identity) >= _MOST_REMEMBERED:
             self._by_identity.clear()
@@ -234,10 +238,12 @@ class Resolver:
         )
 
     def _admits(self, spec: PodSet, flavor: str) -> bool:
-        """Return whether the pods may go to a flavor; a topology's flavors take those alone that ask for one."""
+        """Return whether the pods may go to a flavor; a topology's flavors take those alone that ask for its levels."""
         all_topology = all(each.name in self._topologies for group in self._groups for each in group.flavors)
         fits = all_topology or (flavor in self._topologies) == (spec.topology is not None)
-        return fits and (spec.flavors is None or flavor in spec.flavors)
+        grid = self._topologies.get(flavor)
+        has_level = grid is None or grid.has_level(spec.topology)
+        return fits and has_level and (spec.flavors is None or flavor in spec.flavors)
 
 
 def _key(spec: PodSet) -> object:

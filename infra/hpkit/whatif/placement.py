@@ -28,6 +28,10 @@ class Places:
             for flavor, labels in topology.flavors.items()
         }
 
+    def leaves(self) -> frozenset[str] | None:
+        """Return the names of all leaves; None without topologies."""
+        return frozenset(leaf for grid in self.grids.values() for leaf in grid.leaves()) if self.grids else None
+
     def asked_by(self, request: Request) -> bool:
         """Return whether any pod set may be placed."""
         return bool(self.grids) and any(

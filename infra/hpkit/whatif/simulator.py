@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from hpkit.whatif.assign import Resolver
+from hpkit.whatif.check import refuse_admission, refuse_model
 from hpkit.whatif.cycle import Cycle
 from hpkit.whatif.model import Model, PodSetAssignment, Workload
 from hpkit.whatif.placement import Places
@@ -79,13 +81,14 @@ class Simulator:
 
     def __init__(self, model: Model, workloads: Iterable[Workload] = (), *, now: float = 0.0) -> None:
         """Take a model and the workloads that run or wait now; ValueError for what contradicts itself."""
+        refuse_model(model)
         self.now = now
         self._pairs = Pairs(model)
         nodes, self._cohorts = build(model, self._pairs)
         self._places = Places(model)
-        with_topology = frozenset(self._places.grids)
+        grids = self._places.grids
         self._queues: dict[str, Queue] = {
-            name: Queue(node, Resolver(node, self._pairs, with_topology)) for name, node in nodes.items()
+            name: Queue(node, Resolver(node, self._pairs, grids)) for name, node in nodes.items()
         }
         by_node: dict[TreeNode, Queue] = {queue.node: queue for queue in self._queues.values()}
         self._cycle = Cycle(by_node, self._pairs, model.fair_sharing, self._places)
@@ -99,8 +102,9 @@ class Simulator:
         self._evicting: list[Task] = []
         self._finishing: list[tuple[float, int, int, Task]] = []
         self._sequence = itertools.count()
+        leaves = self._places.leaves()
         for workload in workloads:
-            self._take_up(workload)
+            self._take_up(workload, leaves)
 
     # What is known
 
@@ -127,7 +131,7 @@ class Simulator:
         return sum(queue.waiting for queue in self._queues.values())
 
     def queue_of(self, workload: str) -> str:
-        """Return the name of a workload's queue."""
+        """Return the name of a workload's queue; KeyError for one that neither runs nor waits."""
         return self._tasks[workload].queue.node.name
 
     def share(self, queue: str) -> float:
@@ -151,14 +155,17 @@ class Simulator:
     # What happens
 
     def submit(self, workload: Workload) -> None:
-        """Let a workload wait in its queue."""
+        """Let a workload wait in its queue; ValueError for what cannot be, such as a queue that is not there."""
         self._check(workload)
         queue = self._queues[workload.queue]
         self._tasks[workload.name] = queue.submit(workload)
         self._awake[workload.queue] = queue
 
     def finish(self, name: str) -> None:
-        """End a workload that runs or waits; what it holds comes free, and what was set aside is looked at again."""
+        """End a workload that runs or waits; what it holds comes free, and what was set aside is looked at again.
+
+        KeyError for one that does neither.
+        """
         task = self._tasks.pop(name)
         if task.state == "running":
             self._release(task)
@@ -232,8 +239,8 @@ class Simulator:
         """Run the clock: submit each workload when it is created, end each when it has run long enough.
 
         An evicted one begins anew. workloads: in the order of creation, and taken one by one as their time comes.
-        until: when to stop; else when nothing more would happen. Return who flaps. ValueError for a workload that was
-        created before the one before it.
+        One that was created before `now` is submitted at once. until: when to stop; else when nothing more would
+        happen. Return who flaps. ValueError for a workload that cannot be, or was created before the one before it.
         """
         say = on_event or (lambda _event: None)
         coming = _Coming(workloads)
@@ -267,22 +274,25 @@ class Simulator:
             raise ValueError(f"workload {workload.name}: there is no queue {workload.queue}")
         if workload.name in self._tasks:
             raise ValueError(f"there are two workloads {workload.name}")
-        if not workload.pod_sets:
-            raise ValueError(f"workload {workload.name} has no pod sets")
+        if not -math.inf < workload.created < math.inf:
+            raise ValueError(f"workload {workload.name}: created is {workload.created}; it must be a number of seconds")
+        if workload.run is not None and not 0 <= workload.run < math.inf:
+            raise ValueError(
+                f"workload {workload.name}: run is {workload.run}; it must be seconds, 0 or more, or None for ever"
+            )
 
-    def _take_up(self, workload: Workload) -> None:
+    def _take_up(self, workload: Workload, leaves: frozenset[str] | None) -> None:
         if workload.admission is None:
             self.submit(workload)
             return
         self._check(workload)
+        refuse_admission(workload, self._pairs.index, leaves)
         queue = self._queues[workload.queue]
         task = self._tasks[workload.name] = queue.new(workload)
         usage: dict[int, int] = {}
         for got in workload.admission.pod_sets:
             for resource, flavor in got.flavors.items():
-                pair = self._pairs.index.get((flavor, resource))
-                if pair is None:
-                    raise ValueError(f"workload {workload.name} runs on {flavor}, which has no quota of {resource}")
+                pair = self._pairs.index[flavor, resource]
                 usage[pair] = usage.get(pair, 0) + got.usage.get(resource, 0)
         task.usage = tuple(usage.items())
         task.pairs = frozenset(usage)

@@ -5,7 +5,7 @@ Does not: slices, groups of pod sets, replacement of failed nodes, balanced plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hpkit.whatif.model import Node, TopologyRequest
@@ -65,6 +65,10 @@ class Grid:
 
     def _name(self, leaf: Domain) -> str:
         return leaf.values[-1] if self.levels[-1] == HOSTNAME else ",".join(leaf.values)
+
+    def leaves(self) -> Collection[str]:
+        """Return the names of its leaves."""
+        return self._leaves.keys()
 
     def use(self, leaf: str, per_pod: Requests, pods: int) -> None:
         """Use a leaf for so many pods more, or fewer."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from hpkit.whatif.model import ClusterQueue, Cohort, FlavorQuotas, Model
+from hpkit.whatif.model import ClusterQueue, FlavorQuotas, Model
 
 __all__ = ["Pairs", "QueueNode", "TreeNode", "Usage", "build"]
 
@@ -301,7 +301,7 @@ class QueueNode(TreeNode):
 
 
 def build(model: Model, pairs: Pairs) -> tuple[dict[str, QueueNode], dict[str, TreeNode]]:
-    """Return the queues and cohorts of a model as trees without usage; ValueError for a parent above itself."""
+    """Return the queues and cohorts of a model as trees without usage."""
     cohorts: dict[str, TreeNode] = {}
     lending: dict[TreeNode, list[int | None]] = {}
     for cohort in model.cohorts:
@@ -320,7 +320,6 @@ def build(model: Model, pairs: Pairs) -> tuple[dict[str, QueueNode], dict[str, T
             parent = _cohort(cohorts, queue.cohort, pairs)
             _attach(found, parent)
             parent.queues.append(found)
-    _refuse_circles(model.cohorts)
     for node in (*cohorts.values(), *queues.values()):
         if node.parent is None:
             node.borrowers = [{} for _ in range(len(pairs))]
@@ -344,25 +343,11 @@ def _set_quotas(node: TreeNode, flavors: Iterable[FlavorQuotas], pairs: Pairs) -
     lending: list[int | None] = [None] * len(pairs)
     for flavor in flavors:
         for resource, quota in flavor.resources.items():
-            pair = pairs.index.get((flavor.name, resource))
-            if pair is None:
-                raise ValueError(f"{node.name}: the resource group of flavor {flavor.name} does not cover {resource}")
+            pair = pairs.index[flavor.name, resource]
             node.nominal[pair] = quota.nominal
             node.borrowing[pair] = quota.borrowing_limit
             lending[pair] = quota.lending_limit
     return lending
-
-
-def _refuse_circles(cohorts: Iterable[Cohort]) -> None:
-    parents = {cohort.name: cohort.parent for cohort in cohorts}
-    for name, parent in parents.items():
-        seen = {name}
-        above = parent
-        while above is not None:
-            if above in seen:
-                raise ValueError(f"cohort {name} is below itself: {' → '.join([*sorted(seen), above])}")
-            seen.add(above)
-            above = parents.get(above)
 
 
 def _sum_up(node: TreeNode, lending: dict[TreeNode, list[int | None]]) -> None:
