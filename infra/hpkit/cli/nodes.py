@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,6 +38,15 @@ _WARNINGS: Mapping[str, str] = {
     "delete": "The instances are given back, with all of their volumes.",
     "update": "The service ends what still runs on the nodes, and replaces their root volumes.",
 }
+# Source: SageMaker developer guide, "Update the SageMaker HyperPod platform software": UpdateClusterSoftware drains
+# nothing. Its API reference has a size of a batch, and neither an order of nodes nor a way to hold the next batch.
+_IN_BATCHES = (
+    "The service takes {size} at a time, in an order of its own, and drains none; nor are they drained before, which "
+    "would close all of them at once. What runs on a node is cut off when its turn comes, without regard to budgets, "
+    "and starts again on nodes that have room; what runs on the others goes on. Root volumes are replaced. Without "
+    "--batch all nodes are drained first, and are away at once; `autoPatch` with DrainFirst in the stack file has the "
+    "service drain each batch."
+)
 
 
 @click.group("nodes")
@@ -179,9 +189,10 @@ def delete(nodes: tuple[str, ...], write: bool, **options: Any) -> None:
 @click.option("--batch", metavar="N|N%", help="So many nodes at a time; default: all at once.")
 @_operation_options
 def update(groups: tuple[str, ...], release: str | None, batch: str | None, **options: Any) -> None:
-    """Bring instance groups to a newer AMI (UpdateClusterSoftware), once their pods have gone.
+    """Bring instance groups to a newer AMI (UpdateClusterSoftware).
 
-    Without --batch all nodes of the groups are away at once.
+    Without --batch all nodes of the groups are drained first, and are away at once. With it the service takes so many
+    at a time and drains none, nor does hpkit, which cannot know whose turn it is: what runs on a node is cut off then.
     """
     from hpkit.nodes.model import nodes_of
     from hpkit.nodes.operate import update_software
@@ -191,15 +202,25 @@ def update(groups: tuple[str, ...], release: str | None, batch: str | None, **op
     observed = observe(plan, told.profile)
     names = _groups(observed, groups)
     chosen = [node for node in nodes_of(observed) if node.instance.group in names]
-    _announce("update", chosen, f"{', '.join(names)} to {release or 'the newest release'}")
+    _announce("update", chosen, f"{', '.join(names)} to {release or 'the newest release'}", _warning(size))
     if told.dry_run:
         return
     _confirm(told, "update", len(chosen))
     session = _session(told, plan)
-    with _drained(session, plan, chosen, told):
+    drained = told if size is None else replace_fields(told, no_drain=True)
+    with _drained(session, plan, chosen, drained) as stay_closed:
         update_software(session, plan.spec.cluster.name, names, release=release, batch=size)
         click.echo("the service has begun")
+        stay_closed.extend([] if told.wait else [node.name for node in chosen])
         _follow_update(session, plan, told)
+
+
+def _warning(size: Batch | None) -> str:
+    if size is None:
+        return _WARNINGS["update"]
+    if size.type == "CAPACITY_PERCENTAGE":
+        return _IN_BATCHES.format(size=f"{size.value}% of the nodes")
+    return _IN_BATCHES.format(size=f"{size.value} node{'' if size.value == 1 else 's'}")
 
 
 def _batch(text: str | None) -> Batch | None:
@@ -239,17 +260,18 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
         raise ToolError("nothing was done:\n  " + "\n  ".join(against))
     if verb == "delete":
         _require_room(loaded, plan, counts_after(observed, chosen), force=told.force)
-    _announce(verb, chosen, f"{len(chosen)} node{'' if len(chosen) == 1 else 's'}")
+    _announce(verb, chosen, f"{len(chosen)} node{'' if len(chosen) == 1 else 's'}", _WARNINGS[verb])
     if told.dry_run:
         _say_file(loaded, plan, counts_after(observed, chosen) if verb == "delete" else {}, write=False)
         return
     _confirm(told, verb, len(chosen))
     session = _session(told, plan)
-    with _drained(session, plan, chosen, told):
+    with _drained(session, plan, chosen, told) as stay_closed:
         outcome = hand_over(session, plan.spec.cluster.name, verb, [node.id for node in chosen])
         for node, reason in outcome.refused.items():
             click.echo(folded(f"{node} was refused: {reason}", "  ", ""), err=True)
         taken = [node for node in chosen if node.id in outcome.taken]
+        stay_closed.extend([] if told.wait else [node.name for node in taken])
         if verb == "delete":
             _say_file(loaded, plan, counts_after(observed, taken), write=write)
         if taken and told.wait:
@@ -259,7 +281,7 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
         sys.exit(1)
 
 
-def _announce(verb: str, chosen: Sequence[Node], what: str) -> None:
+def _announce(verb: str, chosen: Sequence[Node], what: str, warning: str) -> None:
     click.echo(f"{verb} {what}:")
     for node in chosen:
         status = node.instance.status if node.ready else f"{node.instance.status}, not ready"
@@ -273,7 +295,7 @@ def _announce(verb: str, chosen: Sequence[Node], what: str) -> None:
     teams = sorted({team for node in chosen for team in node.teams})
     if teams:
         click.echo(f"teams with tasks there: {', '.join(teams)}")
-    click.echo(folded(_WARNINGS[verb], "  ", ""))
+    click.echo(folded(warning, "  ", ""))
 
 
 def _confirm(told: _Options, verb: str, count: int) -> None:
@@ -296,14 +318,18 @@ def _session(told: _Options, plan: Plan) -> Session:
 
 
 @contextmanager
-def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Options) -> Iterator[None]:
-    """Drain nodes, and let them take pods again afterwards, those that are still there, whatever happened between."""
+def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Options) -> Iterator[list[str]]:
+    """Drain nodes, and let them take pods again afterwards, those that are still there, whatever happened between.
+
+    Gives a list for the names of nodes that stay closed: those that nobody waits for, and the service acts on later.
+    """
     from hpkit.live.read import find
     from hpkit.nodes.drain import Drain, cordon, drain
 
+    stay_closed: list[str] = []
     registered = [node for node in chosen if node.node is not None]
     if told.no_drain or not registered:
-        yield
+        yield stay_closed
         return
     gone = frozenset(node.name for node in registered if not node.ready)
     how = Drain(told.grace, told.force, told.timeout, gone)
@@ -311,10 +337,14 @@ def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Option
     with kubernetes_api(session, eks, needs="patch nodes and create pods/eviction; or add --no-drain") as api:
         done = drain(api, [node.name for node in registered], how, clock=time, say=_progress)
         try:
-            yield
+            yield stay_closed
         finally:
             for name in done.cordoned:
-                cordon(api, name, unschedulable=False)
+                if name not in stay_closed:
+                    cordon(api, name, unschedulable=False)
+    closed = [name for name in done.cordoned if name in stay_closed]
+    if closed:
+        click.echo(f"closed until they are done and opened, as far as they stay: kubectl uncordon {' '.join(closed)}")
 
 
 def _progress(line: str) -> None:

@@ -174,6 +174,10 @@ def _nodes(plan: Plan, running: Running, versions: tuple[str, ...]) -> Step:
     why = "An AMI goes with a Kubernetes version: nodes get the new kubelet, and its fixes, with the new release."
     if custom:
         why += f" {', '.join(custom)} have an AMI of their own (imageId): build that anew first."
+    why += (
+        " With --batch 1 one node at a time is away, and what runs there is cut off, since nobody drains it; without "
+        "it all nodes are drained first, and are away at once."
+    )
     return Step(
         "Nodes",
         why,

@@ -1,0 +1,125 @@
+"""Operations on nodes, from the command line down to what SageMaker and the API server are asked."""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from hpkit.cli import nodes
+from hpkit.live.model import ClusterNode, Group, Platform
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import ROOT
+from tests.live.builders import KIND, node, observed, pod, task
+
+IDS = ("i-1", "i-2", "i-3", "i-4")
+
+
+class Server:
+    """An API server with a pod of a task on each node; it takes note of what is closed, opened and evicted."""
+
+    def __init__(self):
+        self.closed, self.evicted = {f"hyperpod-{each}": False for each in IDS}, []
+
+    def get(self, path):
+        return {"spec": {"unschedulable": self.closed[path.rpartition("/")[2]]}}
+
+    def merge(self, path, document):
+        self.closed[path.rpartition("/")[2]] = bool(document["spec"]["unschedulable"])
+
+    def pages(self, _, query):
+        name = query[0][1].partition(",")[0].removeprefix("spec.nodeName=")
+        if name in self.evicted:
+            return []
+        owner = {"kind": "Job", "controller": True}
+        return [{"metadata": {"name": name, "namespace": "default", "uid": name, "ownerReferences": [owner]}}]
+
+    def create(self, path, _):
+        self.evicted.append(path.split("/")[-2])
+
+
+class Service:
+    """SageMaker; it takes note of requests, and of which nodes were closed then."""
+
+    def __init__(self, server):
+        self.server, self.requests = server, []
+
+    def client(self, _):
+        return self
+
+    def update_cluster_software(self, **request):
+        self.requests.append((request, sum(self.server.closed.values())))
+
+    def batch_reboot_cluster_nodes(self, **request):
+        self.requests.append((request, sum(self.server.closed.values())))
+        return {"Successful": request["NodeIds"][1:], "Failed": [{"NodeId": IDS[0], "Code": "Busy", "Message": "no"}]}
+
+
+@pytest.fixture
+def there(monkeypatch):
+    """A platform of four nodes, each with a pod of a task; SageMaker and the API server that are asked about it."""
+    instances = tuple(ClusterNode(each, "gpu", KIND, "Running") for each in IDS)
+    groups = (Group("gpu", (KIND,), 4, 4, ""),)
+    seen = observed(
+        platform=Platform("handson", "InService", "", groups, instances, None, "", (), ()),
+        nodes=[node(f"hyperpod-{each}") for each in IDS],
+        pods=[pod("john", "train", f"hyperpod-{each}") for each in IDS],
+        tasks=[task("john", "train", 4, runs=True)],
+    )
+    server = Server()
+    service = Service(server)
+
+    @contextmanager
+    def api(*_, **__):
+        yield server
+
+    monkeypatch.setattr(nodes, "observe", lambda *_, **__: seen)
+    monkeypatch.setattr(nodes, "kubernetes_api", api)
+    monkeypatch.setattr("hpkit.cli.aws_session.aws_session", lambda *_: service)
+    found = SimpleNamespace(eks={}, hyperpod={"ClusterStatus": "InService"})
+    monkeypatch.setattr("hpkit.live.read.find", lambda *_: found)
+    return SimpleNamespace(server=server, service=service)
+
+
+def run(*words):
+    answer = hpkit("nodes", *words, "--stack", "handson-dev", cwd=ROOT)
+    return answer.returncode, " ".join((answer.stdout + answer.stderr).split())
+
+
+def test_an_update_in_batches_closes_and_evicts_nothing_before_the_service_begins(there):
+    code, said = run("update", "--group", "gpu", "--batch", "1", "--yes")
+    assert code == 0, said
+    size = {"Type": "INSTANCE_COUNT", "Value": 1}
+    ((request, closed),) = there.service.requests
+    assert request["DeploymentConfig"] == {"RollingUpdatePolicy": {"MaximumBatchSize": size}}
+    assert (closed, there.server.evicted) == (0, [])
+
+
+def test_an_update_of_all_at_once_drains_all_and_opens_them_again(there):
+    code, said = run("update", "--group", "gpu", "--yes")
+    assert code == 0, said
+    assert [closed for _, closed in there.service.requests] == [4]
+    assert len(there.server.evicted) == 4
+    assert not any(there.server.closed.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [
+        (("--batch", "1"), "takes 1 node at a time"),
+        (("--batch", "2"), "takes 2 nodes at a time"),
+        (("--batch", "25%"), "takes 25% of the nodes at a time"),
+    ],
+)
+def test_a_dry_run_says_what_becomes_of_what_runs_there(there, words, size):
+    code, said = run("update", *words, "--dry-run")
+    assert (code, size in said, "drains none" in said) == (0, True, True)
+    assert "What runs on a node is cut off when its turn comes" in said
+    assert there.service.requests == []
+    assert "drains none" not in run("update", "--dry-run")[1]
+
+
+def test_nodes_that_nobody_waits_for_stay_closed_until_the_service_has_acted(there):
+    code, said = run("reboot", *IDS, "--yes", "--no-wait")
+    assert code == 1, "one was refused"
+    assert there.server.closed == {"hyperpod-i-1": False, **{f"hyperpod-{each}": True for each in IDS[1:]}}
+    assert "kubectl uncordon hyperpod-i-2 hyperpod-i-3 hyperpod-i-4" in said
