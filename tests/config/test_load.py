@@ -1,5 +1,7 @@
 """Reading files that are wrong in every way a file can be."""
 
+from pathlib import Path
+
 import pytest
 
 from hpkit.config import format_path, read_file, read_text
@@ -60,6 +62,14 @@ def test_a_file_that_is_no_map_says_what_it_is(content, says):
     (found,) = findings_in(content)
     assert found.rule == "CFG005"
     assert says in found.message
+
+
+@pytest.mark.parametrize(
+    "settings", [b'{"eks-addons-pinned": "mandatory"}', b'{"all": "advisory", "clusters-private": {"ranges": []}}']
+)
+def test_settings_of_the_policy_pack_are_told_from_an_organization(settings):
+    (found,) = findings_in(settings)
+    assert found.message.startswith("this is the policy pack's settings")
 
 
 def test_line_ends_of_windows_and_a_byte_order_mark_change_nothing():
@@ -167,3 +177,10 @@ def test_a_tag_that_says_what_its_value_is_anyway_is_none():
     document = read_text(b"a: !!str 1.30\nb: !!seq [1]\nc: !!map {d: 1}\n")
     assert document.problems == ()
     assert document.data["a"] == "1.30"
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[2] / "stacks").glob("*.yaml")), ids=lambda file: file.stem
+)
+def test_examples_have_no_backslash_that_a_shell_left(file):
+    assert "\\'" not in file.read_text(encoding="utf-8")

@@ -104,7 +104,8 @@ def _too_much(
 def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]], instances: int) -> str:
     """Say what to change for the quota of a type to fit: the counts of its static groups, or limits of NodePools."""
     elastic = any(each.elastic for _, each in quota_resources)
-    static = [group.spec.name for group in context.plan.groups if name in group.spec.types and not group.autoscaled]
+    standing = [group.spec for group in context.plan.groups if name in group.spec.types and not group.autoscaled]
+    static = [group.name for group in standing if len(group.types) == 1]
     pools = [pool.spec for pool in context.plan.node_pools if name in pool.instance_types]
     if elastic and len(pools) == 1 and name in context.instances:
         missing = _wanted(quota_resources, context.instances[name]) - instances
@@ -119,6 +120,9 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
         return f"Lower an allocation, or raise limits of the NodePools {listing([pool.name for pool in pools])}."
     if static:
         return f"Lower an allocation or raise instanceCount of {listing(static)}."
+    if standing:
+        flexible = listing([group.name for group in standing])
+        return f"Give {name} a group of its own: {flexible} may come up with any of its types, so none is for certain."
     return "Write `elastic: true`: all its groups are Karpenter's, and none of them has nodes for certain."
 
 

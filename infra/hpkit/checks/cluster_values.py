@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import aws_regions, find_region, regions
+from hpkit.catalog import aws_regions, regions
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import BatchSize
 from hpkit.config.document import Path
@@ -26,12 +26,13 @@ _LEAST_MEMORY, _PERCENT = 20, 100
 
 def _region(context: Context) -> Iterator[Issue]:
     region, path = context.spec.region, (*context.path, "region")
-    offered = [each.name for each in regions()]
-    if not context.knows_region:
+    governed = context.spec.governance is not None
+    offered = [each.name for each in regions() if each.task_governance or not governed]
+    if region not in aws_regions():
         likely = near(region, aws_regions())
         fix = f"Did you mean `{likely}`?" if likely else f"Write one of {listing(offered, len(offered))}."
         yield Issue(path, f"AWS has no region `{region}`", fix)
-    elif find_region(region) is None:
+    elif not context.knows_region:
         yield Issue(
             path,
             f"HyperPod on EKS is not known to be offered in {region}",

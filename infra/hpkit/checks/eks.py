@@ -128,13 +128,14 @@ def _network_of_its_own(context: Context) -> Iterator[Issue]:
 
 
 def _kubernetes(context: Context) -> Iterator[Issue]:
-    offered = kubernetes_versions()
-    version = context.spec.eks.version
+    version, today = context.spec.eks.version, context.today
+    known = {each.version: each for each in eks_versions()}
+    ended = {name for name, each in known.items() if today is not None and each.support(today) == "UNSUPPORTED"}
+    offered = [each for each in kubernetes_versions() if each == version or each not in ended]
     if version not in offered:
         yield Issue(
             (*context.path, "eks", "version"),
-            f"HyperPod on EKS does not offer Kubernetes {version} (offered: {listing(list(offered), 20)})"
-            f"{_known(version)}",
+            f"HyperPod on EKS does not offer Kubernetes {version} (offered: {listing(offered, 20)}){_known(version)}",
             f'Write `"{offered[-1]}"` or another of them.',
         )
 

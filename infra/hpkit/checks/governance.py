@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from hpkit.catalog import find_region, instance_types, regions
+from hpkit.catalog import find_region, instance_types, kubernetes_versions, regions
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource, Sharing
@@ -121,8 +121,14 @@ def _team_names(context: Context) -> Iterator[Issue]:
                 path,
                 f"the team name `{name}` is {what}; `hyperpod-ns-{name}-localqueue` must be a label value of "
                 "at most 63 characters",
-                f"Use a-z, 0-9 and `-`, at most {_MOST_TEAM_NAME} characters, no `-` at the ends.",
+                (f"Write `{plain}`: " if (plain := _plain(name)) else "Use ")
+                + f"a-z, 0-9 and `-`, at most {_MOST_TEAM_NAME} characters, no `-` at the ends.",
             )
+
+
+def _plain(name: str) -> str:
+    """Return the name of a team that is nearly another one; nothing for one that is only too long."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") if len(name) <= _MOST_TEAM_NAME else ""
 
 
 def _policies(context: Context) -> Iterator[tuple[ClusterPolicy, Path]]:
@@ -221,7 +227,7 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes {version} with governance; the task-governance add-on needs 1.30",
-            'Write `"1.30"` or newer.',
+            f'Write `"{kubernetes_versions()[-1]}"`, or another that EKS supports.',
         )
 
 
@@ -236,6 +242,9 @@ def _known_teams(context: Context) -> Iterator[Issue]:
     for team in governance.allocations if governance else ():
         if team not in known:
             likely = near(team, known - governance.allocations.keys()) if governance else None
+            # Of a team whose own name cannot stay as it is, GOV004 says what it may be.
+            if likely is not None and _plain(likely) == team:
+                continue
             yield Issue(
                 (*context.path, "governance", "allocations", team),
                 f"an allocation for `{team}`, which is not in teams ({listing(sorted(known)) or 'none'})",

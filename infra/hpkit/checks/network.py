@@ -1,6 +1,7 @@
 """NET: addresses, zones, the way out, and whether the subnets that the kit adds fit in."""
 
 import ipaddress
+import re
 from collections.abc import Iterator
 
 from hpkit.catalog import vpc_endpoints
@@ -17,6 +18,27 @@ _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _RESTRICTIONS = "Amazon VPC user guide, IPv4 CIDR block association restrictions"
 _PRIVATELINK = "AWS PrivateLink guide, services that integrate with AWS PrivateLink"
 _ZONES_OF_EKS = 2
+# Prefixes of the largest and of the smallest range that a VPC takes.
+_LARGEST, _SMALLEST = 16, 28
+# What people call a service whose endpoints have another name, and those names.
+_OTHER_NAMES = {
+    "cloudwatch": ("monitoring", "logs"),
+    "cloudwatch-logs": ("logs",),
+    "cloudwatch-metrics": ("monitoring",),
+    "cloudwatch-events": ("events",),
+    "eventbridge": ("events",),
+    "efs": ("elasticfilesystem",),
+    "elb": ("elasticloadbalancing",),
+    "kinesis": ("kinesis-streams",),
+    "firehose": ("kinesis-firehose",),
+    "lustre": ("fsx",),
+    "parameter-store": ("ssm",),
+    "prometheus": ("aps-workspaces",),
+    "step-functions": ("states",),
+    "stepfunctions": ("states",),
+    "x-ray": ("xray",),
+}
+_WHOLE_NAME = re.compile(r"(?:com|cn\.com)\.amazonaws\.(?P<region>[a-z0-9-]+)\.(?P<service>.+)\Z")
 _PRIVATE = tuple(ipaddress.IPv4Network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 _RESERVED_BY_AWS = ipaddress.IPv4Network("198.19.0.0/16")
 # What no VPC may have: this host, its loopback, link-local addresses, multicast.
@@ -47,8 +69,8 @@ def _cidrs(context: Context) -> Iterator[Issue]:
         except ValueError as error:
             fix = f"Write a range, such as {'52.10.20.0/24' if _of_callers(what) else '10.1.0.0/16'}."
             if "host bits" in str(error):
-                fix = f"Write `{ipaddress.IPv4Network(cidr, strict=False)}`."
-            yield Issue(path, f"{what} is `{cidr}`: {_reason(str(error))}", fix)
+                fix = _without_host_bits(what, cidr, [taken for other, taken in seen if other != "vpcCidr"])
+            yield Issue(path, f"{what} is `{cidr}`: {_reason(what, cidr, str(error))}", fix)
             continue
         if "/" not in cidr:
             fix = f"Write `{cidr}/32` for this one address." if _of_callers(what) else f"Write `{cidr}/16`."
@@ -56,8 +78,10 @@ def _cidrs(context: Context) -> Iterator[Issue]:
             continue
         if _of_callers(what):
             continue
-        if not 16 <= network.prefixlen <= 28:
-            yield Issue(path, f"{what} is {cidr}; AWS takes /16 to /28", "Choose a size from /16 to /28.")
+        if not _is_of_a_size(network):
+            smallest = LARGEST_PREFIX if what == "vpcCidr" else _SMALLEST
+            yield Issue(path, f"{what} is {cidr}; AWS takes /16 to /28", f"Choose a size from /16 to /{smallest}.")
+            continue
         for other, taken in seen:
             # Node ranges may lie inside the VPC's own range; they may not share addresses with each other.
             if network.overlaps(taken) and (other != "vpcCidr" or not network.subnet_of(taken)):
@@ -65,14 +89,31 @@ def _cidrs(context: Context) -> Iterator[Issue]:
         seen.append((what, network))
 
 
+def _without_host_bits(what: str, cidr: str, taken: list[ipaddress.IPv4Network]) -> str:
+    meant = ipaddress.IPv4Network(cidr, strict=False)
+    if _of_callers(what):
+        return f"Write `{meant}`."
+    if not _is_of_a_size(meant):
+        length = _LARGEST if meant.prefixlen < _LARGEST else _SMALLEST
+        meant = ipaddress.IPv4Network((cidr.partition("/")[0], length), strict=False)
+    if any(meant.overlaps(each) for each in taken):
+        return f"Choose a range from /{_LARGEST} to /{_SMALLEST} that is apart from the others."
+    return f"Write `{meant}`."
+
+
+def _is_of_a_size(network: ipaddress.IPv4Network) -> bool:
+    return _LARGEST <= network.prefixlen <= _SMALLEST
+
+
 def _of_callers(what: str) -> bool:
     return what in ("publicCidrs", "privateFrom")
 
 
-def _reason(message: str) -> str:
-    if "host bits" in message:
-        return "it has host bits set"
-    return "not an IPv4 range"
+def _reason(what: str, cidr: str, message: str) -> str:
+    if "host bits" not in message:
+        return "not an IPv4 range"
+    fits = _of_callers(what) or _is_of_a_size(ipaddress.IPv4Network(cidr, strict=False))
+    return "it has host bits set" + ("" if fits else f", and AWS takes /{_LARGEST} to /{_SMALLEST}")
 
 
 def _egress(context: Context) -> Iterator[Issue]:
@@ -136,7 +177,7 @@ def _room(context: Context) -> Iterator[Issue]:
         vpc = ipaddress.IPv4Network(cidr)
     except ValueError:
         return
-    if "/" in cidr and vpc.prefixlen > LARGEST_PREFIX:
+    if "/" in cidr and LARGEST_PREFIX < vpc.prefixlen <= _SMALLEST:
         yield Issue(
             (*path, "vpcCidr"),
             f"vpcCidr {cidr} is too small for the subnets of gateways and control plane (/{LARGEST_PREFIX} at least)",
@@ -159,7 +200,7 @@ def _kept_free(cidr: str, own: ipaddress.IPv4Network, path: Path) -> Iterator[Is
         nodes = ipaddress.IPv4Network(cidr)
     except ValueError:
         return
-    if nodes.overlaps(own):
+    if nodes.overlaps(own) and _is_of_a_size(nodes):
         yield Issue(
             path,
             f"nodeCidr {cidr} overlaps {own}, the part of vpcCidr for the subnets of gateways and control plane",
@@ -254,7 +295,16 @@ def _endpoints(context: Context) -> Iterator[Issue]:
         if name in known:
             continue
         path: Path = (*context.path, "network", "endpoints", index)
+        whole = _WHOLE_NAME.match(name)
+        if whole is not None:
+            yield Issue(
+                path,
+                f"`{name}` is the whole name of an endpoint's service, and the kit puts that together itself",
+                f"Write `{whole['service']}`.",
+            )
+            continue
         parts = [each for each in known if each.startswith(f"{name.lower()}.")]
+        parts = list(_OTHER_NAMES.get(name.lower().replace(" ", "-"), parts))
         likely = name.lower() if name.lower() in known else parts[0] if parts else near(name, known)
         if likely is None:
             yield Issue(

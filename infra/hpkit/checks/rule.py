@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from hpkit.catalog import InstanceType, aws_regions
+from hpkit.catalog import InstanceType, find_region
 from hpkit.checks.finding import Severity
 from hpkit.config.cluster import InstanceGroupBase
 from hpkit.config.document import Path, Problem
@@ -107,8 +107,8 @@ class Context:
 
     @cached_property
     def knows_region(self) -> bool:
-        """Return whether AWS has the region; of one that it has not, nothing else is worth saying."""
-        return self.spec.region in aws_regions()
+        """Return whether HyperPod has the region; of one that it has not, nothing else is worth saying (CLU024)."""
+        return find_region(self.spec.region) is not None
 
     @property
     def policy_path(self) -> Path:

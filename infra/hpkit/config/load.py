@@ -205,7 +205,7 @@ class _Composer:
                     "CFG002",
                     path,
                     f"`{text}` without quotes is a boolean to YAML 1.1 tools and text to others",
-                    f'Write "{text}" in quotes for text, or true or false.',
+                    f'Write "{text}", in quotes.',
                     mark,
                 )
             )

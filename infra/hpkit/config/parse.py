@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from hpkit.config.document import Document, Path, Problem, format_path
 from hpkit.config.load import resolve
 from hpkit.config.organization import Organization
-from hpkit.config.suggest import candidates, explained, key_candidates, nearest, other_tool, written
+from hpkit.config.suggest import candidates, explained, key_candidates, nearest, other_tool, units, written
 
 __all__ = ["Parsed", "expected", "fields_at", "inner_types", "parse", "quoted", "root_errors", "shown"]
 
@@ -50,10 +50,12 @@ def parse(document: Document) -> Parsed:
         return Parsed(None, (problem,), document, ((),))
     reading = _Reading(document)
     organization = reading.organization()
-    # What the reader says of a value is more precise than what its type says of it.
-    said = {problem.path for problem in document.problems}
+    # Of a word that may be a boolean, the type says what it takes instead; of anything else the reader is more precise.
+    typed = {problem.path for problem in reading.problems}
+    read = [each for each in document.problems if each.rule != "CFG002" or each.path not in typed]
+    said = {problem.path for problem in read}
     problems = [problem for problem in reading.problems if problem.path not in said]
-    return Parsed(organization, (*document.problems, *problems), reading.document, tuple(reading.unread))
+    return Parsed(organization, (*read, *problems), reading.document, tuple(reading.unread))
 
 
 def fields_at(path: Path) -> tuple[str, ...]:
@@ -118,7 +120,7 @@ class _Reading:
         """Report a key; go on with what it is nearly the name of, or without it."""
         key, known = str(path[-1]), fields_at(path[:-1])
         beside = _at(self._data, path[:-1])
-        near = nearest(key, known)
+        near = nearest(key, [each for each in known if self._suits(path, each)])
         here = format_path(path[:-1], self.document.data) or "the file"
         fix = f"Did you mean `{near}`?" if near else f"Known here: {', '.join(known) or 'no key at all'}."
         mark = self.document.locate(path, key=True)
@@ -128,6 +130,12 @@ class _Reading:
             self.document = self.document.renamed(path, near)
         else:
             self._data = _without(self._data, path)
+
+    def _suits(self, path: Path, name: str) -> bool:
+        """Say whether a value is of the kind that a key takes: a map, a list or a single value."""
+        value, takes = _at(self._data, path), _kinds_at((*path[:-1], name))
+        kind = "map" if isinstance(value, dict) else "list" if isinstance(value, tuple) else "value"
+        return value is None or kind in takes
 
     def _problem(self, detail: ErrorDetails, path: Path) -> Problem:
         document, kind = self.document, detail["type"]
@@ -155,6 +163,12 @@ class _Reading:
     def _fix(self, detail: ErrorDetails, path: Path) -> str:
         """Return the first value that may be meant and that the contract takes there, else what it takes."""
         value, kind = detail["input"], detail["type"]
+        if kind.endswith("too_long"):
+            unit = "characters" if kind.startswith("string") else "entries"
+            return f"Shorten it: it has {len(value)} {unit}."
+        if path[2:3] == ("addons",) and isinstance(value, float) and path[4:] in ((), ("version",)):
+            listed = f"`aws eks describe-addon-versions --addon-name {path[3]}` lists them."
+            return f"Leave the version out, or take one that EKS has: {listed}"
         if kind == "tuple_type" and isinstance(value, dict) and self._takes(path, (value,)):
             return "It is a list: begin each entry with `- `."
         for candidate in self._candidates(detail, path):
@@ -162,6 +176,9 @@ class _Reading:
                 return f"Write `{written(candidate, resolve)}`."
         if kind == "literal_error":
             return f"Write one of {_members(detail)}."
+        lengths = [each for each in units(value) if self._takes(path, each)]
+        if lengths:
+            return f"Write it with its unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
         return f"It takes: {_description(path)}"
 
     def _candidates(self, detail: ErrorDetails, path: Path) -> Iterator[Any]:
@@ -170,7 +187,7 @@ class _Reading:
         context = detail.get("ctx", {})
         bounds = [context[key] for key in ("ge", "le") if key in context]
         members = [resolve(each) for each in _members(detail).split(", ")] if "expected" in context else []
-        return candidates(detail["input"], self.document.raw(path), bounds, members)
+        return candidates(detail["input"], self.document.raw(path), _key(path), bounds, members)
 
     def _takes(self, path: Path, value: Any, *, key: bool = False) -> bool:
         """Say whether the contract has nothing against a value, or a key, in place of the one at path."""
@@ -241,7 +258,7 @@ def _without(data: Any, path: Path) -> Any:
 
 def _called(path: Path) -> str:
     """Return what a value is called: its key, or the list that it stands in."""
-    name = next((step for step in reversed(path) if isinstance(step, str)), "the file")
+    name = _key(path) or "the file"
     return f"an entry of {name}" if path and isinstance(path[-1], int) else name
 
 
@@ -336,6 +353,26 @@ def _step(annotation: Any, step: str | int) -> Any:
         if typing.get_origin(part) is tuple and arguments:
             return arguments[0]
     return None
+
+
+def _kinds_at(path: Path) -> set[str]:
+    """Return what may stand at a path: a map, a list, a single value."""
+    annotation: Any = Organization
+    for step in path:
+        annotation = _step(annotation, step)
+    kinds: set[str] = set()
+    for part in inner_types(annotation):
+        is_model = isinstance(part, type) and issubclass(part, BaseModel)
+        container = {dict: "map", tuple: "list"}.get(typing.get_origin(part))
+        kinds.add(container or ("map" if is_model else "value"))
+        if hasattr(part, "shorthand"):
+            kinds.add("value")
+    return kinds
+
+
+def _key(path: Path) -> str:
+    """Return the key that a value, or the list or map around it, stands under."""
+    return next((step for step in reversed(path) if isinstance(step, str)), "")
 
 
 def inner_types(annotation: Any) -> list[Any]:

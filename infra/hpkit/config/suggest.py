@@ -5,26 +5,56 @@ Does not: judge. Every value it offers is only proposed once the contract has ta
 
 import datetime
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Final
 
+from hpkit.catalog import aws_regions
 from hpkit.spelling import near
 
-__all__ = ["candidates", "explained", "key_candidates", "nearest", "other_tool", "written"]
+__all__ = ["candidates", "explained", "key_candidates", "nearest", "other_tool", "units", "written"]
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
 _DAY = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})\Z")
-_YEAR_FIRST = re.compile(r"(\d{4})[./](\d{1,2})[./](\d{1,2})\Z")
+_YEAR_FIRST = re.compile(r"(\d{4})[./]?(\d{1,2})[./]?(\d{1,2})\Z")
+_SIZE = re.compile(r"([kmgtp])i?b?\Z", re.IGNORECASE)
+_PART_OF_TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]+)\s*")
+_ARN = re.compile(r"arn:aws[a-z-]*:.+[:/]([^:/]+)\Z")
+_BUCKETS_HOST = re.compile(r"([a-z0-9.-]+)\.s3[.-][a-z0-9.-]*amazonaws\.com")
+# What joined would say something else: a decimal number, an address of the web, an ARN.
+_NOT_JOINED = re.compile(r"[0-9][.,][0-9]|:")
 _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*\Z")
 _PERSON = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(?:user/.+|root)\Z")
 _ZONE_ID = re.compile(r"[a-z]{2,5}\d-az\d\Z")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d\Z")
+_PAIR: Final = ("key", "value")
 _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
 # What people call a key by another name of the field.
 _OTHER_NAMES: Final = {"gpu": "accelerators", "gpus": "accelerators", "sku": "instanceType", "az": "availabilityZone"}
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_HOURS_A_DAY: Final = 24
+# What of a few words says yes or no.
+_YES: Final = ("Enabled", "Enable", "Automatic")
+_NO: Final = ("Disabled", "Disable", "Never", "None")
+# Seconds of each unit of time, by all that people call it.
+_SECONDS: Final[Mapping[str, Fraction]] = {
+    name: Fraction(seconds)
+    for names, seconds in (
+        (("ms", "millisecond"), "0.001"),
+        (("s", "sec", "second"), "1"),
+        (("m", "min", "minute"), "60"),
+        (("h", "hr", "hour"), "3600"),
+        (("d", "day"), "86400"),
+        (("w", "week"), "604800"),
+    )
+    for each in names
+    for name in (each, f"{each}s" if len(each) > 1 else each)
+}
+_UNIT_OF_KEY: Final = (("Seconds", 1), ("Minutes", 60), ("Hours", 3600), ("Days", 86400))
+_GIB_OF_SIZE: Final = {"g": 1, "t": 1024, "p": 1024**2}
+_NICKNAMES: Final = ("@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_PERCENT: Final = 100
 _LAST_MONTH: Final = 12
 # The end of a longer key is meant by a word of more letters than that.
 _SHORT: Final = 3
@@ -42,11 +72,19 @@ _TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
     (frozenset({"terraform_version"}), "a Terraform state"),
 )
 
+# What the policy pack's settings have at their top: policy → level, or parameters.
+_POLICY = re.compile(r"all\Z|[a-z]+(?:-[a-z0-9]+)+\Z")
+_LEVELS: Final = ("advisory", "mandatory", "remediate", "disabled")
+
 
 def other_tool(data: Mapping[str, Any]) -> str | None:
     """Say what a file is that another tool reads; None for one that may be meant for this kit."""
     if data.keys() & {"organization", "environments"}:
         return None
+    if data and all(
+        _POLICY.match(key) and (value in _LEVELS or isinstance(value, dict)) for key, value in data.items()
+    ):
+        return "the policy pack's settings (stacks/<organization>.policy.json)"
     found = next((what for keys, what in _TOOLS if keys <= data.keys()), None)
     kind = data.get("kind")
     return f"{found} ({kind})" if found and isinstance(kind, str) else found
@@ -76,6 +114,11 @@ def explained(value: Any) -> tuple[str, str] | None:
             "which is the ID of a zone, and differs from its name from account to account",
             f"Write the zone's name: `aws ec2 describe-availability-zones --zone-ids {value}` says it.",
         )
+    if _REGION.match(value):
+        return (
+            "which is a region, and not a zone of it",
+            f"Add the letter of the zone: {value}a, or another of the region.",
+        )
     return None
 
 
@@ -88,51 +131,85 @@ def key_candidates(key: str) -> Iterator[str]:
     yield re.sub(r"[^A-Za-z0-9._/-]+", "-", key).strip("-")
 
 
-def candidates(value: Any, raw: str | None, bounds: Iterable[int], members: Iterable[Any]) -> Iterator[Any]:
+def candidates(value: Any, raw: str | None, key: str, bounds: Iterable[int], members: Iterable[Any]) -> Iterator[Any]:
     """Yield what may be meant by a value, the likeliest first.
 
-    raw is a plain scalar as it was typed, bounds are the limits that it passes, members all that are allowed there.
+    raw is a plain scalar as it was typed, key what it is the value of, bounds are the limits that it passes, members
+    all that are allowed there.
     """
     allowed = list(members)
     if allowed:
         yield from _members(value, allowed)
     if isinstance(value, tuple):
-        yield from value if len(value) == 1 else ()
+        yield from _from_list(value)
     elif isinstance(value, bool):
+        yield from ({},) if value else ()
         yield str(value).lower()
     elif isinstance(value, (int, float)):
         yield from _from_number(value, raw or str(value))
     elif isinstance(value, str):
-        yield from _from_text(value.strip())
+        yield from _from_text(value.strip(), key)
     yield from bounds
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         yield from ((value,), (str(value),))
         if isinstance(value, str) and "," in value:
             yield tuple(part.strip() for part in value.split(","))
 
 
+def units(value: Any) -> tuple[str, ...]:
+    """Return the lengths of time that a number may stand for; none for what is no number, and for 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
+        return ()
+    return tuple(f"{value}{unit}" for unit in "smh")
+
+
 def _members(value: Any, allowed: list[Any]) -> Iterator[Any]:
     names = {str(member): member for member in allowed}
+    word = _WORDS.get(str(value).lower())
     likely = near(str(value), names)
     if isinstance(value, (int, float)) and all(isinstance(member, int) for member in allowed):
         yield min(allowed, key=lambda member: abs(member - value))
+    elif word is not None:
+        yield from (member for member in (_YES if word else _NO) if member in names)
     elif likely:
         yield names[likely]
 
 
+def _from_list(items: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield a list's one entry, and its pairs of key and value as a map."""
+    pairs: dict[str, Any] = {}
+    for item in items:
+        if isinstance(item, dict):
+            named = {str(key).lower(): value for key, value in item.items()}
+            pair = (named.get("key", named.get("name")), named.get("value")) if len(named) == len(_PAIR) else None
+        else:
+            pair = tuple(str(item).split("=", 1)) if "=" in str(item) else None
+        if pair is None or not all(isinstance(each, str) for each in pair):
+            break
+        pairs[pair[0]] = pair[1]
+    else:
+        yield from (pairs,) if pairs else ()
+    yield from items if len(items) == 1 else ()
+
+
 def _from_number(value: float, raw: str) -> Iterator[Any]:
     yield raw
+    if 0 < value < 1:
+        yield f"{value * _PERCENT:g}%"
     yield f"{raw}%"
-    yield f"{raw}m"
     if float(value).is_integer():
         yield int(value)
+        yield from _from_date(str(int(value)))
 
 
-def _from_text(text: str) -> Iterator[Any]:
+def _from_text(text: str, key: str) -> Iterator[Any]:
     if text.lower() in _WORDS:
         yield _WORDS[text.lower()]
+    seconds = _seconds(text)
+    if seconds is not None:
+        yield from _from_seconds(seconds, key)
     if number := _NUMBER.match(text):
-        yield from _from_amount(*number.groups())
+        yield from _from_amount(number[1], number[2], key, is_time=seconds is not None)
     yield from _from_date(text)
     if rule := _RULE_ID.match(text):
         yield f"{rule[1].upper()}{int(rule[2]):03d}"
@@ -142,23 +219,88 @@ def _from_text(text: str) -> Iterator[Any]:
     yield text.removeprefix("v")
     yield text.lower()
     yield text.capitalize()
-    if _REGION.match(text.lower()):
-        yield f"{text.lower()}a"
-    if _REGION.match(text.lower()[:-1]):
-        yield text.lower()[:-1]
-    yield from key_candidates(text)
+    if text.startswith("@") and (nickname := near(text, _NICKNAMES)):
+        yield nickname
+    if key == "region":
+        yield from _regions(text)
+    elif key == "availabilityZone":
+        yield from (f"{region}{text[-1].lower()}" for region in _regions(text[:-1]))
+    yield from _addressed(text)
+    if seconds is None and not _NOT_JOINED.search(text):
+        yield from key_candidates(text)
 
 
-def _from_amount(digits: str, unit: str) -> Iterator[Any]:
-    if unit.lower().startswith("d"):
-        yield f"{int(float(digits) * _HOURS_A_DAY)}h"
-    if unit:
+def _regions(text: str) -> Iterator[str]:
+    """Yield the regions that a text may be the name of, however its parts are joined."""
+    joined = {re.sub(r"[^a-z0-9]", "", region): region for region in aws_regions()}
+    letters = re.sub(r"[^a-z0-9]", "", text.lower())
+    same = joined.get(letters) or joined.get(letters[:-1])
+    likely = same or near(text, aws_regions())
+    # Regions differ by a word or a number, so that one that is spelt much like another is another.
+    if likely and (same or likely[-1] == letters[-1:]):
+        yield likely
+
+
+def _addressed(text: str) -> Iterator[str]:
+    """Yield what an address leads to: a bucket, the host and path of a registry, the last part of an ARN."""
+    scheme, separator, rest = text.partition("://")
+    if separator:
+        if host := _BUCKETS_HOST.match(rest):
+            yield host[1]
+        if scheme == "s3":
+            yield rest.partition("/")[0]
+        yield rest.rstrip("/")
+    if arn := _ARN.match(text):
+        yield arn[1]
+
+
+def _seconds(text: str) -> Fraction | None:
+    """Return the length of time that a text says, in units of any spelling; None for a text that says none."""
+    rest = re.sub(r"\Apt?(?=[0-9])", "", text.lower())
+    total = Fraction(0)
+    while rest:
+        part = _PART_OF_TIME.match(rest)
+        if part is None or part[2] not in _SECONDS:
+            return None
+        total += Fraction(part[1]) * _SECONDS[part[2]]
+        rest = rest[part.end() :]
+    return total if text else None
+
+
+def _from_seconds(total: Fraction, key: str) -> Iterator[Any]:
+    own = next((each for unit, each in _UNIT_OF_KEY if key.endswith(unit)), None)
+    if own is not None:
+        yield math.ceil(total / own)
+        return
+    seconds = math.ceil(total)
+    hours, minutes = seconds // 3600, seconds % 3600 // 60
+    parts = [f"{count}{unit}" for count, unit in ((hours, "h"), (minutes, "m"), (seconds % 60, "s")) if count]
+    if parts:
+        yield "".join(parts)
+
+
+def _from_amount(digits: str, unit: str, key: str, *, is_time: bool) -> Iterator[Any]:
+    whole = (int(float(digits)),) if float(digits).is_integer() else ()
+    if unit.lower() in ("%", "percent", "pct"):
+        yield f"{digits}%"
+        yield from (f"{_PERCENT}%",) if float(digits) > _PERCENT else ()
+        yield from whole
+    elif size := _SIZE.match(unit):
         yield f"{digits}{unit[:-1] if unit.lower().endswith('b') else unit}"
-        yield f"{digits}{'%' if unit.lower() in ('%', 'percent', 'pct') else unit[:1].lower()}"
-    if float(digits).is_integer():
-        yield int(float(digits))
-    yield float(digits)
-    yield f"{digits}%"
+        yield from _gib(Fraction(digits), size[1].lower()) if key.endswith("GiB") else ()
+    elif unit.lower().startswith("milli"):
+        yield f"{digits}m"
+    elif not unit or not is_time:
+        yield from whole
+        if not unit:
+            yield from (float(digits), f"{digits}%")
+
+
+def _gib(number: Fraction, size: str) -> Iterator[int]:
+    # FSx counts 1.2 TiB as 1200 GiB.
+    for each in (_GIB_OF_SIZE.get(size), 1000 if size == "t" else None):
+        if each is not None and (number * each).denominator == 1:
+            yield int(number * each)
 
 
 def _from_date(text: str) -> Iterator[str]:
@@ -184,6 +326,8 @@ def written(value: Any, plain: Any) -> str:
     """Write a value as YAML has it on one line; plain reads a scalar without quotes, and says when it needs them."""
     if isinstance(value, tuple):
         return f"[{', '.join(written(each, plain) for each in value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{written(key, plain)}: {written(each, plain)}' for key, each in value.items())}}}"
     if isinstance(value, str):
         bare = re.match(r"[A-Za-z0-9][A-Za-z0-9 ._/%+-]*\Z", value) and plain(value) == value
         return value if bare else json.dumps(value, ensure_ascii=False)
