@@ -1,20 +1,23 @@
 """What the guaranteed capacity, and each team's quota, cost a month, against what the organization gives for it.
 
-Does not: count Spot, NodePools, storage, traffic or discounts; on-demand prices of the catalog, else unknown.
+Does not: count Spot, NodePools, storage, traffic or discounts; on-demand prices of the catalog, else unknown. Budgets
+of teams count with a near region's prices where the catalog has none of the cluster's own, and say so.
 """
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from hpkit.catalog.prices import monthly_price
 from hpkit.checks.rule import listing
-from hpkit.plan.capacity import QuotaResource, dimensions_of, usage
+from hpkit.plan.budgets import BUDGET_POLICY, budgets_of, reserved_cost
+from hpkit.plan.capacity import Amount, as_instances
 from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 from policies.stack_inputs import CLUSTER, groups_of, known_types, owned_groups, quotas_by_cluster, types_of
 
 __all__ = ["POLICIES"]
+
+_Reserved = tuple[str, Amount | None]
 
 _CEILING = Parameter(
     "monthlyUsd",
@@ -50,50 +53,38 @@ _PROJECTS = Parameter(
 
 
 def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results:
-    budgets = [(f"team {name}", {name}, given) for name, given in sorted(settings[_TEAMS.name].items())]
-    budgets += [
-        (f"project {name}", set(each["teams"]), each["monthlyUsd"])
-        for name, each in sorted(settings[_PROJECTS.name].items())
-    ]
+    budgets = budgets_of(settings)
     if not budgets:
         return
     matched, _ = quotas_by_cluster(resources)
     for cluster in of_type(resources, CLUSTER):
-        region, costs, unknown = _region(cluster), dict[str, Decimal](), dict[str, str]()
+        region, reserved, unknown = _region(cluster), dict[str, list[_Reserved]](), dict[str, set[str]]()
         for quota in matched[cluster.urn]:
-            parts = [(each.instance_type, _quota_cost(cluster, each, region)) for each in quota.quota_resources]
-            missing = [name for name, cost in parts if cost is None] + [each or "all" for each in quota.unknown_types]
-            if missing:
-                unknown[quota.team] = listing(sorted(set(missing)))
-            costs[quota.team] = costs.get(quota.team, Decimal(0)) + sum(
-                (cost or Decimal(0) for _, cost in parts), Decimal(0)
-            )
-        for name, teams, given in budgets:
-            for team in sorted(teams & unknown.keys()):
-                yield Undecided(f"{name}: what {team} has of {unknown[team]} costs is unknown", cluster)
-            own = {team: costs[team] for team in teams & costs.keys()}
-            total = sum(own.values(), Decimal(0))
-            if total > Decimal(str(given)):
-                who = listing([f"{team}: {cost:,.0f}" for team, cost in sorted(own.items(), key=lambda item: -item[1])])
+            types = known_types(cluster, [each.instance_type for each in quota.quota_resources])
+            for each in quota.quota_resources:
+                part = each.instance_type, as_instances(each, types.get(each.instance_type))
+                reserved.setdefault(quota.team, []).append(part)
+            unknown.setdefault(quota.team, set()).update(each or "all" for each in quota.unknown_types)
+        costs = {team: reserved_cost(parts, region) for team, parts in reserved.items()}
+        for budget in budgets:
+            for team in sorted(budget.teams & unknown.keys()):
+                of = {*unknown[team], *(costs[team].unknown if team in costs else ())}
+                if of:
+                    yield Undecided(
+                        f"{budget.label}: what {team} has of {listing(sorted(of))} costs is unknown", cluster
+                    )
+            own = sorted(budget.teams & costs.keys(), key=lambda team: -costs[team].dollars)
+            total = reserved_cost([part for team in own for part in reserved[team]], region)
+            if total.exceeds(budget):
+                who = listing([f"{team}: {float(costs[team].dollars):,.0f}" for team in own])
+                near = "about " if total.about else ""
+                prices = f", by the prices of {listing(list(total.about))}" if total.about else ""
                 yield Violation(
-                    f"the quota of {name} comes to {total:,.0f} US dollars a month on demand, {given:,.0f} are given "
-                    f"({who})",
-                    f"Lower its allocations, or raise what {name} is given.",
+                    f"the quota of {budget.label} comes to {near}{float(total.dollars):,.0f} US dollars a month on "
+                    f"demand, {float(budget.monthly):,.0f} are given ({who}{prices})",
+                    f"Lower its allocations, or raise what {budget.label} is given.",
                     cluster,
                 )
-
-
-def _quota_cost(cluster: Resource, reserved: QuotaResource, region: str | None) -> Decimal | None:
-    """Return US dollars a month of a quota resource: of part of an instance, what its largest part comes to."""
-    price = None if region is None else monthly_price(reserved.instance_type, region)
-    instance = known_types(cluster, [reserved.instance_type]).get(reserved.instance_type)
-    if price is None or (instance is None and reserved.count is None):
-        return None
-    if instance is None or reserved.count is not None:
-        return price * (reserved.count or 0)
-    parts = zip(usage(reserved, instance).vector, dimensions_of(instance), strict=True)
-    largest = max((Fraction(taken) / Fraction(whole) for taken, whole in parts if taken and whole), default=Fraction(0))
-    return price * largest.numerator / largest.denominator
 
 
 def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results:
@@ -179,7 +170,7 @@ POLICIES = (
         parameters=(_CEILING,),
     ),
     Policy(
-        name="budget-of-teams",
+        name=BUDGET_POLICY,
         description="What a team or project has reserved costs no more a month than it is given.",
         validate_stack=_teams_below_ceiling,
         parameters=(_TEAMS, _PROJECTS),

@@ -2,6 +2,7 @@
 
 import ast
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,21 @@ def test_a_teams_or_projects_quota_stays_within_what_it_is_given():
     assert len(messages(policy, stack, teams={"john": (price - 1) / 2})) == 1
 
 
+def test_a_teams_budget_counts_by_a_near_regions_price_and_says_so():
+    policy, stack = BY_NAME["budget-of-teams"], happy()
+    stack["cluster"] = in_region(stack["cluster"], "us-west-2")
+    (john,) = messages(policy, stack, teams={"john": 1})
+    assert "comes to about " in john
+    assert "by the prices of us-east-1)" in john
+    stack["cluster"] = in_region(stack["cluster"], "sa-east-1")
+    (said,) = results_of(policy, stack, teams={"john": 1})
+    assert isinstance(said, Undecided)
+
+
+def in_region(cluster, region):
+    return replace(cluster, provider={**cluster.provider, "region": region})
+
+
 @pytest.mark.parametrize(("name", "part", "path", "value", "words", "settings"), MUTATIONS)
 def test_one_mutation_of_the_happy_stack_is_reported(name, part, path, value, words, settings):
     stack = happy()
@@ -229,7 +245,7 @@ def _unpriced():
 
 def test_policies_import_the_arithmetic_and_neither_configuration_nor_clouds():
     allowed = {"hpkit.catalog", "hpkit.catalog.prices", "hpkit.checks.capacity", "hpkit.checks.rule",
-               "hpkit.plan.capacity", "hpkit.plan.endpoint", "hpkit.plan.waiver_length",
+               "hpkit.plan.budgets", "hpkit.plan.capacity", "hpkit.plan.endpoint", "hpkit.plan.waiver_length",
                "pulumi_policy", "pulumi_policy.proxy"}  # fmt: skip
     packages = {"hpkit", "pulumi", "pulumi_policy", "pulumi_aws", "boto3", "provider"}
     for file in sorted((Path(__file__).parents[2] / "policies").rglob("*.py")):

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from hpkit.catalog.prices import find_price, near_price
+from hpkit.plan.budgets import budgets_of
 from hpkit.review.as_html import as_html
 from hpkit.review.as_json import as_dict
 from hpkit.review.as_markdown import LIMIT, as_markdown, escape
 from hpkit.review.as_text import as_text
 from hpkit.review.model import Preview, PreviewStep
 from tests.builders import group, organization, team, text_of
-from tests.review.builders import review_of
+from tests.review.builders import FILE, review_of
 
 GITHUB_LIMIT = 65_536
 # Compared as files: recording so many would take a minute.
@@ -281,6 +282,32 @@ def test_json_keys_are_the_contract():
         "pricesOf": ["us-east-1"],
     }
     assert stack["teams"][0]["shares"][0]["guarantee"] == {"before": 4, "after": 3}
+
+
+def test_what_a_budget_is_exceeded_by_is_said_in_every_format_and_asks_for_attention():
+    kind = "ml.p4d.24xlarge"
+    sides = [
+        organization(
+            groups=[group("train", kind, 9)],
+            teams=[team("ada")],
+            allocations={"ada": [{"instanceType": kind, "count": count}]},
+        )
+        for count in (1, 9)
+    ]
+    given = budgets_of({"teams": {"ada": 100_000, "gone": 5}})
+    review = review_of(*map(text_of, sides), budgets={FILE: given})
+    one, nine = (round(find_price(kind, "us-west-2").monthly * count) for count in (1, 9))
+    for said in (as_text(review, width=200), as_markdown(review), as_html(review)):
+        text = html.unescape(said)
+        assert f"{one:,} → {nine:,}" in text
+        assert f"{100_000 - one:,} → {100_000 - nine:,}" in text
+    (budget,) = as_dict(review)["stacks"][0]["budgets"]
+    assert (budget["name"], budget["givenUsd"]) == ("ada", 100_000)
+    assert budget["quotaUsd"] == {"before": one, "after": nine}
+    reason = f"the quota of team ada comes to {nine:,} US$ a month, 100,000 are given"
+    assert [each for each in review.reasons if each.endswith(reason)]
+    back = review_of(*map(text_of, reversed(sides)), budgets={FILE: given})
+    assert not [each for each in back.reasons if "are given" in each], "it goes back within what is given"
 
 
 def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():

@@ -63,8 +63,8 @@ def find_price(instance_type: str, region: str) -> Price | None:
 def near_price(instance_type: str, region: str) -> Price | None:
     """Return a price to show as "about": the region's own, else that of one on the same continent, else None.
 
-    Its region says which; budgets take find_price. Where both are known, prices of us-east-1 and us-west-2 are
-    the same, to the last digit (ml.p4d.24xlarge).
+    Its region says which; the ceiling of a whole stack takes find_price. Where both are known, prices of us-east-1 and
+    us-west-2 are the same, to the last digit (ml.p4d.24xlarge).
     """
     own = find_price(instance_type, region)
     if own is not None:

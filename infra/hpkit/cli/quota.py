@@ -11,6 +11,8 @@ from hpkit.checks.rule import amount
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
 from hpkit.cli.inputs import plans_of, resolve
+from hpkit.cli.policy_settings import budgets
+from hpkit.plan.budgets import Budget, Spent, budget_cells, spent
 from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, RestrictedGroupPlan
@@ -27,7 +29,8 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
 
     Per instance type: guaranteed and maximum capacity; each team's reserved and elastic quota, what it may borrow
     at most (its limit, or what others can lend), what it lends, and what its quota costs a month on demand; and what
-    nobody reserved. Restricted instance groups are named apart: their instances count for nobody's quota.
+    nobody reserved. Where the organization gives teams or projects a budget (policy budget-of-teams), what their quota
+    comes to beside it. Restricted instance groups are named apart: their instances count for nobody's quota.
     """
     tables = [(plan, quotas_of(plan)) for plan in plans_of(resolve(files, stacks))]
     if form == "json":
@@ -35,6 +38,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
             {
                 "stack": plan.stack,
                 "types": [_as_dict(plan, quota) for quota in table],
+                "budgets": [_budget(budget, cost) for budget, cost in _budgets(plan, table)],
                 "restrictedInstanceGroups": [_restricted(group) for group in plan.restricted_groups],
             }
             for plan, table in tables
@@ -67,6 +71,27 @@ def _as_dict(plan: Plan, quota: TypeQuota) -> dict[str, Any]:
             }
             for share in quota.teams
         ],
+    }
+
+
+def _budgets(plan: Plan, table: tuple[TypeQuota, ...]) -> list[tuple[Budget, Spent]]:
+    """Return each budget of the plan's teams, and what their quota comes to."""
+    there = {team.name for team in plan.teams}
+    given = [budget for budget in budgets(plan.organization) if budget.teams & there]
+    return [(budget, spent(table, budget.teams, plan.spec.region)) for budget in given]
+
+
+def _budget(budget: Budget, cost: Spent) -> dict[str, Any]:
+    return {
+        "kind": budget.kind,
+        "name": budget.name,
+        "teams": sorted(budget.teams),
+        "givenUsd": round(budget.monthly),
+        # Without what the types of `unknown` cost.
+        "quotaUsd": round(cost.dollars),
+        "unknown": list(cost.unknown),
+        # Other regions than the stack's: what a month costs is about that.
+        "pricesOf": list(cost.about),
     }
 
 
@@ -121,6 +146,16 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
             cells += [amount(share.borrowable), amount(share.lendable)]
             cells.append("unknown" if dollars is None else f"{near}{dollars:,}")
             grid.add_row(share.team, *cells)
+        console.print(grid)
+    budgets_there = _budgets(plan, table)
+    if budgets_there:
+        grid = Table(box=box.SIMPLE_HEAD)
+        grid.add_column("budget")
+        for name in ("US$ a month", "given", "left"):
+            grid.add_column(name, justify="right")
+        for budget, cost in budgets_there:
+            about.update(cost.about)
+            grid.add_row(budget.label, *budget_cells(budget, cost))
         console.print(grid)
     if about:
         console.print(near_note(about))

@@ -10,6 +10,7 @@ import click
 from hpkit.change import Recorded
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
+from hpkit.cli.policy_settings import budgets
 from hpkit.cli.review_git import find_base
 from hpkit.cli.review_scope import Scope, scope_of
 from hpkit.errors import InputError
@@ -64,6 +65,7 @@ def command(
         notes=scope.notes,
         previews=previews,
         scenarios=_scenarios(scope, scenario) if scenario else {},
+        budgets={each.file: budgets(Path(each.file).stem) for each in scope.stacks},
     )
     text = _writer(form)(found)
     if output is None:

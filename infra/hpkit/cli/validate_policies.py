@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from hpkit.checks import Finding
 from hpkit.cli.extras import need
+from hpkit.cli.policy_settings import policy_settings
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
-from hpkit.project import Loaded, project_root
+from hpkit.project import Loaded
 
 if TYPE_CHECKING:
     from policies.recorded import PolicyFinding
@@ -28,19 +29,17 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
 
 
 def _settings(loaded: Loaded) -> Mapping[str, Any]:
-    """Return what the organization sets: the file that `--policy-pack-config` names for the engine."""
+    """Return what the organization sets."""
     from policies.configuration import problems
 
     organization = loaded.parsed.organization
-    if organization is None:
+    found = None if organization is None else policy_settings(organization.organization)
+    if found is None:
         return {}
-    file = project_root() / "stacks" / f"{organization.organization}.policy.json"
-    if not file.is_file():
-        return {}
-    text = file.read_text(encoding="utf-8")
+    name, text = found
     wrong = problems(text)
     if wrong:
-        raise InputError("\n".join(f"{file.relative_to(project_root())}: {problem}" for problem in wrong))
+        raise InputError("\n".join(f"{name}: {problem}" for problem in wrong))
     settings: dict[str, Any] = json.loads(text)
     return settings
 

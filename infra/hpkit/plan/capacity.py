@@ -32,6 +32,7 @@ __all__ = [
     "TypeQuota",
     "Usage",
     "apportion",
+    "as_instances",
     "borrow_limit",
     "borrow_percent",
     "dimensions_of",
@@ -431,14 +432,18 @@ def _type_quota(
 
 
 def _instances(quota_resources: Sequence[QuotaResource], instance: InstanceType | None, *, elastic: bool) -> Amount:
-    """Return quota resources as instances: a fraction of one takes the largest of its parts."""
     total: Amount = 0
     for quota_resource in quota_resources:
-        if quota_resource.elastic is not elastic:
-            continue
-        if quota_resource.count is not None:
-            total += quota_resource.count
-        elif instance is not None:
-            parts = zip(usage(quota_resource, instance).vector[1:], dimensions_of(instance)[1:], strict=True)
-            total += max((Fraction(part) / one for part, one in parts if part and one), default=Fraction(0))
+        if quota_resource.elastic is elastic:
+            total += as_instances(quota_resource, instance) or 0
     return total
+
+
+def as_instances(quota_resource: QuotaResource, instance: InstanceType | None) -> Amount | None:
+    """Return a quota resource as instances, a fraction of one by its largest part; None for an unknown type."""
+    if quota_resource.count is not None:
+        return quota_resource.count
+    if instance is None:
+        return None
+    parts = zip(usage(quota_resource, instance).vector[1:], dimensions_of(instance)[1:], strict=True)
+    return max((Fraction(part) / one for part, one in parts if part and one), default=Fraction(0))

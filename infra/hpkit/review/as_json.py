@@ -11,7 +11,17 @@ from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import CapacityChange, Change, PlanDiff, ShareChange, TeamChange
 from hpkit.review.cost import quota_cost
 from hpkit.review.formatting import cost_change
-from hpkit.review.model import Cost, FindingChanges, Loss, MoneyChange, Preview, Review, ScenarioChange, StackReview
+from hpkit.review.model import (
+    BudgetChange,
+    Cost,
+    FindingChanges,
+    Loss,
+    MoneyChange,
+    Preview,
+    Review,
+    ScenarioChange,
+    StackReview,
+)
 from hpkit.review.tables import concerned_teams, nodes_lost
 
 __all__ = ["VERSION", "as_dict", "as_json"]
@@ -80,6 +90,7 @@ def _stack(stack: StackReview) -> dict[str, Any]:
             "guaranteed": _costs(stack.guaranteed_cost),
             "maximum": _costs(stack.maximum_cost),
         },
+        "budgets": [_budget(each) for each in stack.budgets],
         "capacity": [_capacity(each) for each in diff.capacity] if diff else [],
         "teams": [_team(diff, each) for each in diff.teams if each.changed] if diff else [],
         "unchangedTeams": sum(not each.changed for each in diff.teams) if diff else 0,
@@ -151,6 +162,19 @@ def _cost(cost: Cost) -> dict[str, Any]:
         "unknown": list(cost.unknown),
         "unbounded": list(cost.unbounded),
         "pricesOf": list(cost.about),
+    }
+
+
+def _budget(change: BudgetChange) -> dict[str, Any]:
+    budget = change.budget
+    return {
+        "kind": budget.kind,
+        "name": budget.name,
+        "teams": sorted(budget.teams),
+        "givenUsd": round(budget.monthly),
+        "quotaUsd": _change(change.cost, lambda spent: round(spent.dollars)),
+        "unknown": _change(change.cost, lambda spent: list(spent.unknown)),
+        "pricesOf": _change(change.cost, lambda spent: list(spent.about)),
     }
 
 

@@ -125,9 +125,11 @@ def _stack(stack: StackReview) -> Iterator[str]:
     if capacity and stack.status != "unchanged":
         table = _table(tables.CAPACITY_HEAD, capacity[:_MOST])
         money = _table(tables.COST_HEAD, list(tables.cost_rows(stack)))
+        budgets = tables.budget_rows(stack)[:_MOST]
+        given = _table(tables.BUDGET_HEAD, budgets) if budgets else ""
         unknown = "\n".join(f"- {escape(line)}" for line in tables.unknown_lines(stack))
         yield _details(
-            f"{stack.stack}: capacity and cost", "\n\n".join(part for part in (table, money, unknown) if part)
+            f"{stack.stack}: capacity and cost", "\n\n".join(part for part in (table, money, given, unknown) if part)
         )
 
 

@@ -52,6 +52,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
         list(tables.capacity_rows(stack)),
     )
     yield from _table("cost a month, on demand", tables.COST_HEAD, list(tables.cost_rows(stack)))
+    yield from _table("budgets", tables.BUDGET_HEAD, tables.budget_rows(stack))
     yield from _section("", list(tables.unknown_lines(stack)), width)
 
 

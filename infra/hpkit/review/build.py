@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 
 from hpkit.change import Recorded, StackChange, change, change_of_plans
 from hpkit.checks import Finding
+from hpkit.plan.budgets import Budget, budget_cells
 from hpkit.plan.diff import Change, PlanDiff, diff
 from hpkit.plan.model import Plan
-from hpkit.review.cost import guaranteed_cost, maximum_cost
+from hpkit.review.cost import budget_changes, guaranteed_cost, maximum_cost
 from hpkit.review.findings import compare_findings
 from hpkit.review.formatting import plural
 from hpkit.review.losses import losses_of
 from hpkit.review.model import (
+    BudgetChange,
     Cost,
     FileReview,
     FindingChanges,
@@ -88,17 +90,21 @@ def review(
     notes: Sequence[str] = (),
     previews: Mapping[str, Preview] | None = None,
     scenarios: Mapping[str, ScenarioChange] | None = None,
+    budgets: Mapping[str, Sequence[Budget]] | None = None,
 ) -> Review:
     """Return the review of a change.
 
     record returns what a plan registers in a stack; without it, only what the files say is compared. base and commit
     name what the change is compared with; previews holds what the engine said, by stack, and scenarios what becomes of
-    a scenario's tasks.
+    a scenario's tasks; budgets what each organization file's teams and projects are given.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
-    previews, scenarios = previews or {}, scenarios or {}
+    previews, scenarios, budgets = previews or {}, scenarios or {}, budgets or {}
     reviewed = with_rename_risks(
-        [_stack(each, record, previews.get(each.stack), scenarios.get(each.stack)) for each in stacks]
+        [
+            _stack(each, record, previews.get(each.stack), scenarios.get(each.stack), budgets.get(each.file, ()))
+            for each in stacks
+        ]
     )
     reviewed = tuple(gravest_first(reviewed))
     of_files: list[tuple[Verdict, str]] = [
@@ -148,7 +154,11 @@ def _plan(version: StackVersion | None) -> Plan | None:
 
 
 def _stack(
-    given: StackInput, record: Record | None, preview: Preview | None, scenario: ScenarioChange | None
+    given: StackInput,
+    record: Record | None,
+    preview: Preview | None,
+    scenario: ScenarioChange | None,
+    budgets: Sequence[Budget],
 ) -> StackReview:
     before, after = _plan(given.before), _plan(given.after)
     unread = [
@@ -162,7 +172,9 @@ def _stack(
     changed, unrecorded = _compared(given, before, after, record)
     losses = losses_of(difference) if difference else ()
     risks = risks_of(difference, changed, losses) if difference else ()
+    spending = budget_changes(before, after, budgets)
     verdicts = [
+        *_verdicts_of_budgets(spending),
         *_verdicts_of_waivers(before, after),
         *_verdicts_of_findings(findings),
         *_verdicts_of_plan(risks, losses),
@@ -191,6 +203,7 @@ def _stack(
         losses=losses,
         preview=preview,
         scenario=scenario,
+        budgets=spending,
     )
 
 
@@ -233,6 +246,19 @@ def _status(difference: PlanDiff | None) -> Status:
     if difference.after is None:
         return "removed"
     return "changed" if difference.changed else "unchanged"
+
+
+def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict, str]]:
+    """Return the budgets that the change exceeds, or exceeds by more; one that was exceeded before says nothing new."""
+    found: list[tuple[Verdict, str]] = []
+    for each in changes:
+        before, after = each.cost.before, each.cost.after
+        if after is None or not after.exceeds(each.budget) or (before is not None and before.dollars >= after.dollars):
+            continue
+        comes_to, given, _ = budget_cells(each.budget, after)
+        message = f"the quota of {each.budget.label} comes to {comes_to} US$ a month, {given} are given"
+        found.append(("attention", message))
+    return found
 
 
 def _verdicts_of_waivers(before: Plan | None, after: Plan | None) -> list[tuple[Verdict, str]]:

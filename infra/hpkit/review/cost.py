@@ -3,18 +3,29 @@
 Does not: price Spot, training plans, volumes, data transfer, EKS or the network; the price table has none of them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 
 from hpkit.catalog import find_instance_type
 from hpkit.catalog.prices import Price, near_monthly_cost, near_price
+from hpkit.plan.budgets import Budget, Spent, spent
 from hpkit.plan.capacity import Amount, pool_instances
+from hpkit.plan.derive import quotas_of
 from hpkit.plan.diff import Change, PlanDiff, ShareChange
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
 from hpkit.review.formatting import as_fraction
-from hpkit.review.model import Cost
+from hpkit.review.model import BudgetChange, Cost
 
-__all__ = ["FindPrice", "group_cost", "guaranteed_cost", "maximum_cost", "pool_cost", "quota_cost", "total"]
+__all__ = [
+    "FindPrice",
+    "budget_changes",
+    "group_cost",
+    "guaranteed_cost",
+    "maximum_cost",
+    "pool_cost",
+    "quota_cost",
+    "total",
+]
 
 FindPrice = Callable[[str, str], Price | None]
 
@@ -106,6 +117,21 @@ def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:
     )
     before, after = (None if side is None else side[0] for side in sides)
     return Change(before, after), any(side is not None and side[1] for side in sides)
+
+
+def budget_changes(before: Plan | None, after: Plan | None, budgets: Iterable[Budget]) -> tuple[BudgetChange, ...]:
+    """Return what the quota of each budget's teams comes to on both sides; of those of which a side has a team."""
+    there = {team.name for plan in (before, after) if plan is not None for team in plan.teams}
+    mine = [budget for budget in budgets if budget.teams & there]
+    one, other = (_spent(plan, mine) for plan in (before, after))
+    return tuple(BudgetChange(budget, Change(*sides)) for budget, *sides in zip(mine, one, other, strict=True))
+
+
+def _spent(plan: Plan | None, budgets: Sequence[Budget]) -> list[Spent | None]:
+    if plan is None:
+        return [None] * len(budgets)
+    table = quotas_of(plan)
+    return [spent(table, budget.teams, plan.spec.region) for budget in budgets]
 
 
 def _reserved(

@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from hpkit.change import Action, StackChange
 from hpkit.checks import Finding
+from hpkit.plan.budgets import Budget, Spent
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, PlanDiff
 
 __all__ = [
+    "BudgetChange",
     "Cost",
     "FileReview",
     "FindingChanges",
@@ -113,6 +115,14 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetChange:
+    """What the quota of a budget's teams comes to a month; None on a side where the stack is not there."""
+
+    budget: Budget
+    cost: Change[Spent]
+
+
+@dataclass(frozen=True, slots=True)
 class PreviewStep:
     """One resource of a real preview; properties are the names of what changes, never values."""
 
@@ -198,6 +208,7 @@ class StackReview:
     losses: tuple[Loss, ...]
     preview: Preview | None
     scenario: ScenarioChange | None = None
+    budgets: tuple[BudgetChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

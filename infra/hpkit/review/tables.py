@@ -8,6 +8,7 @@ from hpkit.catalog.prices import near_note
 from hpkit.change import CLUSTER, GUARDED_TYPES, Step, describe
 from hpkit.checks import Finding
 from hpkit.checks.rule import listing
+from hpkit.plan.budgets import budget_cells
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, PlanDiff, TeamChange
 from hpkit.plan.names import short_type
@@ -29,6 +30,7 @@ from hpkit.review.model import (
 from hpkit.simulate.formatting import amount, percent, span
 
 __all__ = [
+    "BUDGET_HEAD",
     "CAPACITY_HEAD",
     "COST_HEAD",
     "RESOURCE_HEAD",
@@ -37,6 +39,7 @@ __all__ = [
     "VERDICTS",
     "WAIT_HEAD",
     "Row",
+    "budget_rows",
     "capacity_rows",
     "changed_teams",
     "concerned_teams",
@@ -69,6 +72,7 @@ VERDICTS: dict[Verdict, str] = {
     "attention": "Attention: look at what follows before it lands",
     "blocked": "Blocked: this cannot be deployed as it is",
 }
+BUDGET_HEAD = ("budget", "US$ a month", "given", "left")
 CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
 COST_HEAD = ("capacity", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
@@ -217,6 +221,18 @@ def cost_rows(stack: StackReview) -> Iterator[Row]:
     """Return what guaranteed and maximum capacity cost a month: before, after, difference."""
     for name, change in (("guaranteed", stack.guaranteed_cost), ("maximum", stack.maximum_cost)):
         yield (name, cost(change.before), cost(change.after), cost_change(change))
+
+
+def budget_rows(stack: StackReview) -> list[Row]:
+    """Return what the quota of each budget's teams comes to, before and after, and what is left of it."""
+    rows: list[Row] = []
+    for each in stack.budgets:
+        both = (each.cost.before, each.cost.after)
+        sides = [None if side is None else budget_cells(each.budget, side) for side in both]
+        comes_to = arrow(*("–" if cells is None else cells[0] for cells in sides))
+        left = arrow(*("–" if cells is None else cells[2] for cells in sides))
+        rows.append((each.budget.label, comes_to, f"{round(each.budget.monthly):,}", left))
+    return rows
 
 
 def unknown_lines(stack: StackReview) -> Iterator[str]:

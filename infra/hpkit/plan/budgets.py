@@ -1,0 +1,119 @@
+"""What teams and projects are given a month, and what their reserved quota comes to.
+
+The policy `budget-of-teams`, `hpkit quota` and `hpkit review` count by this: what is reserved, elastic quota included,
+at on-demand prices, those of a near region where the stack's own are not known.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+from hpkit.catalog.prices import near_price
+from hpkit.errors import InputError
+from hpkit.plan.capacity import Amount, TypeQuota
+
+__all__ = ["BUDGET_POLICY", "Budget", "Spent", "budget_cells", "budgets_of", "reserved_cost", "spent"]
+
+# The policy in whose settings an organization says what it gives.
+BUDGET_POLICY: Final = "budget-of-teams"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """US dollars a month that the reserved quota of a team, or of a project's teams together, may come to."""
+
+    kind: Literal["team", "project"]
+    name: str
+    teams: frozenset[str]
+    monthly: Fraction
+
+    @property
+    def label(self) -> str:
+        """Return how it is called: `team vision`."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """US dollars a month; unknown: types without a price, which it lacks; about: regions whose prices stand in."""
+
+    dollars: Fraction
+    unknown: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+
+    def exceeds(self, budget: Budget) -> bool:
+        """Say whether what is known alone is more than is given."""
+        return self.dollars > budget.monthly
+
+
+def budgets_of(parameters: Mapping[str, Any]) -> tuple[Budget, ...]:
+    """Return the budgets of the policy's parameters `teams` and `projects`, teams first, by name.
+
+    Raises InputError for what is none.
+    """
+    given: dict[str, Mapping[str, Any]] = {}
+    for key in ("teams", "projects"):
+        found = parameters.get(key, {})
+        if not isinstance(found, Mapping):
+            raise InputError(f"{BUDGET_POLICY}: {key} is {found!r}; write name → budget")
+        given[key] = found
+    return (
+        *(
+            Budget("team", name, frozenset({name}), _dollars(name, each))
+            for name, each in sorted(given["teams"].items())
+        ),
+        *(_project(name, each) for name, each in sorted(given["projects"].items())),
+    )
+
+
+def _team(name: str, given: Any) -> Budget:
+    return Budget("team", name, frozenset({name}), _dollars(name, given))
+
+
+def _project(name: str, given: Any) -> Budget:
+    teams = given.get("teams") if isinstance(given, Mapping) else None
+    if not isinstance(teams, list) or not teams or not all(isinstance(team, str) for team in teams):
+        raise InputError(
+            f'{BUDGET_POLICY}: the project {name} is {given!r}; write {{"teams": ["…"], "monthlyUsd": 150000}}'
+        )
+    return Budget("project", name, frozenset(teams), _dollars(name, given.get("monthlyUsd")))
+
+
+def _dollars(name: str, given: Any) -> Fraction:
+    if isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
+        raise InputError(f"{BUDGET_POLICY}: {name} is given {given!r}; write US dollars a month, such as 60000")
+    return Fraction(str(given))
+
+
+def reserved_cost(reserved: Iterable[tuple[str, Amount | None]], region: str | None) -> Spent:
+    """Return what instances of types come to a month; None instances: how many is not known."""
+    dollars, unknown, about = Fraction(0), set[str](), set[str]()
+    for name, instances in reserved:
+        price = None if region is None else near_price(name, region)
+        if price is None or instances is None:
+            unknown.add(name)
+            continue
+        dollars += Fraction(price.monthly) * Fraction(instances)
+        about |= {price.region} - {region}
+    return Spent(dollars, tuple(sorted(unknown)), tuple(sorted(about)))
+
+
+def spent(table: Iterable[TypeQuota], teams: Collection[str], region: str) -> Spent:
+    """Return what teams have reserved of every instance type, elastic quota included, comes to a month."""
+    reserved = [
+        (quota.instance_type, Fraction(share.reserved) + Fraction(share.elastic))
+        for quota in table
+        for share in quota.teams
+        if share.team in teams and (share.reserved or share.elastic)
+    ]
+    return reserved_cost(reserved, region)
+
+
+def budget_cells(budget: Budget, cost: Spent) -> tuple[str, str, str]:
+    """Return in words what a budget's quota comes to, what is given, and what is left of it."""
+    about = "about " if cost.about else ""
+    least = "at least " if cost.unknown else ""
+    left = round(budget.monthly) - round(cost.dollars)
+    most = "at most " if cost.unknown else ""
+    return f"{least}{about}{round(cost.dollars):,}", f"{round(budget.monthly):,}", f"{most}{about}{left:,}"
