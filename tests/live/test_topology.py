@@ -1,5 +1,8 @@
 """The tree of the seed's kind: nodes under layer 3 under layer 2 under layer 1."""
 
+from click.testing import CliRunner
+
+from hpkit.cli import topology
 from hpkit.live.topology import placements, tree_of
 from tests.live.builders import node, observed, pod, task
 
@@ -36,3 +39,42 @@ def test_how_far_apart_a_tasks_pods_sit():
     found = {each.task: (each.level, each.shared) for each in placements(observed(nodes=NODES, pods=pods, tasks=tasks))}
     assert found == {"apart": (0, None), "far": (1, "a"), "middle": (2, "b"), "near": (3, "c"), "one": (4, "n1")}
     assert list(found) == ["apart", "far", "middle", "near", "one"]
+
+
+# The tree of the article's seven instances, as tests/local/controllers/test_workloads.py has it on a real API server.
+SEVEN = tuple(
+    node(f"i{number}", "root", *above)
+    for number, above in enumerate(
+        [("left", "left-a")] * 3 + [("left", "left-b")] * 2 + [("right", "right-a")] * 2,
+        start=1,
+    )
+)
+
+
+def drawn(monkeypatch, form):
+    monkeypatch.setattr(topology, "observe", lambda *_arguments, **_more: observed(nodes=SEVEN))
+    done = CliRunner().invoke(topology.command, ["--stack", "topology-prod", "--format", form], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.output
+
+
+def test_a_tree_of_seven_instances_is_drawn_for_mermaid(monkeypatch):
+    first, *lines = drawn(monkeypatch, "mermaid").splitlines()
+    assert first == "flowchart TD"
+    arrows = {tuple(line.partition("[")[0].split(" --> ")) for line in map(str.strip, lines) if "-->" in line}
+    assert arrows == {
+        *(("root", name) for name in ("left", "right")),
+        *(("left", name) for name in ("left_a", "left_b")),
+        ("right", "right_a"),
+        *(("left_a", name) for name in ("i1", "i2", "i3")),
+        *(("left_b", name) for name in ("i4", "i5")),
+        *(("right_a", name) for name in ("i6", "i7")),
+    }
+    assert sum(line.endswith('<br/>ml.g5.12xlarge"]') for line in lines) == 7
+
+
+def test_a_tree_of_seven_instances_is_drawn_in_text(monkeypatch):
+    names = ["root", "left", "left-a", "i1", "i2", "i3", "left-b", "i4", "i5", "right", "right-a", "i6", "i7"]
+    text = drawn(monkeypatch, "tree")
+    places = [text.index(name) for name in names]
+    assert places == sorted(places)

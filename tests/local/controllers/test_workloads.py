@@ -214,6 +214,22 @@ def test_a_job_that_needs_no_switch_runs_wherever_there_is_room(platform, api):
     eventually(runs(api, "c", "wide", 6), lambda: reasons(api, "c", "wide"))
 
 
+@pytest.mark.parametrize(("sample", "under"), [("required", {1}), ("preferred", {1}), ("unconstrained", {1, 2, 3, 4})])
+def test_the_samples_of_topology_run_as_printed(platform, api, sample, under):
+    text = (EXAMPLES / f"topology-{sample}.yaml").read_text(encoding="utf-8")
+    (document,) = yaml.safe_load_all(text.replace("-ns-pretraining", "-ns-c").replace("pretraining-", "training-"))
+    document["spec"]["template"]["metadata"]["annotations"]["hpkit.local/run"] = DAY
+    api.create("/apis/batch/v1/namespaces/hyperpod-ns-c/jobs", document)
+    name = document["metadata"]["name"]
+    eventually(runs(api, "c", name, 4), lambda: reasons(api, "c", name))
+    assert len(network_nodes(api, pods_of(api, "c", name), 3)) in under
+
+
+def test_a_job_without_any_annotation_of_topology_runs_wherever_there_is_room(platform, api):
+    job(api, "c", "plain", 6, gpus=8)
+    eventually(runs(api, "c", "plain", 6), lambda: reasons(api, "c", "plain"))
+
+
 # The article's cluster has seven instances; its figure is not in its text, so that the shape is the kit's: under one
 # network node of layer 1 two of layer 2, under the first of these two of layer 3. Instances under each of layer 3:
 TREE = {("left", "left-a"): 3, ("left", "left-b"): 2, ("right", "right-a"): 2}

@@ -1,0 +1,43 @@
+"""The hands-on article's own manifest, word for word, at a platform of the kit: what of it is let in, what is not."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.program.cloud import Live
+from tests.security.members import member, refused
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+
+CORE = "/api/v1/namespaces/hyperpod-ns-smith"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/hyperpod-ns-smith/deployments"
+
+
+@pytest.fixture(scope="module")
+def instance(clouds):
+    return clouds.handson()
+
+
+@pytest.fixture(scope="module")
+def api(instance):
+    return Live(instance).api
+
+
+def test_a_member_who_applies_it_as_printed_gets_the_service_alone(instance, api):
+    text = Path(__file__).with_name("as_published.yaml").read_text(encoding="utf-8")
+    service, deployment, job = yaml.safe_load_all(text)
+    smith = member(instance, "smith")
+    smith.create(f"{CORE}/services", service)
+    try:
+        said = refused(smith.create, DEPLOYMENTS, deployment)
+        assert "kueue.x-k8s.io/queue-name" in said
+        # What the training operator makes of the job: its own is let in, and none of its pods is.
+        template = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
+        metadata = {"name": "fsdp-worker-0", "labels": template["metadata"]["labels"]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+        said = refused(api.create, f"{CORE}/pods", pod)
+        assert 'violates PodSecurity "baseline:' in said
+        assert 'volumes "shmem", "local"' in said
+    finally:
+        smith.delete(f"{CORE}/services/etcd")
