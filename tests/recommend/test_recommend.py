@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from hpkit.catalog.prices import find_price
 from hpkit.project import load_stack
 from hpkit.recommend import parse_goal, recommend
 from hpkit.recommend.recommend import _Policies
@@ -50,7 +51,9 @@ def test_fewer_instances_are_found_where_they_do(tmp_path):
     found = recommended(tmp_path, ["name: small, team: smith, count: 1, run: 1h"])
     assert (found.met, found.changes, found.capacity.met) == (True, (), True)
     assert found.capacity.instances == (("ml.g5.12xlarge", 4, 2),), "a team keeps the last that it has"
-    assert found.capacity.monthly is None, "the catalogue has no price of it in that region"
+    price = find_price("ml.g5.12xlarge", "us-east-1")
+    assert (found.capacity.monthly, found.capacity.priced_in) == (-2 * price.monthly, ("us-east-1",))
+    assert found.capacity.compared
     assert {team.name: team.guarantee for team in found.capacity.teams} == {"john": (3, 1), "smith": (1, 1)}
 
 
@@ -135,6 +138,8 @@ def test_a_patch_with_capacity_changes_the_group_too(project):
     result = hpkit("recommend", "small.yaml", "--stack", "handson-dev", *arguments, "patch", "--capacity", cwd=project)
     assert "+        - {name: gpu, instanceType: ml.g5.12xlarge, instanceCount: 2, availabilityZone" in result.stdout
     shown = hpkit("recommend", "small.yaml", "--stack", "handson-dev", *arguments, "table", cwd=project).stdout
+    said = " ".join(shown.split())
+    assert re.search(r"Cheapest that meets the goals: .*, about \$[0-9,]+ a month less, on demand by the prices", said)
     assert re.search(r"Teams with these instances\n\n.*never.*\n.*\n john +3 → 1 ", shown), shown
 
 

@@ -1,5 +1,7 @@
 """The search, with figures that are computed instead of simulated: what it finds, and that nothing else decides it."""
 
+from decimal import Decimal
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,3 +102,33 @@ def test_instances_go_as_long_as_the_goal_is_met_and_come_until_it_is():
     assert (state, outcome.good) == ((1, 5, 0, 50, 6), True), "a gives what b needs not; b keeps five"
     state, outcome = run((4, 4, 0, 50, 8))
     assert (state, outcome.good) == ((4, 5, 0, 50, 9), True)
+
+
+GROUPS = (
+    Lever("instanceCount of a", "instances", (), "ml.a", (("a",),), "", 3, 100),
+    Lever("instanceCount of b", "instances", (), "ml.b", (("b",),), "", 3, 100),
+)
+
+
+def test_instances_that_do_not_help_do_not_come():
+    def evaluate(states):
+        return [outcome_of([GOAL], (report(0.8 - abs(sum(state) - 7) / 10),)) for state in states]
+
+    (outcome,) = evaluate([(3, 3)])
+    state, found = cheapest(GROUPS, (3, 3), outcome, evaluate, lambda _: Decimal(1))
+    assert (sum(state), found.good, found.miss) == (7, False, outcome_of([GOAL], (report(0.8),)).miss)
+    state, _ = cheapest(GROUPS, (4, 3), evaluate([(4, 3)])[0], evaluate, lambda _: Decimal(1))
+    assert state == (4, 3), "more of them is farther away"
+
+
+def test_what_has_no_price_is_not_taken_for_free():
+    def evaluate(states):
+        return [outcome_of([GOAL], (report(1.0 if sum(state) > 6 else 0.5),)) for state in states]
+
+    (outcome,) = evaluate([(3, 3)])
+    prices = {"ml.a": None, "ml.b": Decimal(1)}
+    state, _ = cheapest(GROUPS, (3, 3), outcome, evaluate, prices.get)
+    assert state == (3, 4)
+    (outcome,) = evaluate([(4, 4)])
+    state, found = cheapest(GROUPS, (4, 4), outcome, evaluate, {"ml.a": None, "ml.b": None}.get)
+    assert (sum(state), found.good) == (7, True), "without prices fewer are better than more"

@@ -186,8 +186,11 @@ def _print_capacity(console: Console, capacity: CapacityChange) -> None:
     if capacity.monthly is None:
         money = "at a price that is not known"
     else:
-        money = f"${abs(capacity.monthly):,.0f} a month {'more' if capacity.monthly > 0 else 'less'}, on demand"
-    verdict = "Cheapest that meets the goals" if capacity.met else "Not even these meet the goals"
+        of = f" by the prices of {', '.join(capacity.priced_in)}" if capacity.priced_in else ""
+        about, more = "about " if of else "", "more" if capacity.monthly > 0 else "less"
+        money = f"{about}${abs(capacity.monthly):,.0f} a month {more}, on demand{of}"
+    best = "Cheapest that meets the goals" if capacity.compared else "Fewest that meet the goals"
+    verdict = best if capacity.met else "Nearest, though not even these meet the goals"
     console.print(f"Capacity: {verdict}: {what}, {money}, with:")
     for change in capacity.changes:
         console.print(f"  {change.path}: {change.before} → {change.after}")

@@ -21,9 +21,11 @@ def cheapest(
     """Return the cheapest state that was found to meet the goals, and what comes of it.
 
     An instance goes or comes at a time, with a team's quota of it. Where the goals are not met, instances are added
-    until they are, or until there are twice as many, or sixteen more; the last state comes back if they never are.
+    until they are, or until there are twice as many, or sixteen more; the nearest state comes back if they never are,
+    and of equally near ones the first, which is that with the fewest.
     """
     here, found = start, outcome
+    nearest = start, outcome
     by = -1 if outcome.good else 1
     for _ in range(_MOST_STEPS):
         states = list(_steps(levers, start, here, by))
@@ -38,9 +40,11 @@ def cheapest(
             break
         here = min(known, key=lambda state: _rank(levers, here, state, known[state], price, by))
         found = known[here]
+        if found.good or found.miss < nearest[1].miss:
+            nearest = here, found
         if by > 0 and found.good:
             break
-    return here, found
+    return nearest
 
 
 def _steps(levers: Sequence[Lever], start: State, here: State, by: int) -> Iterator[State]:
@@ -64,10 +68,16 @@ def _steps(levers: Sequence[Lever], start: State, here: State, by: int) -> Itera
 def _rank(
     levers: Sequence[Lever], here: State, state: State, outcome: Outcome, price: Price, by: int
 ) -> tuple[float, ...]:
-    """Return what is to be small: the cost, where the goals are met either way; on the way there the miss."""
-    cost = 0.0
+    """Return what is to be small: the cost, where the goals are met either way; on the way there the miss.
+
+    Instances whose price is not known count as dearer than all others.
+    """
+    cost, unpriced = 0.0, 0.0
     for lever, old, new in zip(levers, here, state, strict=True):
         if lever.kind == "instances":
-            cost += (int(new) - int(old)) * float(price(lever.instance_type) or 0)
+            each, more = price(lever.instance_type), int(new) - int(old)
+            cost += 0.0 if each is None else more * float(each)
+            unpriced += more if each is None else 0
     waited = sum(report.cluster.waited for report in outcome.reports)
-    return (cost, waited) if by < 0 else (0.0 if outcome.good else 1.0, outcome.miss, cost, waited)
+    paid = (unpriced, cost, waited)
+    return paid if by < 0 else (0.0 if outcome.good else 1.0, outcome.miss, *paid)

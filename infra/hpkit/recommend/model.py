@@ -75,6 +75,8 @@ class CapacityChange:
     """The cheapest instances that were found to meet the goals; without changes, those that there are.
 
     monthly: US dollars a month on demand that it costs more (less, where negative); None where a price is not known.
+    priced_in: other regions whose prices stand in for those of the stack's. compared: whether the prices of all types
+    that could come or go are known, so that it is the cheapest.
     teams: what each gains or gives up against the file as it is.
     """
 
@@ -83,6 +85,8 @@ class CapacityChange:
     teams: tuple[TeamResult, ...]
     instances: tuple[tuple[str, int, int], ...]
     monthly: Decimal | None
+    priced_in: tuple[str, ...]
+    compared: bool
     warnings: tuple[str, ...]
     text: str
     patch: str
@@ -179,6 +183,8 @@ def _capacity(capacity: CapacityChange) -> dict[str, Any]:
             {"instanceType": kind, "before": before, "after": after} for kind, before, after in capacity.instances
         ],
         "monthlyUsd": None if capacity.monthly is None else str(capacity.monthly.quantize(Decimal("0.01"))),
+        "pricedIn": list(capacity.priced_in),
+        "pricesKnown": capacity.compared,
         "warnings": list(capacity.warnings),
         "patch": capacity.patch,
     }

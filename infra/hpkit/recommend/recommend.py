@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from hpkit.catalog.prices import monthly_price
+from hpkit.catalog.prices import near_price
 from hpkit.checks import Finding
 from hpkit.config import parse, read_file
 from hpkit.config.document import Path, format_path
@@ -196,7 +196,8 @@ class _Policies:
         groups, _ = self.editable(instance_levers(self.plan, self._whole.document.data))
         if not groups:
             return None
-        region = self.plan.spec.region
+        prices = {each.instance_type: near_price(each.instance_type, self.plan.spec.region) for each in groups}
+        monthly = {kind: None if price is None else price.monthly for kind, price in prices.items()}
         every = (*levers, *groups)
         start: State = (*state, *(group.base for group in groups))
         best, found = cheapest(
@@ -204,22 +205,26 @@ class _Policies:
             start,
             outcome,
             lambda states: self.of(every, states, seeds),
-            lambda kind: monthly_price(kind, region),
+            monthly.__getitem__,
         )
         kinds = [(lever, int(value)) for lever, value in zip(every, best, strict=True) if lever.kind == "instances"]
-        monthly: Decimal | None = Decimal(0)
+        costs = []
+        regions = set()
         for lever, value in kinds:
-            more = value - int(lever.base)
-            price = monthly_price(lever.instance_type, region)
+            more, price = value - int(lever.base), prices[lever.instance_type]
             if more:
-                monthly = None if monthly is None or price is None else monthly + more * price
+                costs.append(None if price is None else more * price.monthly)
+                regions.add(self.plan.spec.region if price is None else price.region)
+        known = [cost for cost in costs if cost is not None]
         text = self.edited(_values(every, best))
         return CapacityChange(
             met=found.good,
             changes=self.changes(every, best),
             teams=team_results(self.as_is(seeds), found.reports),
             instances=tuple((lever.instance_type, int(lever.base), value) for lever, value in kinds),
-            monthly=monthly,
+            monthly=None if len(known) < len(costs) else sum(known, Decimal(0)),
+            priced_in=tuple(sorted(regions - {self.plan.spec.region})),
+            compared=None not in monthly.values(),
             warnings=self.warnings(_values(every, best)),
             text=text,
             patch=diff(self.text, text, self._whole.file),
