@@ -159,7 +159,7 @@ class Rehearsal:
             end = run(session.scheduler, self.workloads, until=until, on_event=notes.take, wait_for=notes.pace.wait_for)
             reasons = session.scheduler.reasons()
         stopped = _whole(end) if until is None else until
-        report = self.recorder.report(self.source.file, stopped, is_over=until is None)
+        report = self.recorder.report(self.source.file, stopped, waiting=reasons, is_over=until is None)
         happened = event_differences(notes.events, _simulated(self.model, self.workloads, until))
         said = [f"{name} waits; Kueue says: {why}" for name, why in reasons.items()] if happened else []
         return report, [*found, *happened, *said]

@@ -252,8 +252,8 @@ class Recorder:
     ) -> Report:
         """Return the report at a time.
 
-        waiting: Kueue's reason for each task that waits then. is_over: nothing more will happen, so that who waits then
-        waits for ever, except those that preempt each other without end.
+        waiting: for each task that waits then Kueue's reason, or what Kueue says of it. is_over: nothing more will
+        happen, so that who waits then waits for ever, except those that preempt each other without end.
         """
         reasons, restless = waiting or {}, frozenset(flapping)
         for state in self._nevers:
