@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # A chart that every `up` installed would cost each of them; the tests that are of it take the folder from this one.
 if "HPKIT_MIRROR" in os.environ:
     os.environ["HPKIT_TESTS_MIRROR"] = os.environ.pop("HPKIT_MIRROR")
+# As would what stands in for it; the README's `make up` has it.
+os.environ["HPKIT_STAND_INS"] = "none"
 
 # Tests start Python a thousand times, and a shell may forbid it to keep what it compiled: each would compile all anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

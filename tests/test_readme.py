@@ -18,7 +18,7 @@ BY_HAND = [line.removeprefix("$ ") for block in TRIED if "make up" in block for 
 SECONDS = 600
 
 # In a fresh clone no environment is activated and no `make` runs, which would have the one below it say more.
-OF_THIS_RUN = {"VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
+OF_THIS_RUN = {"VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "HPKIT_STAND_INS"}
 NEWCOMER = {
     **{name: value for name, value in os.environ.items() if name not in OF_THIS_RUN},
     "COLUMNS": "80",

@@ -2,14 +2,13 @@
 
 import os
 import signal
-from itertools import chain
 from pathlib import Path
 
 import pytest
 import yaml
 
 from hpkit.errors import ToolError
-from local.kubernetes.crds import crds_in, documents
+from local.plugins.kubernetes.stand_in import chart_documents
 from local.toolchain import get_all
 from local.toolchain.table import tool_named
 from tests.program.cloud import Live
@@ -19,8 +18,15 @@ from tests.security.members import member, refused
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+FOLDERS = {
+    "Namespace": "/api/v1/namespaces",
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "ServiceAccount": "/api/v1/namespaces/kubeflow/serviceaccounts",
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "Deployment": "/apis/apps/v1/namespaces/kubeflow/deployments",
+}
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
 PLURALS = {"Service": "services", "Deployment": "deployments", "PyTorchJob": "pytorchjobs"}
 
@@ -43,28 +49,13 @@ def make(api):
 
 @pytest.fixture(scope="module")
 def operator(instance, make):
-    """The training operator, as the dependencies chart brings it: its kinds, its rights, its Deployment."""
+    """The training operator, as the local cloud has it stand in for the dependencies chart."""
     try:
         found, _ = get_all([tool_named("training-operator-manifests"), tool_named("training-operator")], say=print)
     except ToolError as error:
         pytest.skip(str(error))
-    for crd in crds_in(found.path):
-        make(CRDS, crd)
-    make("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubeflow"}})
-    files = ("service-account.yaml", "role.yaml", "cluster-role-binding.yaml", "deployment.yaml")
-    folders = {
-        "ServiceAccount": "/api/v1/namespaces/kubeflow/serviceaccounts",
-        "ClusterRole": f"{RBAC}/clusterroles",
-        "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
-        "Deployment": "/apis/apps/v1/namespaces/kubeflow/deployments",
-    }
-    for document in chain.from_iterable(documents(found.path / file) for file in files):
-        for subject in document.get("subjects", ()):
-            subject["namespace"] = "kubeflow"
-        if document["kind"] == "Deployment":
-            # kwok plays the kubelet: no probe reaches the process.
-            document["spec"]["template"]["spec"]["containers"][0].pop("livenessProbe", None)
-        make(folders[document["kind"]], document)
+    for document in chart_documents(found.path):
+        make(FOLDERS[document["kind"]], document)
     before = instance.state().parts["kueue"]
     os.kill(before.pid, signal.SIGTERM)
     eventually(lambda: instance.state().parts["kueue"].restarts > before.restarts, "Kueue's end is seen")
@@ -82,11 +73,7 @@ def folder_of(document):
 
 
 def submit(who, team):
-    """Apply a team's file; its pods run for a day here, where nothing happens inside a container."""
     for document in manifests(team):
-        if document["kind"] == "PyTorchJob":
-            worker = document["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
-            worker["metadata"]["annotations"] = {"hpkit.local/run": "24h"}
         who.create(folder_of(document), document)
 
 

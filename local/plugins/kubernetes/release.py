@@ -14,6 +14,7 @@ from local.plugins.kubernetes.objects import ref_of
 from local.plugins.kubernetes.ready import tests_of
 from local.plugins.kubernetes.recorded import RECORDED, RecordedReleases
 from local.plugins.kubernetes.release_inputs import flags, merged_values, values_files, waits, with_values
+from local.plugins.kubernetes.stand_in import stand_in
 from provider.engine.errors import InitFailedError, PluginError
 from provider.engine.task import Task
 from provider.engine.values import UNKNOWN, Props, is_unknown
@@ -102,12 +103,17 @@ class Release:
         if recorded is None:
             with self.helm.run(task, namespace) as helm:
                 self._uninstall(task, helm, {**state, "name": name, "namespace": namespace})
+        elif not self.helm.lacking():
+            with self.helm.run(task, namespace) as helm:
+                stand_in(task, helm, recorded, wanted=False)
 
     def _write(self, task: Task, inputs: Props, *, revision: int, upgrade: bool) -> Props:
-        missing = self.helm.lacking()
+        missing, instead = self.helm.lacking(), ""
         if not missing:
             with self.helm.run(task, str(inputs["namespace"])) as helm:
                 chart = chart_of(task, helm, inputs)
+                if not upgrade:
+                    instead = stand_in(task, helm, inputs, wanted=chart.path is None, new=revision == 1)
                 if chart.path is not None:
                     outputs = self._install(task, helm, inputs, str(chart.path), upgrade=upgrade)
                     self._recorded.forget(task, str(inputs["namespace"]), str(inputs["name"]))
@@ -116,7 +122,7 @@ class Release:
         if upgrade:
             raise PluginError(f"release {_id(inputs)} cannot be upgraded: {missing}. What to do: {_ADVICE}.")
         version = f" {inputs['version']}" if inputs.get("version") else ""
-        task.warn(f"{inputs['chart']}{version}: recorded, not installed: {missing}. What to do: {_ADVICE}.")
+        task.warn(f"{inputs['chart']}{version}: recorded, not installed: {missing}. {instead}What to do: {_ADVICE}.")
         return self._recorded.write(task, inputs, revision=revision)
 
     def _install(self, task: Task, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:

@@ -12,7 +12,9 @@ from pulumi.runtime.proto import plugin_pb2
 
 from hpkit.errors import ToolError
 from local.kubernetes.api import RefusedError
-from local.toolchain import tool_path
+from local.plugins.kubernetes.stand_in import SWITCH
+from local.toolchain import get_all, tool_path
+from local.toolchain.table import tool_named
 from tests.local.plugins.kubernetes.harness import FailedError, in_background
 from tests.running import chart_mirror, eventually
 
@@ -20,6 +22,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 RELEASE = "helm.sh/v3:Release"
 NAMESPACE = "/api/v1/namespaces/charts"
+OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments/training-operator"
 MADE, HOOKED = (f"{NAMESPACE}/configmaps/{name}" for name in ("made", "hooked"))
 CONFIG_MAP = """
 apiVersion: v1
@@ -352,6 +355,32 @@ def test_a_recorded_release_is_to_be_updated_as_soon_as_its_chart_can_be_had(
     outputs = plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
     assert outputs["status"]["status"] == "deployed"
     assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs) == (set(), [], False)
+    plugin.delete(RELEASE, "sample", found, outputs)
+
+
+def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_can_be_had(
+    plugin, api, helm, release, chart, monkeypatch
+):
+    monkeypatch.delenv(SWITCH)
+    try:
+        get_all([tool_named("training-operator-manifests")], say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    far = {**release, "name": "hyperpod-dependencies", "chart": "./none"}
+    found, inputs, outputs = plugin.create(RELEASE, "sample", far)
+    assert "Kubeflow's training operator" in warnings(plugin)[0] or "which nothing runs before" in warnings(plugin)[0]
+    assert "PyTorchJob" in {each["kind"] for each in api.read("/apis/kubeflow.org/v1")["resources"]}
+    assert api.read(OPERATOR)["spec"]["template"]["spec"]["serviceAccountName"] == "training-operator"
+    off = {**inputs, "values": {"trainingOperators": {"enabled": False}}}
+    outputs = plugin.update(RELEASE, "sample", inputs, off, outputs=outputs)
+    absent(api, OPERATOR)
+    outputs = plugin.update(RELEASE, "sample", off, inputs, outputs=outputs)
+    assert api.read(OPERATOR)
+    near = {**inputs, "chart": str(chart)}
+    outputs = plugin.update(RELEASE, "sample", inputs, near, outputs=outputs)
+    assert outputs["status"]["status"] == "deployed"
+    absent(api, OPERATOR)
+    absent(api, "/apis/kubeflow.org/v1")
     plugin.delete(RELEASE, "sample", found, outputs)
 
 
