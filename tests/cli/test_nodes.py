@@ -60,7 +60,7 @@ def there(monkeypatch):
     instances = tuple(ClusterNode(each, "gpu", KIND, "Running") for each in IDS)
     groups = (Group("gpu", (KIND,), 4, 4, ""),)
     seen = observed(
-        platform=Platform("handson", "InService", "", groups, instances, None, "", (), ()),
+        platform=Platform("handson", "InService", "", groups, instances, None, (), ()),
         nodes=[node(f"hyperpod-{each}") for each in IDS],
         pods=[pod("john", "train", f"hyperpod-{each}") for each in IDS],
         tasks=[task("john", "train", 4, runs=True)],

@@ -17,7 +17,7 @@ def row(name):
     for verb, resource in rights.kubernetes:
         verbs.setdefault(verb, []).append(f"`{resource}`")
     inside = "; ".join(f"{verb} {', '.join(resources)}" for verb, resources in verbs.items())
-    return f"| `{name}` | {', '.join(f'`{each}`' for each in sorted(rights.iam))} | {inside} |"
+    return f"| `{name}` | {', '.join(f'`{each}`' for each in sorted(rights.iam))} | {inside or 'none'} |"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from hpkit.live.differences import differences
-from hpkit.live.model import AddonHealth, Group, Platform, Queue, Quota
+from hpkit.live.model import AddonHealth, Group, Platform, Queue, Quota, SchedulerPolicy
 from hpkit.project import load_stack
 from hpkit.whatif import model_of
 from tests.live.builders import observed
@@ -31,8 +31,11 @@ def seen(plan):
             Decimal(each.fair_weight),
             active=True,
             message="",
+            within=each.preemption.within_cluster_queue,
             quotas={
-                (flavor.name, name): Quota(of(name, quota.nominal), of(name, quota.borrowing_limit))
+                (flavor.name, name): Quota(
+                    of(name, quota.nominal), of(name, quota.borrowing_limit), of(name, quota.lending_limit)
+                )
                 for group in each.resource_groups
                 for flavor in group.flavors
                 for name, quota in flavor.resources.items()
@@ -41,7 +44,10 @@ def seen(plan):
         for each in model_of(plan).queues
     )
     classes = {f"{each.name}-priority": each.weight for each in plan.policy.priority_classes}
-    platform = Platform("handson", "InService", "", groups, (), "Created", "", addons, ())
+    policy = SchedulerPolicy("handson-dev", "Created", "", "Enabled", "Disabled", {"training": 80, "experiment": 40})
+    platform = Platform(
+        "handson", "InService", "", groups, (), policy, addons, (), kubernetes="1.35", node_recovery="Automatic"
+    )
     return observed(platform=platform, queues=queues, priority_classes=classes)
 
 
@@ -68,6 +74,61 @@ def test_groups_and_add_ons_that_differ_are_named(seen, plan):
     assert f"add-on {plan.addons[0].name} is in the file, and not on the cluster" in found
     wanted = plan.addons[-1].version
     assert (f"add-on {plan.addons[-1].name} is v0, and {wanted} in the file" in found) == (wanted is not None)
+
+
+@pytest.fixture
+def platform_differs(seen, plan):
+    """Return what differs once parts of the platform are other ones."""
+    return lambda **parts: differences(replace(seen, platform=replace(seen.platform, **parts)), plan)
+
+
+def test_versions_recovery_and_types_that_differ_are_named(seen, platform_differs):
+    gpu, system = seen.platform.groups
+    assert platform_differs(kubernetes="1.34", node_recovery="None") == (
+        "Kubernetes is 1.34, and 1.35 in the file",
+        "node recovery is None, and Automatic in the file",
+    )
+    assert platform_differs(groups=(replace(gpu, instance_types=("ml.p5.48xlarge",)), system)) == (
+        "instance group gpu is of ml.p5.48xlarge, and of ml.g5.12xlarge in the file",
+    )
+
+
+def test_a_cluster_policy_that_differs_is_named(seen, platform_differs):
+    changed = replace(seen.platform.policy, fair_share="Disabled", idle_sharing="Enabled", name="mine")
+    assert platform_differs(policy=changed) == (
+        "the cluster policy has name mine, and handson-dev in the file",
+        "the cluster policy has fair share Disabled, and Enabled in the file",
+        "the cluster policy has idle resource sharing Enabled, and Disabled in the file",
+    )
+    assert platform_differs(policy=None) == ("the cluster policy handson-dev is in the file, and not on the cluster",)
+
+
+def test_what_of_a_platform_was_not_read_is_no_difference(platform_differs):
+    assert platform_differs(policy=None, addons=(), unread=frozenset({"policy", "addons"})) == ()
+
+
+def test_preemption_and_lending_that_differ_are_named(seen, plan):
+    john, smith = seen.queues
+    held = {key: replace(quota, lending_limit=Decimal(0)) for key, quota in john.quotas.items()}
+    found = differences(replace(seen, queues=(replace(john, within="Never", quotas=held), smith)), plan)
+    assert found == (
+        "team john preempts tasks of its own by Never, and by LowerPriority in the file",
+        "team john lends no idle quota, and all of it in the file",
+    )
+    key = ("ml.g5.12xlarge", "nvidia.com/gpu")
+    part = {**john.quotas, key: replace(john.quotas[key], lending_limit=Decimal(4))}
+    assert differences(replace(seen, queues=(replace(john, quotas=part), smith)), plan) == (
+        "team john has a lending limit of 4 nvidia.com/gpu of ml.g5.12xlarge, and 12 in the file",
+    )
+
+
+def test_memory_is_counted_in_gib(seen, plan):
+    john, smith = seen.queues
+    key = ("ml.g5.12xlarge", "memory")
+    less = {**john.quotas, key: replace(john.quotas[key], nominal=Decimal(192 * 2**30))}
+    assert differences(replace(seen, queues=(replace(john, quotas=less), smith)), plan) == (
+        "team john has a quota of 192 GiB memory of ml.g5.12xlarge, and 576 GiB in the file",
+    )
 
 
 def test_teams_that_differ_are_named_with_both_amounts(seen, plan):

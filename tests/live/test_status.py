@@ -1,20 +1,22 @@
 """The page: who uses what, from whom, what waits, what needs attention."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpkit.live.model import AddonHealth, ClusterNode, Group, NodePool, Platform
-from hpkit.live.status import main_resource, status_of
+from hpkit.live.model import AddonHealth, ClusterNode, Group, NodePool, Platform, SchedulerPolicy
+from hpkit.live.status import main_resource, policy_words, status_of
 from tests.live.builders import GPU, NOW, node, observed, queue, task
 
+POLICY = SchedulerPolicy("acme-dev", "Created", "", "Enabled", "Disabled", {"experiment": 40, "training": 80})
 GROUP = Group("gpu", ("ml.g5.12xlarge",), 4, 4, "InService")
 
 
 def platform(**parts):
     given = {"name": "acme", "status": "InService", "message": "", "groups": (GROUP,), "nodes": (), "addons": ()}
-    return Platform(**{**given, "policy_status": "Created", "policy_message": "", "events": (), **parts})
+    return Platform(**{**given, "policy": POLICY, "events": (), **parts})
 
 
 def shares(*queues):
@@ -82,6 +84,38 @@ def test_what_waits_is_listed_by_priority_and_age():
     assert team.running == 1
 
 
+def test_what_waits_in_no_queue_is_listed_and_needs_attention():
+    lost = replace(task("john", "lost", 1), queue="", local_queue="hyperpod-ns-johnn-localqueue")
+    seen = observed(queues=(queue("john", 4),), tasks=(lost, task("john", "fine", 1)))
+    found = status_of(seen)
+    assert [each.name for each in found.teams[0].waiting] == ["fine"]
+    assert [(each.team, each.name) for each in found.unserved] == [("john", "lost")]
+    assert found.problems == (
+        "Job lost of john waits: no queue serves it: LocalQueue hyperpod-ns-johnn-localqueue is not in "
+        "hyperpod-ns-john",
+    )
+    unread = status_of(replace(seen, unread=frozenset({"localqueues"})))
+    assert unread.unserved == (), "what LocalQueues there are is not known"
+
+
+def test_many_that_wait_in_no_queue_are_counted():
+    lost = [replace(task("john", f"lost-{number}", 1), queue="") for number in range(9)]
+    found = status_of(observed(queues=(queue("john", 4),), tasks=lost))
+    assert len(found.unserved) == 9
+    assert found.problems[-1] == "4 more tasks wait in no team's queue: hpkit jobs"
+
+
+def test_the_cluster_policy_is_a_line():
+    assert policy_words(platform()) == (
+        "acme-dev is Created; priority classes training 80, experiment 40; fair share Enabled; "
+        "idle resource sharing Disabled"
+    )
+    plain = replace(POLICY, priority_classes={}, fair_share="", idle_sharing="")
+    assert policy_words(platform(policy=plain)) == "acme-dev is Created; first come, first served"
+    assert policy_words(platform(policy=None)) == "none"
+    assert policy_words(platform(policy=None, unread=frozenset({"policy"}))) == "not read"
+
+
 def test_all_is_well_with_a_platform_on_which_nothing_fails():
     assert status_of(observed(platform=platform(), nodes=(node("n"),), queues=(queue("john", 4),))).problems == ()
 
@@ -90,7 +124,10 @@ def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
     instances = [ClusterNode(f"i-{number}", "gpu", "t", "Failure", "EFA did not come up") for number in range(2)]
     addons = (AddonHealth("vpc-cni", "v1", "DEGRADED", ("ConfigurationConflict: aws-node",)),)
     failing = platform(
-        status="RollingBack", nodes=tuple(instances), addons=addons, policy_status="UpdateFailed", policy_message="why"
+        status="RollingBack",
+        nodes=tuple(instances),
+        addons=addons,
+        policy=SchedulerPolicy("acme-dev", "UpdateFailed", "why"),
     )
     pool = NodePool("spot", ready=False, message="NodeClass not found", limits={}, used={})
     found = status_of(

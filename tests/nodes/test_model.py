@@ -21,7 +21,7 @@ def plan(**more):
 def live(*statuses, status="InService", continuous=True, **parts):
     instances = tuple(ClusterNode(one, "gpu", "ml.g5.12xlarge", each) for one, each in zip(IDS, statuses, strict=True))
     groups = (Group("gpu", ("ml.g5.12xlarge",), 2, 2, "InService"),)
-    platform = Platform("acme", status, "", groups, instances, None, "", (), (), continuous=continuous)
+    platform = Platform("acme", status, "", groups, instances, None, (), (), continuous=continuous)
     return observed(platform=platform, **parts)
 
 

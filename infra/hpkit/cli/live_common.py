@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from hpkit.live.kubernetes import Kubernetes
     from hpkit.live.model import Observed
+    from hpkit.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., None])
 __all__ = ["age", "choose_file", "choose_stack", "columns", "kubernetes_api", "observe", "platform_options"]
@@ -55,12 +56,23 @@ def choose_file(stack: str | None) -> tuple[Loaded, Plan]:
     return next(each for each in loaded if each.plans), plans[0]
 
 
-def observe(plan: Plan, profile: str | None, *, aws: bool = True, quotas: bool = True) -> Observed:
-    """Return what the platform of a plan says now; what could not be read is said on standard error."""
-    from hpkit.live.read import read
+def observe(
+    plan: Plan,
+    profile: str | None,
+    *,
+    aws: Collection[AwsPart] | None = None,
+    inside: bool = True,
+    quotas: bool = True,
+) -> Observed:
+    """Return what the platform of a plan says now; what could not be read is said on standard error.
+
+    aws, inside and quotas are those of `read`; aws None is all.
+    """
+    from hpkit.live.read import AWS_PARTS, read
 
     session = aws_session(profile, plan.spec.region)
-    observed = read(session, cluster=plan.spec.cluster.name, aws=aws, quotas=quotas)
+    parts = AWS_PARTS if aws is None else aws
+    observed = read(session, cluster=plan.spec.cluster.name, aws=parts, inside=inside, quotas=quotas)
     for each in observed.unknown:
         click.echo(f"warning: not read: {each}", err=True)
     return observed

@@ -63,12 +63,17 @@ def list_nodes(stack: str | None, profile: str | None, group: str | None, form: 
     from hpkit.nodes.model import nodes_of
 
     plan = choose_stack(stack)
-    nodes = [each for each in nodes_of(observe(plan, profile)) if group in (None, each.instance.group)]
+    nodes = [each for each in nodes_of(_observe(plan, profile)) if group in (None, each.instance.group)]
     if form == "json":
         click.echo(json.dumps([_as_dict(each) for each in nodes], indent=2))
         return
     head = ("node", "group", "type", "status", "release", "runs")
     click.echo(columns([head, *(_row(each) for each in nodes)]))
+
+
+def _observe(plan: Plan, profile: str | None) -> Observed:
+    """Return the instances and what runs on them."""
+    return observe(plan, profile, aws=("nodes",), quotas=False)
 
 
 def _as_dict(node: Node) -> dict[str, Any]:
@@ -199,7 +204,7 @@ def update(groups: tuple[str, ...], release: str | None, batch: str | None, **op
 
     told, size = _Options(**options), _batch(batch)
     plan = choose_stack(told.stack)
-    observed = observe(plan, told.profile)
+    observed = _observe(plan, told.profile)
     names = _groups(observed, groups)
     chosen = [node for node in nodes_of(observed) if node.instance.group in names]
     _announce("update", chosen, f"{', '.join(names)} to {release or 'the newest release'}", _warning(size))
@@ -251,7 +256,7 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
     from hpkit.nodes.operate import hand_over
 
     loaded, plan = choose_file(told.stack)
-    observed = observe(plan, told.profile)
+    observed = _observe(plan, told.profile)
     if observed.platform is None:
         raise ToolError("which nodes there are could not be read; see the warnings above")
     chosen = choose(nodes_of(observed), names)

@@ -85,7 +85,7 @@ def _from_cluster(plan: Plan, profile: str | None, since: str, to: Path) -> None
         raise click.UsageError(f"--since: {error}") from None
     if not seconds:
         raise click.UsageError("--since 0: nothing happens in no time")
-    observed = observe(plan, profile, aws=False)
+    observed = observe(plan, profile, aws=())
     found = recorded(observed, plan, since=seconds)
     said = [*found.said]
     if not found.tasks:

@@ -19,7 +19,8 @@ from hpkit.plan.model import Plan
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hpkit.live.status import Status, TeamStatus
+    from hpkit.live.model import SchedulerPolicy
+    from hpkit.live.status import Status, TeamStatus, WaitingTask
 
 __all__ = ["command"]
 
@@ -92,6 +93,7 @@ def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> dict[str, An
         "stack": plan.stack,
         "time": observed.time.isoformat(),
         "cluster": None if platform is None else {"name": platform.name, "status": platform.status},
+        "policy": None if platform is None or platform.policy is None else _policy(platform.policy),
         "instanceGroups": [
             {
                 "name": each.group.name,
@@ -114,6 +116,7 @@ def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> dict[str, An
             for each in status.pools
         ],
         "teams": [_team(each) for each in status.teams],
+        "waitingInNoQueue": [_task(each) for each in status.unserved],
         "addons": []
         if platform is None
         else [
@@ -129,6 +132,17 @@ def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> dict[str, An
         "problems": list(status.problems),
         "differences": list(differs),
         "unknown": list(observed.unknown),
+    }
+
+
+def _policy(policy: SchedulerPolicy) -> dict[str, Any]:
+    return {
+        "name": policy.name,
+        "status": policy.status,
+        "message": policy.message or None,
+        "fairShare": policy.fair_share or None,
+        "idleResourceSharing": policy.idle_sharing or None,
+        "priorityClasses": dict(policy.priority_classes),
     }
 
 
@@ -159,22 +173,26 @@ def _team(team: TeamStatus) -> dict[str, Any]:
             for share in team.shares
         ],
         "running": team.running,
-        "waiting": [
-            {
-                "kind": each.kind,
-                "name": each.name,
-                "priority": each.priority,
-                "seconds": each.seconds,
-                "reason": each.reason,
-            }
-            for each in team.waiting
-        ],
+        "waiting": [_task(each) for each in team.waiting],
         "problem": team.problem or None,
+    }
+
+
+def _task(task: WaitingTask) -> dict[str, Any]:
+    return {
+        "kind": task.kind,
+        "name": task.name,
+        "team": task.team,
+        "priority": task.priority,
+        "seconds": task.seconds,
+        "reason": task.reason,
     }
 
 
 def _print(plan: Plan, status: Status, differs: Iterable[str]) -> None:
     from rich.console import Console
+
+    from hpkit.live.status import policy_words
 
     console = Console(width=width(), highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
     platform = status.observed.platform
@@ -183,6 +201,8 @@ def _print(plan: Plan, status: Status, differs: Iterable[str]) -> None:
     _section("needs attention", status.problems)
     _section("not as the stack file says", differs)
     _groups(console, status)
+    if platform is not None:
+        click.echo(folded(f"cluster policy: {policy_words(platform)}", "  ", ""))
     _teams(console, status)
     for team in status.teams:
         _waiting(team)
@@ -220,6 +240,8 @@ def _table(console: Console, head: Sequence[tuple[str, bool]], rows: Sequence[Se
 
 
 def _groups(console: Console, status: Status) -> None:
+    from hpkit.live.waiting import counted, sized
+
     if not status.groups and not status.pools:
         return
     head = (("instance group", False), ("type", False), ("target", True), ("running", True), ("others", False))
@@ -236,7 +258,7 @@ def _groups(console: Console, status: Status) -> None:
     _table(console, head, rows)
     for pool in status.pools:
         limits = ", ".join(
-            f"{_amount(pool.used.get(name, Decimal(0)))} of {_amount(limit)} {name}"
+            f"{sized(pool.used.get(name, Decimal(0)), name)} of {counted(limit, name)}"
             for name, limit in pool.limits.items()
         )
         click.echo(folded(f"NodePool {pool.name}: {limits or 'without limits'}", "    ", "  "))

@@ -32,7 +32,7 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
     from hpkit.live.topology import placements, tree_of
 
     plan = choose_stack(stack)
-    observed = observe(plan, profile, aws=False, quotas=False)
+    observed = observe(plan, profile, aws=(), quotas=False)
     tree, places = tree_of(observed), placements(observed)
     if form == "json":
         data = {"tree": [_branch(each) for each in tree], "tasks": [_placement(each) for each in places]}

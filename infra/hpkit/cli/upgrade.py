@@ -82,7 +82,7 @@ def _running(plan: Plan, profile: str | None, target: str | None, *, offline: bo
 
     if offline:
         return Running(plan.spec.eks.version, {each.name: each.version for each in plan.addons if each.version})
-    observed = observe(plan, profile)
+    observed = observe(plan, profile, aws=("nodes", "addons"), inside=False)
     if observed.platform is None:
         raise ToolError("what runs could not be read; see the warnings above, or add --offline")
     current = observed.platform.kubernetes

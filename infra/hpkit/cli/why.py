@@ -33,7 +33,7 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
     from hpkit.whatif import fair_sharing_of
 
     plan = choose_stack(stack)
-    observed = observe(plan, profile, aws=False)
+    observed = observe(plan, profile, aws=())
     found = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
     asked = found.task
     if form == "json":

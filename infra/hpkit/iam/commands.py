@@ -28,6 +28,8 @@ _READ: Final = (
     "sagemaker:ListClusterNodes",
     "sagemaker:ListClusterSchedulerConfigs",
 )
+# The cluster and its instances.
+_INSTANCES: Final = (*_FIND, "sagemaker:ListClusterNodes")
 _LIST: Final = tuple(
     ("list", resource)
     for resource in (
@@ -62,12 +64,14 @@ COMMANDS: Final[Mapping[str, CommandRights]] = {
     "why": CommandRights(_FIND, _LIST),
     "topology": CommandRights(_FIND, _PLACES),
     "record": CommandRights(_FIND, _LIST),
-    "nodes list": CommandRights(_READ, _LIST),
-    "nodes replace": CommandRights((*_READ, "sagemaker:BatchReplaceClusterNodes"), (*_LIST, *_DRAIN)),
-    "nodes reboot": CommandRights((*_READ, "sagemaker:BatchRebootClusterNodes"), (*_LIST, *_DRAIN)),
-    "nodes delete": CommandRights((*_READ, "sagemaker:BatchDeleteClusterNodes"), (*_LIST, *_DRAIN)),
-    "nodes update": CommandRights((*_READ, "sagemaker:UpdateClusterSoftware"), (*_LIST, *_DRAIN)),
+    "nodes list": CommandRights(_INSTANCES, _PLACES),
+    "nodes replace": CommandRights((*_INSTANCES, "sagemaker:BatchReplaceClusterNodes"), (*_PLACES, *_DRAIN)),
+    "nodes reboot": CommandRights((*_INSTANCES, "sagemaker:BatchRebootClusterNodes"), (*_PLACES, *_DRAIN)),
+    "nodes delete": CommandRights((*_INSTANCES, "sagemaker:BatchDeleteClusterNodes"), (*_PLACES, *_DRAIN)),
+    "nodes update": CommandRights((*_INSTANCES, "sagemaker:UpdateClusterSoftware"), (*_PLACES, *_DRAIN)),
     "access": CommandRights((*_FIND, *_ENTRIES), _BINDINGS),
     "access check": CommandRights((*_FIND, *_ENTRIES), _REVIEW),
-    "upgrade plan": CommandRights((*_READ, "eks:DescribeAddonVersions"), _LIST),
+    "upgrade plan": CommandRights(
+        (*_INSTANCES, "eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:ListAddons"), ()
+    ),
 }

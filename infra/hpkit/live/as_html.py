@@ -8,9 +8,9 @@ from decimal import Decimal
 from hpkit.live.as_svg import topology_svg
 from hpkit.live.model import NodePool
 from hpkit.live.page import Section, page
-from hpkit.live.status import Status
+from hpkit.live.status import Status, policy_words
 from hpkit.live.topology import Branch, Placement
-from hpkit.live.waiting import amount
+from hpkit.live.waiting import amount, counted, sized
 
 __all__ = ["status_html", "topology_html"]
 
@@ -31,6 +31,7 @@ def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
             _pools(status),
             _teams(status),
             _waiting(status),
+            Section("Cluster policy", lines=() if platform is None else (policy_words(platform),)),
             _addons(status),
             Section("Last events", lines=tuple(_events(status))),
         ),
@@ -89,7 +90,7 @@ def _pools(status: Status) -> Section:
 
 def _limits(pool: NodePool) -> Iterable[str]:
     for name, limit in pool.limits.items():
-        yield f"{amount(pool.used.get(name, Decimal(0)))} of {amount(limit)} {name}"
+        yield f"{sized(pool.used.get(name, Decimal(0)), name)} of {counted(limit, name)}"
 
 
 def _teams(status: Status) -> Section:
@@ -113,9 +114,8 @@ def _teams(status: Status) -> Section:
 
 def _waiting(status: Status) -> Section:
     rows = [
-        (task.name, team.team, task.kind, str(task.priority), f"{task.seconds // 60} min", task.reason)
-        for team in status.teams
-        for task in team.waiting
+        (task.name, task.team, task.kind, str(task.priority), f"{task.seconds // 60} min", task.reason)
+        for task in (*(each for team in status.teams for each in team.waiting), *status.unserved)
     ]
     head = ("task", "team", "kind", "priority", "waits for", "why")
     return Section("What waits", head=head, rows=rows, numbers=frozenset({3}))

@@ -26,6 +26,7 @@ __all__ = [
     "Pod",
     "Queue",
     "Quota",
+    "SchedulerPolicy",
     "Task",
     "TaskState",
     "team_of",
@@ -88,10 +89,23 @@ class AddonHealth:
 
 
 @dataclass(frozen=True, slots=True)
+class SchedulerPolicy:
+    """The cluster policy (DescribeClusterSchedulerConfig); priority_classes: name → weight, none for first come."""
+
+    name: str
+    status: str
+    message: str = ""
+    fair_share: str = ""
+    idle_sharing: str = ""
+    priority_classes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Platform:
     """What AWS says: the cluster with groups and instances, the cluster policy, add-ons and events, latest first.
 
-    continuous: whether nodes are provisioned one by one; kubernetes: the version of the EKS cluster.
+    policy: None where there is none. continuous: whether nodes are provisioned one by one; kubernetes: the version of
+    the EKS cluster. unread: of policy and addons those that were not read, and so are not known to be absent.
     """
 
     name: str
@@ -99,12 +113,13 @@ class Platform:
     message: str
     groups: tuple[Group, ...]
     nodes: tuple[ClusterNode, ...]
-    policy_status: str | None
-    policy_message: str
+    policy: SchedulerPolicy | None
     addons: tuple[AddonHealth, ...]
     events: tuple[ClusterEvent, ...]
     continuous: bool = False
     kubernetes: str = ""
+    node_recovery: str = ""
+    unread: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +259,10 @@ class NodePool:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """All that was read at one time. unknown: what could not be, each with the reason; its part is empty then."""
+    """All that was read at one time. unknown: what could not be, each with the reason; its part is empty then.
+
+    unread: the kinds of which nothing was read, in the plural.
+    """
 
     time: datetime
     platform: Platform | None = None
@@ -255,3 +273,4 @@ class Observed:
     pools: tuple[NodePool, ...] = ()
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    unread: frozenset[str] = frozenset()

@@ -23,6 +23,7 @@ from hpkit.live.model import (
     Pod,
     Queue,
     Quota,
+    SchedulerPolicy,
     Task,
 )
 
@@ -40,6 +41,7 @@ def platform_of(
     events: Iterable[Mapping[str, Any]],
     *,
     kubernetes: str = "",
+    unread: frozenset[str] = frozenset(),
 ) -> Platform:
     """Return what AWS says, from the responses of DescribeCluster, ListClusterNodes and the others."""
     groups = [*(cluster.get("InstanceGroups") or ()), *(cluster.get("RestrictedInstanceGroups") or ())]
@@ -49,12 +51,25 @@ def platform_of(
         message=cluster.get("FailureMessage") or "",
         groups=tuple(group_of(each) for each in groups),
         nodes=tuple(_instance(each) for each in nodes),
-        policy_status=None if policy is None else policy["Status"],
-        policy_message="" if policy is None else policy.get("FailureReason") or "",
+        policy=None if policy is None else _policy(policy),
         addons=tuple(_addon(each) for each in addons),
         events=tuple(sorted(map(_event, events), key=lambda each: each.time, reverse=True)),
         continuous=cluster.get("NodeProvisioningMode") == "Continuous",
         kubernetes=kubernetes,
+        node_recovery=cluster.get("NodeRecovery") or "",
+        unread=unread,
+    )
+
+
+def _policy(policy: Mapping[str, Any]) -> SchedulerPolicy:
+    config = policy.get("SchedulerConfig") or {}
+    return SchedulerPolicy(
+        policy.get("Name") or "",
+        policy["Status"],
+        policy.get("FailureReason") or "",
+        config.get("FairShare") or "",
+        config.get("IdleResourceSharing") or "",
+        {each["Name"]: each["Weight"] for each in config.get("PriorityClasses") or ()},
     )
 
 

@@ -5,11 +5,11 @@ A call that is refused or fails does not mean absence: it is kept as unknown, wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from boto3 import Session
 from kubernetes.client import ApiException
@@ -22,7 +22,10 @@ from hpkit.preflight.aws_client import call_all
 from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
 
-__all__ = ["Clusters", "ask", "find", "objects_of", "read"]
+__all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "objects_of", "read"]
+
+AwsPart = Literal["nodes", "policy", "addons", "events"]
+AWS_PARTS: Final[tuple[AwsPart, ...]] = get_args(AwsPart)
 
 _EVENTS: Final = 20
 # The most that ListClusterNodes gives at a time (API reference); it gives ten unless asked for more.
@@ -34,20 +37,28 @@ _FROM_CACHE: Final = ("resourceVersion", "0")
 _ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
 
 
-def read(session: Session, *, cluster: str, aws: bool = True, quotas: bool = True) -> Observed:
+def read(
+    session: Session,
+    *,
+    cluster: str,
+    aws: Collection[AwsPart] = AWS_PARTS,
+    inside: bool = True,
+    quotas: bool = True,
+) -> Observed:
     """Return what a platform says now; cluster is the HyperPod cluster's name.
 
-    aws: whether SageMaker and EKS are asked about more than the way to the Kubernetes API. quotas: whether queues,
-    NodePools and priority classes are listed, and not nodes and what runs there alone. Raises ToolError when the
-    cluster or its EKS cluster cannot be described: all else depends on them.
+    aws: what SageMaker and EKS are asked about beside the two clusters; without any there is no platform. inside:
+    whether the Kubernetes API is asked. quotas: whether queues, NodePools and priority classes are listed there, and
+    not nodes and what runs on them alone. Raises ToolError when the cluster or its EKS cluster cannot be described:
+    all else depends on them.
     """
     clusters = find(session, cluster)
     described, eks = clusters.hyperpod, clusters.eks
     unknown: list[str] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
-        platform = pool.submit(_platform, session, described, eks, unknown) if aws else None
-        inside = pool.submit(_kubernetes, session, eks, unknown, quotas=quotas)
-        found = inside.result()
+        platform = pool.submit(_platform, session, described, eks, aws, unknown) if aws else None
+        objects = pool.submit(_kubernetes, session, eks, unknown, quotas=quotas) if inside else None
+        found = {} if objects is None else objects.result()
         return Observed(
             time=datetime.now(tz=UTC),
             platform=None if platform is None else platform.result(),
@@ -97,7 +108,11 @@ def _sentence(failure: FailedCall) -> str:
 
 
 def _platform(
-    session: Session, cluster: Mapping[str, Any], eks_cluster: Mapping[str, Any], unknown: list[str]
+    session: Session,
+    cluster: Mapping[str, Any],
+    eks_cluster: Mapping[str, Any],
+    parts: Collection[AwsPart],
+    unknown: list[str],
 ) -> Platform:
     eks = eks_cluster["name"]
     name, arn = {"ClusterName": cluster["ClusterName"]}, {"ClusterArn": cluster["ClusterArn"]}
@@ -109,7 +124,8 @@ def _platform(
     )
     policies = ApiCall("sagemaker", "ListClusterSchedulerConfigs", arn)
     listed = ApiCall("eks", "ListAddons", {"clusterName": eks})
-    first = _Answers(session, [nodes, policies, listed], unknown)
+    calls: dict[AwsPart, ApiCall] = {"nodes": nodes, "policy": policies, "addons": listed}
+    first = _Answers(session, [call for part, call in calls.items() if part in parts], unknown)
     configs = first.items(policies, "ClusterSchedulerConfigSummaries")
     policy = next(
         (
@@ -124,13 +140,19 @@ def _platform(
         for each in first.items(listed, "addons")
     ]
     second = _Answers(session, [*addons, *([] if policy is None else [policy])], unknown)
+    described = [second.one(each) for each in addons]
+    unread = {
+        "policy": first.one(policies) is None or (policy is not None and second.one(policy) is None),
+        "addons": first.one(listed) is None or None in described,
+    }
     return platform_of(
         cluster,
         first.items(nodes, "ClusterNodeSummaries"),
         None if policy is None else second.one(policy),
-        [each["addon"] for each in map(second.one, addons) if each is not None],
-        _latest_events(session, events, unknown),
+        [each["addon"] for each in described if each is not None],
+        _latest_events(session, events, unknown) if "events" in parts else (),
         kubernetes=eks_cluster.get("version") or "",
+        unread=frozenset(name for name, is_missing in unread.items() if is_missing),
     )
 
 
@@ -153,6 +175,7 @@ class _Answers:
     """The answers to calls that were made together; each failure is noted once."""
 
     def __init__(self, session: Session, calls: list[ApiCall], unknown: list[str]) -> None:
+        self._made = {call.key for call in calls}
         self._responses = Responses(call_all(session, calls, on_progress=lambda *_: None)) if calls else Responses({})
         unknown += [
             _sentence(each)
@@ -161,8 +184,8 @@ class _Answers:
         ]
 
     def one(self, call: ApiCall) -> Any:
-        """Return the answer to a call, None where it failed."""
-        found = self._responses.of(call)
+        """Return the answer to a call, None where it failed or was not made."""
+        found = self._responses.of(call) if call.key in self._made else None
         return None if isinstance(found, FailedCall) else found
 
     def items(self, call: ApiCall, key: str) -> list[Any]:
@@ -194,6 +217,7 @@ class _Objects:
     def __init__(self, api: Kubernetes, unknown: list[str]) -> None:
         self._api = api
         self._unknown = unknown
+        self._unread: set[str] = set()
 
     def read(self, *, quotas: bool) -> dict[str, Any]:
         """Return the fields of Observed that the Kubernetes API says."""
@@ -209,7 +233,7 @@ class _Objects:
         if karpenter is not None:
             wanted["nodepools"] = (f"{karpenter}/nodepools", ())
         with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
-            running = {kind: pool.submit(self._list, path, query) for kind, (path, query) in wanted.items()}
+            running = {kind: pool.submit(self._list, kind, path, query) for kind, (path, query) in wanted.items()}
             found = {kind: each.result() for kind, each in running.items()}
         queues = {
             (each["metadata"]["namespace"], each["metadata"]["name"]): str(each["spec"]["clusterQueue"])
@@ -224,13 +248,15 @@ class _Objects:
             "priority_classes": {
                 each["metadata"]["name"]: int(each["value"]) for each in found.get("workloadpriorityclasses", ())
             },
+            "unread": frozenset(self._unread),
         }
 
-    def _list(self, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
+    def _list(self, kind: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
         """Return all objects of a kind; none, with the reason in unknown, where the caller may not list them."""
         try:
             return list(self._api.pages(path, query))
         except ApiException as error:
             if error.status != NOT_FOUND:
+                self._unread.add(kind)
                 self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
             return []

@@ -6,14 +6,23 @@ Does not: ask anybody. What the page says is computed from what was read, and fr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from hpkit.live.model import Group, NodePool, Observed, Platform, Queue, Quota
+from hpkit.live.model import Group, NodePool, Observed, Platform, Queue, Quota, Task
 from hpkit.live.waiting import amount, waiting_reason
 
-__all__ = ["GroupStatus", "Share", "Status", "TeamStatus", "WaitingTask", "main_resource", "status_of"]
+__all__ = [
+    "GroupStatus",
+    "Share",
+    "Status",
+    "TeamStatus",
+    "WaitingTask",
+    "main_resource",
+    "policy_words",
+    "status_of",
+]
 
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "aws.amazon.com/neuron")
 # Of ClusterInstanceStatus in SageMaker's API: those that do not end by themselves.
@@ -70,13 +79,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class WaitingTask:
-    """A task that waits: why, in words, since when it was made."""
+    """A task that waits: why, in words, for how long, and in whose namespace."""
 
     kind: str
     name: str
     priority: int
     seconds: int
     reason: str
+    team: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +102,26 @@ class TeamStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The whole page; problems are the sentences that somebody must act on, worst first."""
+    """The whole page; problems are the sentences that somebody must act on, worst first.
+
+    unserved: tasks that wait, and no team's queue admits: their LocalQueue is not there, or leads to another queue.
+    """
 
     observed: Observed
     groups: tuple[GroupStatus, ...]
     teams: tuple[TeamStatus, ...]
     pools: tuple[NodePool, ...]
     problems: tuple[str, ...]
+    unserved: tuple[WaitingTask, ...] = ()
 
 
 def status_of(observed: Observed) -> Status:
     """Return the page of what was read."""
     groups = tuple(_groups(observed))
     teams = tuple(_teams(observed))
-    return Status(observed, groups, teams, observed.pools, tuple(_problems(observed, groups, teams)))
+    unserved = tuple(_unserved(observed)) if observed.queues and "localqueues" not in observed.unread else ()
+    problems = (*_problems(observed, groups, teams), *_of_unserved(unserved))
+    return Status(observed, groups, teams, observed.pools, problems, unserved)
 
 
 def main_resource(names: Iterable[str]) -> str:
@@ -115,6 +131,22 @@ def main_resource(names: Iterable[str]) -> str:
         if name in there:
             return name
     return next((name for name in sorted(there) if name.startswith("nvidia.com/")), "cpu")
+
+
+def policy_words(platform: Platform) -> str:
+    """Return what the cluster policy is, in a line."""
+    policy = platform.policy
+    if policy is None:
+        return "not read" if "policy" in platform.unread else "none"
+    ranks = sorted(policy.priority_classes.items(), key=lambda each: (-each[1], each[0]))
+    order = ", ".join(f"{name} {weight}" for name, weight in ranks)
+    said = (
+        f"{policy.name} is {policy.status}",
+        f"priority classes {order}" if order else "first come, first served",
+        f"fair share {policy.fair_share}" if policy.fair_share else "",
+        f"idle resource sharing {policy.idle_sharing}" if policy.idle_sharing else "",
+    )
+    return "; ".join(each for each in said if each)
 
 
 def _groups(observed: Observed) -> Iterable[GroupStatus]:
@@ -143,25 +175,45 @@ def _teams(observed: Observed) -> Iterable[TeamStatus]:
         if queue.team is None:
             continue
         tasks = by_queue[queue.name]
-        waiting = sorted(
-            (each for each in tasks if each.state == "pending"), key=lambda each: (-each.priority, each.created)
-        )
+        waiting = _by_rank(each for each in tasks if each.state == "pending")
         yield TeamStatus(
             team=queue.team,
             shares=tuple(_shares(queue, idle, total, borrowed)),
             running=sum(each.state in ("running", "starting") for each in tasks),
-            waiting=tuple(
-                WaitingTask(
-                    each.owner_kind,
-                    each.owner_name,
-                    each.priority,
-                    int((observed.time - each.created).total_seconds()),
-                    waiting_reason(each, queue),
-                )
-                for each in waiting
-            ),
+            waiting=tuple(_waiting(observed, each, queue) for each in waiting),
             problem="" if queue.active else queue.message or "its queue is not active",
         )
+
+
+def _by_rank(tasks: Iterable[Task]) -> list[Task]:
+    return sorted(tasks, key=lambda each: (-each.priority, each.created))
+
+
+def _waiting(observed: Observed, task: Task, queue: Queue | None) -> WaitingTask:
+    return WaitingTask(
+        task.owner_kind,
+        task.owner_name,
+        task.priority,
+        int((observed.time - task.created).total_seconds()),
+        waiting_reason(task, queue),
+        task.team,
+    )
+
+
+def _unserved(observed: Observed) -> Iterable[WaitingTask]:
+    """Yield what waits and is in no team's list."""
+    queues = {queue.name: queue for queue in observed.queues}
+    for task in _by_rank(each for each in observed.tasks if each.state == "pending"):
+        queue = queues.get(task.queue)
+        if queue is None or queue.team is None:
+            yield _waiting(observed, task, queue)
+
+
+def _of_unserved(unserved: Sequence[WaitingTask]) -> Iterable[str]:
+    for each in unserved[:_SHOWN]:
+        yield f"{each.kind} {each.name} of {each.team} waits: {each.reason}"
+    if len(unserved) > _SHOWN:
+        yield f"{len(unserved) - _SHOWN} more tasks wait in no team's queue: hpkit jobs"
 
 
 Key = tuple[str | None, str, str]
@@ -238,8 +290,8 @@ def _problems(observed: Observed, groups: Iterable[GroupStatus], teams: Iterable
 def _of_platform(platform: Platform) -> Iterable[str]:
     if platform.status != "InService":
         yield _because(f"cluster {platform.name} is {platform.status}", (platform.message,))
-    if platform.policy_status is not None and platform.policy_status.endswith("Failed"):
-        yield _because(f"the cluster policy is {platform.policy_status}", (platform.policy_message,))
+    if platform.policy is not None and platform.policy.status.endswith("Failed"):
+        yield _because(f"the cluster policy is {platform.policy.status}", (platform.policy.message,))
     for addon in platform.addons:
         if addon.status != "ACTIVE" or addon.issues:
             yield _because(f"add-on {addon.name} is {addon.status}", addon.issues)

@@ -8,8 +8,10 @@ from typing import Final
 
 from hpkit.live.model import Queue, Task
 
-__all__ = ["amount", "preemption", "preemptor", "waiting_reason"]
+__all__ = ["amount", "counted", "preemption", "preemptor", "sized", "waiting_reason"]
 
+_GIB: Final = 1024**3
+_IN_BYTES: Final = ("memory", "ephemeral-storage")
 # Messages of Kueue 0.19 (pkg/scheduler/flavorassigner: fitsResourceQuota, and pkg/scheduler: the requeue reasons).
 _TOO_LARGE: Final = re.compile(
     r"insufficient quota for (?P<resource>\S+) in flavor (?P<flavor>\S+), previously considered podsets requests "
@@ -31,6 +33,16 @@ _WHY_PREEMPTED: Final = {
 def amount(value: Decimal) -> str:
     """Return an amount as people write it: whole where it is, else with at most two decimals."""
     return str(int(value)) if value == value.to_integral_value() else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def counted(value: Decimal, resource: str) -> str:
+    """Return an amount of a resource with its name."""
+    return f"{sized(value, resource)} {resource}"
+
+
+def sized(value: Decimal, resource: str) -> str:
+    """Return an amount of a resource; of one that is counted in bytes, in GiB."""
+    return f"{amount(value / _GIB)} GiB" if resource in _IN_BYTES else amount(value)
 
 
 def waiting_reason(task: Task, queue: Queue | None) -> str:
