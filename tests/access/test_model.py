@@ -2,13 +2,25 @@
 
 import pytest
 
-from hpkit.access.check import Resource, allows, find_resource
-from hpkit.access.model import CLUSTER, Access, Binding, Entry, Policy, called, differences, find_entry, matrix
+from hpkit.access.check import Resource, allows, check, find_resource
+from hpkit.access.model import (
+    CLUSTER,
+    Access,
+    Binding,
+    Entry,
+    Policy,
+    called,
+    differences,
+    find_entry,
+    matrix,
+    without_entry,
+)
 from hpkit.errors import SelectionError
 from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE
 from hpkit.plan.derive import derive
 from tests.builders import organization, team, typed
 
+JOBS = Resource("batch", "jobs", "", True, ("create", "get"), ("job",))
 ROLE = "arn:aws:iam::123456789012:role"
 ADMIN, ADA, EVE = f"{ROLE}/Admin", f"{ROLE}/path/ada", f"{ROLE}/eve"
 
@@ -89,11 +101,40 @@ def test_a_principal_is_meant_by_arn_session_or_name():
     access = as_the_file_says()
     session = "arn:aws:sts::123456789012:assumed-role/ada/me"
     assert {find_entry(access, each).principal for each in (ADA, session, "ada")} == {ADA}
-    with pytest.raises(SelectionError, match="adda has no access entry, and may do nothing; did you mean ada"):
-        find_entry(access, "adda")
+    assert find_entry(access, "adda") is None
+    with pytest.raises(SelectionError, match="write the whole ARN"):
+        find_entry(Access((*access.entries, Entry(f"{ROLE}/other/ada", "", ())), ()), "ada")
+    assert without_entry(access, "adda") == "adda has no access entry, and may do nothing; did you mean ada?"
 
 
-JOBS = Resource("batch", "jobs", "", True, ("create", "get"), ("job",))
+class Server:
+    """An API server whose RBAC allows nothing, and whose ClusterRole `edit` makes jobs."""
+
+    def get(self, _):
+        return {"rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]}]}
+
+    def create(self, *_):
+        return {"status": {"allowed": False}}
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "allowed"),
+    [
+        (("hyperpod-ns-nlp",), True),
+        (("hyperpod-ns-*",), True),
+        (("kube-system", "*"), True),
+        (("hyperpod-ns-v*",), False),
+        (("hyperpod-ns-nl",), False),
+    ],
+)
+def test_a_policy_holds_in_the_namespaces_that_its_wildcards_mean(namespaces, allowed):
+    entry = Entry(ADA, "ada", (), policies=(Policy("AmazonEKSEditPolicy", namespaces),))
+    answer = check(Server(), entry, "create", JOBS, "hyperpod-ns-nlp")
+    assert answer.allowed == allowed
+    assert answer.reasons == (("access policy AmazonEKSEditPolicy, in hyperpod-ns-nlp",) if allowed else ())
+    assert not check(Server(), entry, "create", JOBS, None).allowed, "not in all namespaces"
+
+
 LOG = Resource("", "pods", "log", True, ("get",), ("po", "pod"))
 METRICS = Resource("metrics.k8s.io", "pods", "", True, ("get",))
 

@@ -1,14 +1,18 @@
 """The page that stays open, driven by keys as a person would."""
 
 import asyncio
+import threading
 import tracemalloc
+from dataclasses import replace
 
 from textual.widgets import DataTable, Static
 
 from hpkit.errors import ToolError
+from hpkit.live.model import ClusterEvent
 from hpkit.live.status import status_of
 from hpkit.live.watch import Page, Watch
-from tests.live.builders import observed, queue, task
+from tests.live.builders import NOW, observed, queue, task
+from tests.live.test_status import platform
 
 NEVER = 10_000.0
 
@@ -55,7 +59,7 @@ def test_it_shows_each_team_and_what_differs():
 
 def test_keys_sort_filter_and_open():
     app = Watch(page, seconds=NEVER)
-    by_use, filtered, again, opened = drive(
+    by_use, filtered, again, team = drive(
         app,
         "s s s",
         teams,
@@ -64,13 +68,69 @@ def test_keys_sort_filter_and_open():
         "escape",
         teams,
         "enter",
-        lambda app: str(app.screen.query_one(Static).content),
+        opened,
     )
     assert by_use == ["smith", "john"]
     assert filtered == ["john"]
     assert sorted(again) == ["john", "smith"]
-    assert opened.startswith("team smith: 0 running, 1 waiting")
-    assert "wait (Job, priority 0, 5 min)" in opened
+    assert "team smith: 0 running, 1 waiting" in team
+    assert "wait (Job, priority 0, 5 min)" in team
+
+
+def opened(app):
+    return str(app.screen.query_one("#team", Static).content)
+
+
+def keys(app):
+    return {each.binding.key for each in app.screen.active_bindings.values() if each.binding.show}
+
+
+def test_an_opened_team_is_looked_at_again_and_has_its_own_keys():
+    pages = iter([page(), page(used=4), page(teams=("john",))])
+    app = Watch(lambda: next(pages), seconds=NEVER)
+    table, before, there, after, gone = drive(
+        app, keys, "s s s enter", opened, keys, "r", opened, "r", opened, "slash s", "escape"
+    )
+    assert {"s", "slash", "r"} <= table
+    assert before.startswith("acme-dev  12:00:00 UTC\nteam smith: 0 running, 1 waiting")
+    assert "r" in there
+    assert not {"s", "slash"} & there, "they are the table's"
+    assert ("uses 8 of 4" in before, "uses 4 of 4" in after) == (True, True)
+    assert gone.endswith("team smith has no queue any more")
+
+
+def test_the_head_says_what_sorts_and_how_the_platform_is():
+    seen = page()
+    event = ClusterEvent(NOW, "Info", "gpu", "scaled")
+    there = replace(seen.status.observed, platform=platform(events=(event,)))
+    app = Watch(lambda: replace(seen, status=status_of(there)), seconds=NEVER)
+    before, after = drive(app, head, "s s s", head)
+    assert "(by team; Enter opens a team)" in before
+    assert "(by used; Enter opens a team)" in after
+    assert "running: gpu 0/4" in before
+    assert "add-ons: 0 of 0 active; cluster policy: acme-dev is Created" in before
+    assert "last event: 12:00, gpu: scaled" in before
+
+
+def test_a_look_that_takes_long_is_the_only_one_and_nobody_waits_for_it_to_leave():
+    begun, enough = [], threading.Event()
+
+    def look():
+        begun.append(1)
+        enough.wait(60)
+        return page()
+
+    app = Watch(look, seconds=0.01)
+
+    async def run():
+        async with app.run_test(size=(80, 24)) as pilot:
+            for _ in range(5):
+                await pilot.press("r")
+                await pilot.pause(0.02)
+
+    asyncio.run(run())
+    assert (begun, app.is_looking) == ([1], True)
+    enough.set()
 
 
 def test_a_team_that_goes_or_changes_is_seen_at_the_next_look():

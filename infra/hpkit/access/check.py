@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from hpkit.access.model import Entry, Policy
@@ -121,7 +122,7 @@ def check(api: Kubernetes, entry: Entry, verb: str, resource: Resource, namespac
 
 
 def _by_policy(api: Kubernetes, policy: Policy, verb: str, resource: Resource, namespace: str | None) -> str:
-    if policy.namespaces and namespace not in policy.namespaces:
+    if policy.namespaces and not _is_within(policy, namespace):
         return ""
     if policy.name == _READ_ALL:
         allowed = verb in _READ
@@ -132,6 +133,11 @@ def _by_policy(api: Kubernetes, policy: Policy, verb: str, resource: Resource, n
         return ""
     where = f"in {namespace}" if policy.namespaces else "in the whole cluster"
     return f"access policy {policy.name}, {where}" if allowed else ""
+
+
+def _is_within(policy: Policy, namespace: str | None) -> bool:
+    """Say whether a namespace is one of a policy's, which may have wildcards (EKS user guide, access policies)."""
+    return namespace is not None and any(fnmatchcase(namespace, each) for each in policy.namespaces)
 
 
 def allows(rule: Mapping[str, Any], verb: str, resource: Resource) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "differences",
     "find_entry",
     "matrix",
+    "without_entry",
 ]
 
 # The column of what holds in the whole cluster.
@@ -219,10 +220,10 @@ def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
             yield f"group {group} has {role} in {where}, and not by the file"
 
 
-def find_entry(access: Access, principal: str) -> Entry:
-    """Return the entry of a principal: by ARN, be it a role's or a session's, or by the name at its end.
+def find_entry(access: Access, principal: str) -> Entry | None:
+    """Return the entry of a principal: by ARN, be it a role's or a session's, or by the name at its end; None without.
 
-    Raises SelectionError where there is none, or more than one of that name.
+    Raises SelectionError where there is more than one of that name.
     """
     arn = principal.startswith("arn:")
     matching = [
@@ -230,16 +231,17 @@ def find_entry(access: Access, principal: str) -> Entry:
         for entry in access.entries
         if (principal_of(entry.principal) == principal_of(principal) if arn else _short(entry.principal) == principal)
     ]
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
+    if len(matching) > 1:
         raise SelectionError(f"{principal} is {', '.join(each.principal for each in matching)}; write the whole ARN")
+    return matching[0] if matching else None
+
+
+def without_entry(access: Access, principal: str) -> str:
+    """Return what is so of a principal that has no entry, and who else may be meant."""
     known = {name for entry in access.entries for name in (entry.principal, _short(entry.principal))}
     likely = near(principal, known)
-    raise SelectionError(
-        f"{principal} has no access entry, and may do nothing"
-        + (f"; did you mean {likely}?" if likely else "; `hpkit access` lists who has one")
-    )
+    meant = f"did you mean {likely}?" if likely else "`hpkit access` lists who has one"
+    return f"{principal} has no access entry, and may do nothing; {meant}"
 
 
 def _short(principal: str) -> str:

@@ -141,14 +141,14 @@ def check(
     profile: str | None,
     namespace: str | None,
 ) -> None:
-    """Say whether a principal may do one thing, and by which binding; exit 1 where it may not.
+    """Say whether a principal may do one thing, and by which binding; exit 1 where it may not, or has no access entry.
 
     PRINCIPAL is the ARN of a role, a user or a session, or the name at its end; VERB one such as get, create or delete;
     RESOURCE one such as jobs, pytorchjobs.kubeflow.org or pods/exec.
     """
     from hpkit.access.check import check as check_access
     from hpkit.access.check import find_resource, resources_of
-    from hpkit.access.model import Access, find_entry
+    from hpkit.access.model import Access, find_entry, without_entry
     from hpkit.access.read import read_entries
     from hpkit.live.read import find
 
@@ -156,7 +156,11 @@ def check(
     plan = choose_stack(stack or outer_stack)
     session = aws_session(profile or outer_profile, plan.spec.region)
     eks = find(session, plan.spec.cluster.name).eks
-    entry = find_entry(Access(read_entries(session, eks["name"]), ()), principal)
+    access = Access(read_entries(session, eks["name"]), ())
+    entry = find_entry(access, principal)
+    if entry is None:
+        click.echo(folded(without_entry(access, principal), "", ""))
+        sys.exit(1)
     with kubernetes_api(session, eks, needs="create subjectaccessreviews") as api:
         found = find_resource(resources_of(api), resource)
         place = _namespace(plan, namespace) if found.namespaced else None

@@ -83,7 +83,11 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
         observed = read(session, cluster=plan.spec.cluster.name)
         return Page(f"{plan.stack} in {plan.spec.region}", status_of(observed), differences(observed, plan))
 
-    Watch(look, seconds=every).run()
+    watch = Watch(look, seconds=every)
+    watch.run()
+    if watch.is_looking:
+        # Python would wait at its end for the threads of the look; they only read, and nobody sees what they find.
+        os._exit(watch.return_code or 0)
 
 
 def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> dict[str, Any]:
