@@ -172,7 +172,7 @@ def find_instance_type(name: str) -> InstanceType | None:
 
 def find_nearest(name: str) -> tuple[str, ...]:
     """Return up to three names like the one given."""
-    wanted = name if name.startswith("ml.") else f"ml.{name}"
+    wanted = f"ml.{name.lower().removeprefix('ml.')}"
     return tuple(difflib.get_close_matches(wanted, _catalog(), n=3, cutoff=0.75))
 
 

@@ -154,13 +154,18 @@ def _elastic(context: Context) -> Iterator[Issue]:
 
 
 def _misses_groups(context: Context) -> bool:
-    """Say whether a name of Karpenter's part leads nowhere: what it may add is then unknown (KAR001, KAR005)."""
+    """Say whether something of Karpenter's part leads nowhere: what it may add is then unknown (KAR001, 4 and 5)."""
     autoscaling = context.spec.autoscaling
     if autoscaling is None:
         return False
     classes = {node_class.name for node_class in autoscaling.node_classes}
     groups = {name for node_class in autoscaling.node_classes for name in node_class.instance_groups}
-    return bool(groups - context.group_paths.keys()) or any(p.node_class not in classes for p in autoscaling.node_pools)
+    return (
+        bool(groups - context.group_paths.keys())
+        or not all(node_class.instance_groups for node_class in autoscaling.node_classes)
+        or any(pool.node_class not in classes for pool in autoscaling.node_pools)
+        or any(pool.spec.requirements and not pool.instance_types for pool in context.plan.node_pools)
+    )
 
 
 def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
@@ -251,9 +256,12 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
     provided = sorted(context.plan.capacity)
     # Quota of a type that a group has misspelt is not what is wrong (CLU003).
     meant = {name for each in provided if find_instance_type(each) is None for name in find_nearest(each)[:1]}
+    # What a group without a type provides is not known, which CLU006 says.
+    unclear = any(not group.types for _, group in context.groups)
     for team in context.plan.teams:
         for quota_resource in team.quota_resources:
-            if quota_resource.instance_type in context.plan.capacity or quota_resource.instance_type in meant:
+            name = quota_resource.instance_type
+            if name in context.plan.capacity or name in meant or unclear or find_instance_type(name) is None:
                 continue
             yield Issue(
                 (*quota_resource.path, "instanceType"),
@@ -310,7 +318,7 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
     governance, policy = context.spec.governance, context.plan.policy
     if governance is None or policy is None:
         return
-    if governance.shared_pool is not None or policy.idle_resource_sharing == "Enabled" or _misses_teams(context):
+    if governance.shared_pool is not None or policy.idle_resource_sharing == "Enabled" or _misses_quota(context):
         return
     wanted = {quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources}
     for quota in context.quotas:
@@ -326,14 +334,18 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
             )
 
 
-def _misses_teams(context: Context) -> bool:
-    """Say whether an allocation is of nobody known: what it reserves is then missing from every sum (GOV010)."""
+def _misses_quota(context: Context) -> bool:
+    """Say whether an allocation is missing from sums: of nobody known (GOV010), of a type that is not there (CAP003)."""
     governance = context.spec.governance
-    return governance is not None and bool(governance.allocations.keys() - context.team_paths.keys())
+    allocations = governance.allocations if governance else {}
+    rows = [row for each in allocations.values() for row in each if not row.future]
+    return bool(allocations.keys() - context.team_paths.keys()) or any(
+        row.instance_type not in context.plan.capacity for row in rows
+    )
 
 
 def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
-    if _misses_teams(context):
+    if _misses_quota(context):
         return
     shares: dict[str, list[tuple[str, TeamShare]]] = {}
     for quota in context.quotas:

@@ -1,7 +1,7 @@
 """CLU: instance groups and what they need."""
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hpkit.catalog import TASK_GOVERNANCE, find_instance_type, find_nearest
 from hpkit.checks.rule import Context, Issue, Rule, listing
@@ -128,17 +128,20 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
                 where = (*path, "instanceTypes", index) if flexible else (*path, "instanceType")
                 yield _not_offered(where, name, group.name)
     governance = context.spec.governance
+    provided = [name for name in sorted(context.plan.capacity) if find_instance_type(name) is not None]
     for team, quota_resources in (governance.allocations if governance else {}).items():
         for index, quota_resource in enumerate(quota_resources):
             if find_instance_type(quota_resource.instance_type) is None:
                 path = (*context.path, "governance", "allocations", team, index, "instanceType")
-                yield _not_offered(path, quota_resource.instance_type, f"the allocation of {team}")
+                yield _not_offered(path, quota_resource.instance_type, f"the allocation of {team}", provided)
 
 
-def _not_offered(path: Path, name: str, who: str) -> Issue:
-    names = find_nearest(name)
-    also = f" ({listing(list(names[1:]))})" if len(names) > 1 else ""
-    fix = f"Did you mean `{names[0]}`{also}?" if names else "hpkit instances lists what is offered."
+def _not_offered(path: Path, name: str, who: str, provided: Sequence[str] = ()) -> Issue:
+    likely = [each for each in find_nearest(name) if each in provided]
+    names = (*likely, *(each for each in find_nearest(name) if each not in likely))
+    certain = names[:1] == (f"ml.{name.lower().removeprefix('ml.')}",)
+    also = f" ({listing(list(names[1:]))})" if len(names) > 1 and not certain else ""
+    fix = f"Did you mean `{names[0]}`{also}?" if names else "`hpkit instances` lists what is offered."
     return Issue(path, f"{who} has the type `{name}`, which HyperPod does not offer", fix)
 
 

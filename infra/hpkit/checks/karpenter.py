@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
-from hpkit.config.autoscaling import NodePool, WarmPool
+from hpkit.config.autoscaling import NodePool, Requirement, WarmPool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
 from hpkit.plan.capacity import (
@@ -111,6 +111,16 @@ def _one_zone(context: Context) -> Iterator[Issue]:
             )
 
 
+def _is_met_by_nothing(requirement: Requirement) -> bool:
+    """Say whether a requirement is wrong in itself, whatever groups there are (KAR004)."""
+    return (
+        requirement.key not in _KEYS
+        or requirement.operator not in _OPERATORS
+        or (requirement.operator == "In") != bool(requirement.values)
+        or (requirement.key == ARCHITECTURE_KEY and bool(set(requirement.values) - {"amd64"}))
+    )
+
+
 def _requirements(context: Context) -> Iterator[Issue]:
     for index, pool in enumerate(_node_pools(context)):
         for position, requirement in enumerate(pool.requirements):
@@ -164,8 +174,13 @@ def _pools_match(context: Context) -> Iterator[Issue]:
                 if near(pool.node_class, classes)
                 else "Name one of nodeClasses.",
             )
-        # A group that is not there is KAR001's.
-        elif not derived[pool.name].instance_types and context.group_paths.keys() >= set(node_class.instance_groups):
+        # No group, or one that is not there, is KAR001's; a requirement that nothing meets KAR004's.
+        elif (
+            not derived[pool.name].instance_types
+            and node_class.instance_groups
+            and context.group_paths.keys() >= set(node_class.instance_groups)
+            and not any(map(_is_met_by_nothing, pool.requirements))
+        ):
             groups = [group for group in context.plan.groups if group.spec.name in node_class.instance_groups]
             have = sorted(
                 {f"{name} in {zone}" for group in groups for name in group.spec.types for zone in group.zones}

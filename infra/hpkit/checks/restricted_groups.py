@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from hpkit.catalog import TASK_GOVERNANCE
 from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.storage import not_of_lustre
 from hpkit.config.cluster import FSxLustreConfig
 from hpkit.config.document import Path
 
@@ -22,10 +23,6 @@ _NOT_BESIDE_RESTRICTED = (
     "amazon-sagemaker-hyperpod-training-operator",
     "amazon-sagemaker-hyperpod-inference",
 )
-# Of SSD file systems that persist; capacities grow by the larger step.
-_LUSTRE_THROUGHPUTS = (125, 250, 500, 1000)
-_SMALLEST_LUSTRE_GIB = 1200
-_LUSTRE_STEP_GIB = 2400
 
 
 def _restricted_without_quota(context: Context) -> Iterator[Issue]:
@@ -77,13 +74,13 @@ def _restricted_environment(context: Context) -> Iterator[Issue]:
         )
     elif shared is not None:
         config = shared.shared_environment_config.fsx_lustre_config
-        yield from _lustre(
+        yield from _sizes(
             config, (*path, "restrictedInstanceGroupsConfig", "sharedEnvironmentConfig", "fSxLustreConfig")
         )
     for index, group in enumerate(cluster.restricted_instance_groups):
         where = (*path, "restrictedInstanceGroups", index)
         if group.environment_config is not None:
-            yield from _lustre(
+            yield from _sizes(
                 group.environment_config.fsx_lustre_config, (*where, "environmentConfig", "fSxLustreConfig")
             )
         elif shared is None:
@@ -94,23 +91,9 @@ def _restricted_environment(context: Context) -> Iterator[Issue]:
             )
 
 
-def _lustre(config: FSxLustreConfig, path: Path) -> Iterator[Issue]:
-    size, throughput = config.size_in_gib, config.per_unit_storage_throughput
-    if size != _SMALLEST_LUSTRE_GIB and size % _LUSTRE_STEP_GIB:
-        below = max(size // _LUSTRE_STEP_GIB * _LUSTRE_STEP_GIB, _SMALLEST_LUSTRE_GIB)
-        above = (size // _LUSTRE_STEP_GIB + 1) * _LUSTRE_STEP_GIB
-        yield Issue(
-            (*path, "sizeInGiB"),
-            f"{size} GiB is no size of a file system: {_SMALLEST_LUSTRE_GIB}, or a multiple of {_LUSTRE_STEP_GIB}",
-            f"Write {below} or {above}.",
-        )
-    if throughput not in _LUSTRE_THROUGHPUTS:
-        known = listing([str(each) for each in _LUSTRE_THROUGHPUTS])
-        yield Issue(
-            (*path, "perUnitStorageThroughput"),
-            f"{throughput} MB/s for each TiB is no throughput of a file system: {known}",
-            f"Write one of {known}.",
-        )
+def _sizes(config: FSxLustreConfig, path: Path) -> Iterator[Issue]:
+    throughput = config.per_unit_storage_throughput
+    return not_of_lustre((*path, "sizeInGiB"), config.size_in_gib, (*path, "perUnitStorageThroughput"), throughput)
 
 
 RULES = (

@@ -3,11 +3,16 @@
 from collections.abc import Iterator
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.config.document import Path
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "not_of_lustre"]
 
 _GOVERNANCE = "SageMaker HyperPod developer guide, task governance: a team's namespace comes with its quota"
 _FSX = "Amazon FSx for Lustre user guide, file system deployment"
+_CREATE = "Amazon FSx API reference, CreateFileSystem: StorageCapacity; UpdateFileSystem (PERSISTENT_2)"
+# Of SSD file systems that persist; capacities grow by the larger step.
+_THROUGHPUTS = (125, 250, 500, 1000)
+_SMALLEST_GIB, _STEP_GIB = 1200, 2400
 
 
 def _zone_of_lustre(context: Context) -> Iterator[Issue]:
@@ -32,7 +37,52 @@ def _without_teams(context: Context) -> Iterator[Issue]:
         )
 
 
+def not_of_lustre(size_path: Path, size: int, throughput_path: Path, throughput: int) -> Iterator[Issue]:
+    """Yield what is no size in GiB, and no throughput in MB/s for each TiB, of a file system on SSD that persists."""
+    if size != _SMALLEST_GIB and size % _STEP_GIB:
+        below = max(size // _STEP_GIB * _STEP_GIB, _SMALLEST_GIB)
+        above = (size // _STEP_GIB + 1) * _STEP_GIB
+        yield Issue(
+            size_path,
+            f"{size} GiB is no size of a file system: {_SMALLEST_GIB}, or a multiple of {_STEP_GIB}",
+            f"Write {below} or {above}.",
+        )
+    if throughput not in _THROUGHPUTS:
+        known = listing([str(each) for each in _THROUGHPUTS])
+        yield Issue(
+            throughput_path,
+            f"{throughput} MB/s for each TiB is no throughput of a file system: {known}",
+            f"Write one of {known}.",
+        )
+
+
+def _sizes(context: Context) -> Iterator[Issue]:
+    lustre = context.spec.storage.lustre if context.spec.storage else None
+    if lustre is not None:
+        path: Path = (*context.path, "storage", "lustre")
+        places = (*path, "storageCapacityGiB"), (*path, "perUnitStorageThroughput")
+        yield from not_of_lustre(places[0], lustre.storage_capacity_gib, places[1], lustre.per_unit_storage_throughput)
+
+
+def _beside_groups(context: Context) -> Iterator[Issue]:
+    lustre = context.spec.storage.lustre if context.spec.storage else None
+    if lustre is None:
+        return
+    zones = {zone for group in context.plan.all_groups for zone in group.zones}
+    # Where there is no subnet, STO001 says it.
+    there = {zone.availability_zone for zone in context.plan.network.zones}
+    if zones and lustre.availability_zone in there - zones:
+        yield Issue(
+            (*context.path, "storage", "lustre", "availabilityZone"),
+            f"the file system stands in {lustre.availability_zone}, and all groups in {listing(sorted(zones))}: what "
+            "they read and write of it crosses zones, which is slower and paid for",
+            f"Write `{min(zones)}`." if len(zones) == 1 else "Name the zone of the groups that use it.",
+        )
+
+
 RULES = (
+    Rule("STO003", "error", "The file system has a size and a throughput that there are.", _CREATE, _sizes),
+    Rule("STO004", "warning", "The file system stands in a zone of some group.", _FSX, _beside_groups),
     Rule("STO001", "error", "The file system stands in a zone with a subnet.", _FSX, _zone_of_lustre),
     Rule("STO002", "error", "Claims are for teams of the environment.", _GOVERNANCE, _without_teams),
 )

@@ -48,6 +48,13 @@ def parse(document: Document) -> Parsed:
     if what := other_tool(document.data):
         problem = Problem("CFG005", (), f"this is {what}, not an organization file", _NAME_ONE, document.locate(()))
         return Parsed(None, (problem,), document, ((),))
+    if unnamed := _unnamed_environment(document.data):
+        mark = document.locate(("environments",), key=True)
+        message = f"environments holds what an environment has ({', '.join(unnamed)}), and no name of one above it"
+        fix = "Write a name under `environments:`, such as `dev:`, and all that it holds below that, further in."
+        return Parsed(
+            None, (*document.problems, Problem("CFG003", ("environments",), message, fix, mark)), document, ((),)
+        )
     reading = _Reading(document)
     organization = reading.organization()
     # Of a word that may be a boolean, the type says what it takes instead; of anything else the reader is more precise.
@@ -65,6 +72,13 @@ def fields_at(path: Path) -> tuple[str, ...]:
         current = _step(current, step)
     models = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
     return tuple(field.alias or name for model in models for name, field in model.model_fields.items())
+
+
+def _unnamed_environment(data: dict[str, Any]) -> list[str]:
+    """Return the keys of an environment that stand where names of environments belong; none where only one does."""
+    environments = data.get("environments")
+    here = [key for key in fields_at(("environments", "")) if isinstance(environments, dict) and key in environments]
+    return here if len(here) > 1 else []
 
 
 def _not_a_mapping(document: Document) -> Problem:
@@ -122,14 +136,23 @@ class _Reading:
         beside = _at(self._data, path[:-1])
         near = nearest(key, [each for each in known if self._suits(path, each)])
         here = format_path(path[:-1], self.document.data) or "the file"
-        fix = f"Did you mean `{near}`?" if near else f"Known here: {', '.join(known) or 'no key at all'}."
+        inside = [] if near else [each for each in known if key in fields_at((*path[:-1], each))]
+        if near:
+            fix = f"Did you mean `{near}`?"
+        elif inside:
+            fix = f"Move it into `{inside[0]}: {{{key}: …}}`."
+        else:
+            fix = f"Known here: {', '.join(known) or 'no key at all'}."
         mark = self.document.locate(path, key=True)
         self.problems.append(Problem("CFG001", path, f"unknown key `{key}` in {here}", fix, mark))
         if near and near not in beside:
             self._data = _renamed(self._data, path, near)
             self.document = self.document.renamed(path, near)
-        else:
-            self._data = _without(self._data, path)
+            return
+        rest = {name: value for name, value in beside.items() if name != path[-1]}
+        if inside and isinstance(around := beside.get(inside[0], {}), dict):
+            rest[inside[0]] = {key: beside[path[-1]], **around}
+        self._data = _with(self._data, path[:-1], rest)
 
     def _suits(self, path: Path, name: str) -> bool:
         """Say whether a value is of the kind that a key takes: a map, a list or a single value."""
@@ -250,12 +273,6 @@ def _renamed(data: Any, path: Path, key: str) -> Any:
     return _with(data, path[:-1], {key if old == path[-1] else old: value for old, value in entries.items()})
 
 
-def _without(data: Any, path: Path) -> Any:
-    """Copy data without the value at path."""
-    entries = _at(data, path[:-1])
-    return _with(data, path[:-1], {key: value for key, value in entries.items() if key != path[-1]})
-
-
 def _called(path: Path) -> str:
     """Return what a value is called: its key, or the list that it stands in."""
     name = _key(path) or "the file"
@@ -310,8 +327,6 @@ def expected(detail: ErrorDetails) -> str:
         return f"and must be at {'least' if kind == 'greater_than_equal' else 'most'} {limit}"
     if kind == "greater_than":
         return f"and must be more than {context.get('gt')}"
-    if kind == "multiple_of":
-        return f"and must be a multiple of {context.get('multiple_of')}"
     if kind == "string_too_short" and context.get("min_length", 0) > 1:
         return "which is not what it takes"
     if kind in _LENGTHS:

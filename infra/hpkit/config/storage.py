@@ -14,7 +14,10 @@ class Lustre(Model):
 
     availability_zone: str = Field(description="Zone of the file system: that of the groups that use it.")
     storage_capacity_gib: int = Field(
-        alias="storageCapacityGiB", ge=1200, multiple_of=1200, description="GiB: 1200, or a multiple of it."
+        alias="storageCapacityGiB",
+        ge=1200,
+        description="GiB: 1200, or a multiple of 2400.",
+        json_schema_extra={"multipleOf": 1200},
     )
     per_unit_storage_throughput: Annotated[int, Field(ge=125, le=1000)] = Field(
         default=250, description="MB/s for each TiB: 125, 250, 500 or 1000."

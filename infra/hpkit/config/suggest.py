@@ -32,7 +32,17 @@ _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d\Z")
 _PAIR: Final = ("key", "value")
 _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
 # What people call a key by another name of the field.
-_OTHER_NAMES: Final = {"gpu": "accelerators", "gpus": "accelerators", "sku": "instanceType", "az": "availabilityZone"}
+_OTHER_NAMES: Final = {
+    "az": "availabilityZone",
+    "gpu": "accelerators",
+    "gpus": "accelerators",
+    "hyperpod": "cluster",
+    "karpenter": "autoscaling",
+    "kubernetes": "eks",
+    "monitoring": "observability",
+    "sku": "instanceType",
+    "vpc": "network",
+}
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 # What of a few words says yes or no.
 _YES: Final = ("Enabled", "Enable", "Automatic")
@@ -81,9 +91,7 @@ def other_tool(data: Mapping[str, Any]) -> str | None:
     """Say what a file is that another tool reads; None for one that may be meant for this kit."""
     if data.keys() & {"organization", "environments"}:
         return None
-    if data and all(
-        _POLICY.match(key) and (value in _LEVELS or isinstance(value, dict)) for key, value in data.items()
-    ):
+    if data and all(_POLICY.match(key) and (isinstance(each, dict) or each in _LEVELS) for key, each in data.items()):
         return "the policy pack's settings (stacks/<organization>.policy.json)"
     found = next((what for keys, what in _TOOLS if keys <= data.keys()), None)
     kind = data.get("kind")
