@@ -335,7 +335,7 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
 
 
 def _misses_quota(context: Context) -> bool:
-    """Say whether an allocation is missing from sums: of nobody known (GOV010), of a type that is not there (CAP003)."""
+    """Say whether an allocation is missing from sums: of nobody known (GOV010), or of a type not there (CAP003)."""
     governance = context.spec.governance
     allocations = governance.allocations if governance else {}
     rows = [row for each in allocations.values() for row in each if not row.future]

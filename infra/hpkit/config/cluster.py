@@ -136,7 +136,9 @@ class InstanceGroupBase(Model):
         "types of the group have it. Cannot change on a group that exists.",
     )
     deep_health_checks: tuple[Annotated[DeepHealthCheck, Api("DeepHealthCheckType")], ...] = Field(
-        default=(), description="Stress tests before a node takes work; they take an hour or more."
+        default=(),
+        description="Stress tests before a node takes work (InstanceStress, InstanceConnectivity, "
+        "MultiNodeTrainingValidation); they take an hour or more.",
     )
     training_plan_arn: Annotated[str, Api("TrainingPlanArn")] | None = Field(
         default=None, description="Reserved capacity that the group uses."

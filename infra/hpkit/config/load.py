@@ -14,6 +14,7 @@ import yaml
 
 from hpkit.config.document import Document, Mark, Node, Problem
 from hpkit.config.document import Path as ValuePath
+from hpkit.config.syntax import syntax_error
 from hpkit.errors import InputError
 
 __all__ = ["MAX_BYTES", "read_file", "read_text", "resolve"]
@@ -104,7 +105,8 @@ class _Composer:
         except _RefusedError as refused:
             return Document(None, (*self.problems, refused.problem), None)
         except yaml.MarkedYAMLError as error:
-            return _syntax_error(error, text)
+            mark, message, fix = syntax_error(error, text)
+            return _unreadable(message, fix, mark=mark)
         except yaml.reader.ReaderError as error:
             return _control_character(error, text)
         return Document(root.value if root else None, tuple(self.problems), root)
@@ -324,23 +326,6 @@ def resolve(text: str) -> Any:
     if _SPECIAL_FLOAT.match(text):
         return float(text.replace(".", "", 1))
     return text
-
-
-def _syntax_error(error: yaml.MarkedYAMLError, text: str) -> Document:
-    place = error.problem_mark or error.context_mark
-    mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
-    problem = error.problem or "not YAML"
-    lines = text.splitlines()
-    typed = lines[mark.line - 1] if mark.line <= len(lines) else ""
-    if "\t" in typed[: len(typed) - len(typed.lstrip())]:
-        return _unreadable(
-            "a tab indents this line, and YAML allows only spaces there",
-            "Replace the tab by spaces.",
-            mark=mark,
-        )
-    begun = error.context_mark
-    where = f" {error.context} that begins at line {begun.line + 1}" if error.context and begun else ""
-    return _unreadable(f"not YAML: {problem}{where}", "Fix the line, or quote the value.", mark=mark)
 
 
 def _control_character(error: yaml.reader.ReaderError, text: str) -> Document:

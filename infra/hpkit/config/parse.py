@@ -23,6 +23,7 @@ __all__ = ["Parsed", "expected", "fields_at", "inner_types", "parse", "quoted", 
 # Each tries one value in the place of another; a file of nothing but wrong values is not worth more.
 _MOST_TRIALS = 400
 _NAME_ONE = "Name an organization file; it begins with `organization: <name>`, and stands in stacks/."
+_MOST_KEYS = 3
 _LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
 
 
@@ -189,7 +190,7 @@ class _Reading:
         if kind.endswith("too_long"):
             unit = "characters" if kind.startswith("string") else "entries"
             return f"Shorten it: it has {len(value)} {unit}."
-        if path[2:3] == ("addons",) and isinstance(value, float) and path[4:] in ((), ("version",)):
+        if path[2:3] == ("addons",) and _is_number(value) and path[4:] in ((), ("version",)):
             listed = f"`aws eks describe-addon-versions --addon-name {path[3]}` lists them."
             return f"Leave the version out, or take one that EKS has: {listed}"
         if kind == "tuple_type" and isinstance(value, dict) and self._takes(path, (value,)):
@@ -199,10 +200,12 @@ class _Reading:
                 return f"Write `{written(candidate, resolve)}`."
         if kind == "literal_error":
             return f"Write one of {_members(detail)}."
+        if kind in ("model_type", "model_attributes_type"):
+            return f"Write a map: {_keys_of_map(path, value)}."
         lengths = [each for each in units(value) if self._takes(path, each)]
         if lengths:
             return f"Write it with its unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
-        return f"It takes: {_description(path)}"
+        return f"It takes: {_description(path)}{_example(path)}"
 
     def _candidates(self, detail: ErrorDetails, path: Path) -> Iterator[Any]:
         if detail["loc"] != path:
@@ -329,6 +332,8 @@ def expected(detail: ErrorDetails) -> str:
         return f"and must be more than {context.get('gt')}"
     if kind == "string_too_short" and context.get("min_length", 0) > 1:
         return "which is not what it takes"
+    if kind in _LENGTHS and context.get("min_length") == 1:
+        return "and must not be empty"
     if kind in _LENGTHS:
         bound = context.get("min_length", context.get("max_length"))
         unit = "characters" if kind.startswith("string") else "entries"
@@ -348,6 +353,45 @@ def _description(path: Path) -> str:
         said = next((found for part in inner_types(current) if (found := _field_description(part, step))), said)
         current = _step(current, step)
     return said
+
+
+def _required_at(path: Path) -> list[str]:
+    """Return the keys without which there is no map at a path."""
+    current: Any = Organization
+    for step in path:
+        current = _step(current, step)
+    models = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
+    return [
+        field.alias or name
+        for model in models
+        for name, field in model.model_fields.items()
+        if field.is_required() or (field.alias or name) == getattr(model, "shorthand", None)
+    ]
+
+
+def _keys_of_map(path: Path, value: Any) -> str:
+    """Return how a map at a path may begin; the one key that it has to have is likely to be that of a value alone."""
+    required, known = _required_at(path), fields_at(path)
+    keys = (required or list(known))[:_MOST_KEYS]
+    single = len(required) == 1 and (isinstance(value, str) or _is_number(value))
+    entries = [f"{key}: {written(value, resolve) if single else '…'}" for key in keys]
+    return f"{{{', '.join(entries + (['…'] if len(known) > len(keys) else []))}}}"
+
+
+def _example(path: Path) -> str:
+    """Return a value that holds at a path, as the rest of what the contract says of it; nothing where it names some."""
+    from hpkit.config.editor import HINTS
+
+    key, current, model = _key(path), Organization, ""
+    for step in path:
+        for part in inner_types(current):
+            if isinstance(part, type) and issubclass(part, BaseModel) and _field_description(part, step) is not None:
+                model = part.__name__
+        current = _step(current, step)
+    hint = HINTS.get(model, {}).get(key)
+    if hint is None or not isinstance(hint.example, str) or "such as" in _description(path):
+        return ""
+    return f" Such as `{hint.example}`."
 
 
 def _field_description(part: Any, step: str | int) -> str | None:
@@ -383,6 +427,10 @@ def _kinds_at(path: Path) -> set[str]:
         if hasattr(part, "shorthand"):
             kinds.add("value")
     return kinds
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _key(path: Path) -> str:

@@ -29,7 +29,8 @@ _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*\Z
 _PERSON = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(?:user/.+|root)\Z")
 _ZONE_ID = re.compile(r"[a-z]{2,5}\d-az\d\Z")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d\Z")
-_PAIR: Final = ("key", "value")
+# A key and a value, as AWS lists tags.
+_PAIR: Final = 2
 _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
 # What people call a key by another name of the field.
 _OTHER_NAMES: Final = {
@@ -189,12 +190,15 @@ def _from_list(items: tuple[Any, ...]) -> Iterator[Any]:
     for item in items:
         if isinstance(item, dict):
             named = {str(key).lower(): value for key, value in item.items()}
-            pair = (named.get("key", named.get("name")), named.get("value")) if len(named) == len(_PAIR) else None
+            key, value = (
+                (named.get("key", named.get("name")), named.get("value")) if len(named) == _PAIR else (None, None)
+            )
         else:
-            pair = tuple(str(item).split("=", 1)) if "=" in str(item) else None
-        if pair is None or not all(isinstance(each, str) for each in pair):
+            key, separator, value = str(item).partition("=")
+            key = key if separator else None
+        if not isinstance(key, str) or not isinstance(value, str):
             break
-        pairs[pair[0]] = pair[1]
+        pairs[key] = value
     else:
         yield from (pairs,) if pairs else ()
     yield from items if len(items) == 1 else ()

@@ -1,0 +1,135 @@
+"""What is wrong with a text that is not YAML, in words of the file instead of the parser's.
+
+Does not: parse. It looks at the lines around the place at which the parser gave up, often far behind the cause.
+"""
+
+import re
+from collections.abc import Iterator
+
+import yaml
+
+from hpkit.config.document import Mark
+
+__all__ = ["syntax_error"]
+
+_NO_SPACE = re.compile(r"(?P<before>\s*(?:-\s+)?)(?P<key>[A-Za-z][A-Za-z0-9-]*):(?P<value>[^\s/:][^:]*)\Z")
+_QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
+_KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
+_BRACKETS = {"flow mapping": ("{", "}"), "flow sequence": ("[", "]")}
+_Found = tuple[Mark, str, str]
+
+
+def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
+    """Return where a text stops being YAML, what is wrong there and what to do."""
+    place = error.problem_mark or error.context_mark
+    mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
+    begun = error.context_mark.line + 1 if error.context_mark else mark.line
+    lines = text.splitlines()
+    ways = (
+        _tab(lines, mark),
+        _open_quote(lines, mark),
+        _no_space(lines, (begun, mark.line - 1, mark.line)),
+        _open_bracket(error),
+        _of_the_line(error.problem or "", lines, mark),
+    )
+    return next((found for found in ways if found is not None), None) or (
+        mark,
+        f"not YAML: {error.problem or 'it ends too early'}",
+        "Fix the line, or quote the value.",
+    )
+
+
+def _line(lines: list[str], number: int) -> str:
+    return lines[number - 1] if 0 < number <= len(lines) else ""
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _tab(lines: list[str], mark: Mark) -> _Found | None:
+    typed = _line(lines, mark.line)
+    if "\t" not in typed[: len(typed) - len(typed.lstrip())]:
+        return None
+    return mark, "a tab indents this line, and YAML allows only spaces there", "Replace the tab by spaces."
+
+
+def _open_quote(lines: list[str], mark: Mark) -> _Found | None:
+    """Find the first quote that opens a value and is not closed in its line; values of several lines have no place."""
+    for number, line in enumerate(lines[: mark.line], 1):
+        position = next(_unclosed(line), None)
+        if position is not None:
+            return (
+                Mark(number, position + 1),
+                f"the quote of line {number} is not closed",
+                f"Close it with {line[position]} behind the value.",
+            )
+    return None
+
+
+def _unclosed(line: str) -> Iterator[int]:
+    """Yield where a quote opens that its line does not close."""
+    position = 0
+    while position < len(line):
+        if line[position] == "#" and (position == 0 or line[position - 1] == " "):
+            return
+        if not _QUOTE.match(line, position):
+            position += 1
+            continue
+        closed = re.compile(r'"(?:[^"\\]|\\.)*"' if line[position] == '"' else r"'(?:[^']|'')*'").match(line, position)
+        if closed is None:
+            yield position
+            return
+        position = closed.end()
+
+
+def _no_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
+    for number in numbers:
+        if found := _NO_SPACE.match(_line(lines, number)):
+            key, value = found["key"], found["value"].strip()
+            mark = Mark(number, len(found["before"]) + 1)
+            return mark, f"a space is missing after the colon of `{key}`", f"Write `{key}: {value}`."
+    return None
+
+
+def _open_bracket(error: yaml.MarkedYAMLError) -> _Found | None:
+    context = error.context or ""
+    opens, closes = next((each for name, each in _BRACKETS.items() if name in context), ("", ""))
+    if not opens or error.context_mark is None:
+        return None
+    begun = error.context_mark
+    return (
+        Mark(begun.line + 1, begun.column + 1),
+        f"the `{opens}` of line {begun.line + 1} is not closed, or a comma is missing behind one of its entries",
+        f"Close it with `{closes}`.",
+    )
+
+
+def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
+    line, above = _line(lines, mark.line), _line(lines, mark.line - 1)
+    begins = mark.column - 1 == _indent(line)
+    first = line[mark.column - 1 : mark.column]
+    if problem.startswith("mapping values are not allowed"):
+        if _KEY.match(line) and ": " in line[: mark.column - 1]:
+            return mark, "a second colon in one line", "Quote the value, or begin a line below it for a map."
+        if above.strip() and not _KEY.match(above):
+            return Mark(mark.line - 1, _indent(above) + 1), "a line without a colon", "Write it as `key: value`."
+        return (
+            Mark(mark.line, _indent(line) + 1),
+            "this line is indented further than the one above, which has a value already",
+            "Begin it below the first letter of the line above.",
+        )
+    if problem.startswith("found character that cannot start") and first:
+        shown = "a backtick" if first == "`" else f"`{first}`"
+        return mark, f"a value cannot begin with {shown}", "Quote the value."
+    if "alphabetic or numeric character" in problem:
+        return mark, f"a value cannot begin with `{line[mark.column - 2 : mark.column - 1]}`", "Quote the value."
+    if problem.startswith("did not find expected") and begins and line.strip():
+        return (
+            mark,
+            "this line is not indented as its neighbours are",
+            "Begin it below the first letter of a line that it belongs with.",
+        )
+    if problem.startswith("did not find expected key"):
+        return mark, "something stands behind the end of the value", "Quote the whole value, or remove what is behind."
+    return None
