@@ -363,19 +363,14 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
 ):
     monkeypatch.delenv(SWITCH)
     try:
-        get_all([tool_named("training-operator-manifests")], say=print)
+        get_all([tool_named("training-operator-manifests"), tool_named("training-operator")], say=print)
     except ToolError as error:
         pytest.skip(str(error))
     far = {**release, "name": "hyperpod-dependencies", "chart": "./none"}
     found, inputs, outputs = plugin.create(RELEASE, "sample", far)
-    assert "Kubeflow's training operator" in warnings(plugin)[0] or "which nothing runs before" in warnings(plugin)[0]
+    assert "In its place Kubeflow's training operator" in warnings(plugin)[0]
     assert "PyTorchJob" in {each["kind"] for each in api.read("/apis/kubeflow.org/v1")["resources"]}
     assert api.read(OPERATOR)["spec"]["template"]["spec"]["serviceAccountName"] == "training-operator"
-    off = {**inputs, "values": {"trainingOperators": {"enabled": False}}}
-    outputs = plugin.update(RELEASE, "sample", inputs, off, outputs=outputs)
-    absent(api, OPERATOR)
-    outputs = plugin.update(RELEASE, "sample", off, inputs, outputs=outputs)
-    assert api.read(OPERATOR)
     near = {**inputs, "chart": str(chart)}
     outputs = plugin.update(RELEASE, "sample", inputs, near, outputs=outputs)
     assert outputs["status"]["status"] == "deployed"
