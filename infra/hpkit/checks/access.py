@@ -18,8 +18,11 @@ _ARN = re.compile(
     r"arn:(?P<partition>aws[a-z-]*):(?P<service>[a-z0-9-]+):(?P<region>[a-z0-9-]*):(?P<account>[0-9]{12})?"
 )
 _PASSED = "AWS IAM user guide, grant a user permissions to pass a role to an AWS service (within one account)"
+_ROLE_LIKE = re.compile(r"(arn:aws[a-z-]*:iam::[0-9]{12}):role")
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[^/\s]+/)*[\w+=,.@-]{1,64}\Z")
+_BOUNDARY = "permissionsBoundary"
 # Where a role is handed to a service, and not named as somebody who comes in.
-_HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn")
+_HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY)
 # What is used by a resource of one region has to be there itself.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
@@ -103,12 +106,43 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
         match = _ARN.match(arn)
         if path[-1] not in _HANDED_OVER or account is None or match is None or match["account"] in (None, account):
             continue
+        if path[-1] == _BOUNDARY:
+            why, fix = "a role takes no boundary of another account", f"Name a policy of {account}."
+        else:
+            why = "nobody may pass a role of another account to a service"
+            fix = f"Name a role of {account}; or leave {path[-1]} out where the kit may make one."
         yield Issue(
             path,
-            f"{arn} is of the account {match['account']}, and {context.environment} is in {account}: nobody may pass a "
-            "role of another account to a service",
-            f"Name a role of {account}; or leave {path[-1]} out where the kit may make one.",
+            f"{arn} is of the account {match['account']}, and {context.environment} is in {account}: {why}",
+            fix,
         )
+
+
+def _names_of_roles(context: Context) -> Iterator[Issue]:
+    teams = [team.model_dump(by_alias=True, exclude_defaults=True) for team in context.organization.teams]
+    for path, arn in (*_texts(_environment(context), ()), *_texts({"teams": teams}, ())):
+        begins = _ROLE_LIKE.match(arn)
+        if begins is None or _ROLE.match(arn):
+            continue
+        name = arn.rpartition("/")[2]
+        yield Issue(
+            path,
+            f"{arn} is the ARN of no role: behind the account it has `:role/` and a name",
+            f"Write `{begins[1]}:role/{name}`." if name else "Add the role's name, as `aws iam list-roles` has it.",
+        )
+
+
+def _scripts_are_objects(context: Context) -> Iterator[Issue]:
+    for path, group in context.groups:
+        uri = group.lifecycle_script if isinstance(group, InstanceGroup) else None
+        if uri is not None and uri.startswith("s3://"):
+            key = uri.removeprefix("s3://").partition("/")[2]
+            if not key or key.endswith("/"):
+                yield Issue(
+                    (*path, "lifecycleScript"),
+                    f"{uri} is a {'folder' if key else 'bucket'}, and nodes of {group.name} run a script",
+                    f"Name the script in it, such as {uri.rstrip('/')}/on_create.sh.",
+                )
 
 
 def _environment(context: Context) -> dict[str, Any]:
@@ -163,7 +197,9 @@ def _digests(context: Context) -> Iterator[Issue]:
 
 RULES = (
     Rule("ACC008", "error", "ARNs are of the region's partition; keys and training plans of the region.", _ARNS, _arns),
-    Rule("ACC007", "error", "A role that a service takes is of the environment's account.", _PASSED, _roles_of_others),
+    Rule("ACC007", "error", "A role for a service, and its boundary, is of the account.", _PASSED, _roles_of_others),
+    Rule("ACC009", "error", "The ARN of a role is one.", _ARNS, _names_of_roles),
+    Rule("ACC010", "error", "A lifecycle script is an object of its bucket.", _LIFECYCLE, _scripts_are_objects),
     Rule("ACC004", "warning", "An environment names its AWS account.", _ACCOUNTS, _account),
     Rule("ACC005", "warning", "A lifecycle script of one's own is named with its SHA-256.", _LIFECYCLE, _scripts),
     Rule("ACC006", "error", "A SHA-256 is that of a lifecycle script of one's own in S3.", _LIFECYCLE, _digests),

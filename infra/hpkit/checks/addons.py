@@ -1,7 +1,7 @@
 """ADD: EKS add-ons, their versions, what they need, what they are told."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addons, is_older
 from hpkit.checks.rule import Context, Issue, Rule, listing
@@ -33,6 +33,8 @@ _INFERENCE_ROLE = re.compile(
 )
 # Amazon S3 user guide, rules of general purpose bucket names.
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+# Part of an add-on's name is what has more letters.
+_SHORT = 3
 _UPDATING = "Amazon EKS user guide, update an Amazon EKS add-on"
 
 
@@ -150,7 +152,7 @@ def _has_rights(context: Context) -> Iterator[Issue]:
 def _known(context: Context) -> Iterator[Issue]:
     known = [addon.name for addon in addons()]
     for name in context.spec.addons:
-        likely = None if name in known or name in _OTHERS else near(name, (*known, *_OTHERS))
+        likely = None if name in known or name in _OTHERS else _meant(name, (*known, *_OTHERS))
         if likely is not None:
             yield Issue(
                 (*context.path, "addons", name),
@@ -164,6 +166,12 @@ def _known(context: Context) -> Iterator[Issue]:
                 "Compare the name with what `aws eks describe-addon-versions` lists.",
                 "warning",
             )
+
+
+def _meant(name: str, known: Sequence[str]) -> str | None:
+    """Return the add-on that a name is nearly that of, or a part of, where it is part of one alone."""
+    parts = [each for each in known if len(name) > _SHORT and name.lower() in each]
+    return parts[0] if len(parts) == 1 else near(name, known)
 
 
 def _once(context: Context) -> Iterator[Issue]:

@@ -433,6 +433,29 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
             )
 
 
+def _fractions_go_together(context: Context) -> Iterator[Issue]:
+    for team in context.plan.teams:
+        for resource in team.quota_resources:
+            instance = context.instances.get(resource.instance_type)
+            chips = resource.accelerators
+            if instance is None or not chips or not resource.path:
+                continue
+            short = [
+                f"{amount(given)} {what}"
+                for what, given in (("vCPU", resource.v_cpu), ("GiB of memory", resource.memory_in_gib))
+                if given is not None and given < chips
+            ]
+            if short and instance.accelerators and instance.vcpu and instance.memory_gib:
+                part = Fraction(chips) / instance.accelerators
+                yield Issue(
+                    resource.path,
+                    f"{team.name} reserves {amount(chips)} accelerators of {resource.instance_type} with "
+                    f"{listing(short)}, less than one for each: a job on them asks for more, and waits",
+                    f"Leave vCpu and memoryInGiB out: they follow pro rata ({amount(part * instance.vcpu)} vCPU, "
+                    f"{amount(part * instance.memory_gib)} GiB).",
+                )
+
+
 def _is_nothing(resource: QuotaResource) -> bool:
     """Say whether an entry states amounts that are all zero; one that states none is GOV003's."""
     partition = resource.partition.count if resource.partition else None
@@ -465,6 +488,8 @@ def _spot_is_not_certain(context: Context) -> Iterator[Issue]:
 
 RULES = (
     Rule("CAP007", "error", "Shares of an instance type come to at most 100 percent.", _GUIDE, _shares_fit),
+    Rule("CAP010", "warning", "Accelerators are reserved with vCPUs and memory to use them.", _GUIDE,
+         _fractions_go_together),
     Rule("CAP008", "warning", "An allocation reserves something.", _GUIDE, _reserves_something),
     Rule("CAP009", "warning", "Reserved quota does not count on Spot.", _SPOT, _spot_is_not_certain),
     Rule("CAP001", "error", "The reserved quota of an instance type fits its guaranteed capacity.", _GUIDE,

@@ -1,9 +1,11 @@
 """CLU: the cluster's region, how its capacity is bought, and when and how far it is updated."""
 
+import datetime
 import re
 from collections.abc import Iterator
 
 from hpkit.catalog import aws_regions, regions
+from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import BatchSize
 from hpkit.config.document import Path
@@ -21,6 +23,14 @@ _TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
 _CRON_FIELDS = 6
 _CRON_FORM = re.compile(r"cron\((?P<fields>[^()]*)\)\Z")
 _FIELD = re.compile(r"[0-9A-Za-z*/,?#L-]+\Z")
+_AWS_FIELDS: tuple[Field, ...] = (
+    ("minutes", 0, 59, ()),
+    ("hours", 0, 23, ()),
+    ("days of the month", 1, 31, ()),
+    ("months", 1, 12, MONTHS),
+    ("days of the week", 1, 7, DAYS),
+    ("years", 1970, 2199, ()),
+)
 _LEAST_MEMORY, _PERCENT = 20, 100
 
 
@@ -121,6 +131,9 @@ def _schedules(context: Context) -> Iterator[Issue]:
         form = _CRON_FORM.match(update.schedule_expression)
         fields = (form["fields"] if form else update.schedule_expression).split()
         if form and len(fields) == _CRON_FIELDS and all(map(_FIELD.match, fields)):
+            never = _never(fields, context.today)
+            if never is not None:
+                yield Issue((*path, "scheduledUpdate", "scheduleExpression"), *never)
             continue
         yield Issue(
             (*path, "scheduledUpdate", "scheduleExpression"),
@@ -128,6 +141,32 @@ def _schedules(context: Context) -> Iterator[Issue]:
             "hours, day of month, month, day of week, year)",
             f"Write `{_as_cron(fields)}`.",
         )
+
+
+def _never(fields: list[str], today: datetime.date | None) -> tuple[str, str] | None:
+    """Return what is wrong with six fields in AWS's form, and what to do; None where they name some time."""
+    text = f"cron({' '.join(fields)})"
+    # Of L, W and #, which count days from the end and by weeks, nothing is said.
+    plain = [
+        "?" if each in ("L", "LW") or (re.search(r"[LW#]", each) and not each.isalpha()) else each for each in fields
+    ]
+    # A week may go on behind its end: SAT-SUN.
+    plain[4] = plain[4].replace("-", ",")
+    wrong = wrong_field(plain, _AWS_FIELDS)
+    if wrong is not None:
+        value, (what, least, most, names) = wrong
+        named = f", or {names[0].upper()}–{names[-1].upper()}" if names else ""
+        return f"`{text}` has `{value}` for its {what}, which are {least}–{most}{named}", "Write one of these."
+    day, month, weekday, year = fields[2:]
+    if (day == "?") == (weekday == "?"):
+        said = "neither" if day == "?" else "both"
+        fix = f"Write `{_as_cron(fields)}`." if "*" in (day, weekday) else "Write `?` for the one that does not count."
+        return f"`{text}` says {said} day of month and day of week, and AWS takes `?` for one of the two", fix
+    if no_such_day(day, month):
+        return f"`{text}` is of day {day} of month {month}, which there never is", "Write a day that there is."
+    if today is not None and year.isdecimal() and int(year) < today.year:
+        return f"`{text}` is of the year {year}, which is over", "Write `*` for the year, or one to come."
+    return None
 
 
 def _as_cron(fields: list[str]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.base import Model
 from hpkit.config.document import Path
+from hpkit.config.governance import Sharing
 from hpkit.plan.derive import OWN_TAGS
 
 __all__ = ["RULES"]
@@ -69,6 +70,24 @@ def _entries(context: Context) -> Iterator[Issue]:
                 # Of these, KAR001, KAR018 and CLU006 say what becomes of it.
                 if value in values[:index] and key not in ("instanceGroups", "reasons", "instanceTypes"):
                     yield Issue((*place, index), f"{key} names {value} twice", "Name it once.")
+    yield from _limits_once(context)
+
+
+def _limits_once(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    overrides = governance.overrides if governance else {}
+    sharings: list[tuple[Sharing | None, Path]] = [
+        (team.sharing, ("teams", index, "sharing")) for index, team in enumerate(context.organization.teams)
+    ]
+    sharings += [
+        (each.sharing, (*context.path, "governance", "overrides", name, "sharing")) for name, each in overrides.items()
+    ]
+    for sharing, path in sharings:
+        types = [limit.instance_type for limit in sharing.absolute_borrow_limits] if sharing else []
+        for index, name in enumerate(types):
+            if types[:index].count(name) == 1:
+                where = (*path, "absoluteBorrowLimits", index)
+                yield Issue(where, f"absoluteBorrowLimits names {name} twice", "Name it once.")
 
 
 def _lists(model: Model, path: Path) -> Iterator[tuple[str, tuple[str, ...], Path]]:

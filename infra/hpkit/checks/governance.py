@@ -417,6 +417,18 @@ def _reach_of_repositories(context: Context) -> Iterator[Issue]:
         )
 
 
+def _own_repositories(context: Context) -> Iterator[Issue]:
+    registry = context.spec.registry
+    for index, name in enumerate(registry.pull_from if registry else ()):
+        host, _, rest = name.partition("/")
+        if ".dkr.ecr." in host:
+            yield Issue(
+                (*context.path, "registry", "pullFrom", index),
+                f"{name} is an image's address, and pullFrom names repositories of this account and region",
+                f"Write `{rest}`." if rest else "Name a repository, or `*`.",
+            )
+
+
 RULES = (
     Rule("GOV001", "error", "A borrow limit stands only with the strategy LendAndBorrow.", _GUIDE,
          _limits_need_borrowing),
@@ -438,6 +450,7 @@ RULES = (
     Rule("GOV016", "warning", "Topology-aware scheduling is asked for where nodes have network layers.", _TOPOLOGY,
          _network_layers),
     Rule("TEA001", "warning", "A team with quota has members.", _BEST_PRACTICES, _nobody_works),
+    Rule("TEA004", "error", "Repositories that nodes pull are named as ECR has them.", _ECR, _own_repositories),
     Rule("TEA003", "warning", "Nodes reach the repositories of teams.", _ECR, _reach_of_repositories),
     Rule("TEA002", "error", "A team's priority classes are of the policy.", "Config contract", _ranks_of_teams),
     Rule("GOV015", "warning", "A shared pool stands beside teams that borrow.", _BEST_PRACTICES, _lent_to_nobody),

@@ -215,6 +215,28 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
                 f"{pool.name} has no limits: nothing bounds what Karpenter may add, or its cost",
                 "Add limits, such as {nvidia.com/gpu: 16}.",
             )
+    rows = [row for team in context.plan.teams for row in team.quota_resources]
+    elastic = {row.instance_type for row in rows if row.elastic}
+    for planned in context.plan.node_pools:
+        known = [context.instances[name] for name in planned.instance_types if name in context.instances]
+        named = [each for each in planned.spec.limits if is_resource(each, LIMIT_RESOURCES)]
+        # What no node has at all is KAR013's.
+        if named == list(planned.spec.limits) and named and known:
+            # Of a type with elastic quota CAP002 says it; of figures that are not known nobody can.
+            free = [
+                instance.name
+                for instance in known
+                if pool_instances(planned.spec.limits, instance) is None
+                and instance.accelerators is not None
+                and instance.name not in elastic
+            ]
+            if free:
+                yield Issue(
+                    (*_pool_path(context, planned), "limits"),
+                    f"the limits of {planned.spec.name} ({_shown(planned.spec.limits)}) are of nothing that "
+                    f"{listing(free)} has, and so bound nothing of it",
+                    "Add a limit of a resource that `hpkit instances` shows for the type.",
+                )
 
 
 def _spot(context: Context) -> Iterator[Issue]:

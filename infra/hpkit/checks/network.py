@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hpkit.catalog import vpc_endpoints
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
+from hpkit.config.suggest import explained
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, own_part
 from hpkit.spelling import near
 
@@ -161,10 +162,13 @@ def _zones(context: Context) -> Iterator[Issue]:
     existing = context.spec.network.existing
     for name in existing.subnets if existing else ():
         if name[:-1] != context.spec.region:
+            hint = explained(name)
             yield Issue(
                 (*context.path, "network", "existing", "subnets", name),
-                f"the zone {name} is not in {context.spec.region}",
-                "Name a zone of the environment's region.",
+                f"the zone {name} is not in {context.spec.region}"
+                if hint is None
+                else f"the zone is {name}, {hint[0]}",
+                "Name a zone of the environment's region." if hint is None else hint[1],
             )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hpkit.catalog import node_pool_schema
+from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.custom_resources import Violation, violations
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.autoscaling import NodePool
@@ -37,18 +38,17 @@ SAID_ELSEWHERE: Final = {
     "'weight' is not supported on static NodePools": "",
 }
 _REQUIREMENTS: Final = ("template", "spec", "requirements")
-_ENDS: Final = 2
+# Less than a MiB holds no program.
+_LEAST_MEMORY: Final = 2**20
 _VALIDATION: Final = "Karpenter's source, NodePool.RuntimeValidate"
 _CRON: Final = "Karpenter documentation, disruption budgets; robfig/cron, ParseStandard"
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-# Each field of a schedule: what it counts, its least and its most value, names that stand for values from the least on.
-_FIELDS: Final[tuple[tuple[str, int, int, tuple[str, ...]], ...]] = (
+# Each field of a schedule.
+_FIELDS: Final[tuple[Field, ...]] = (
     ("minutes", 0, 59, ()),
     ("hours", 0, 23, ()),
     ("days of the month", 1, 31, ()),
-    ("months", 1, 12, _MONTHS),
-    ("days of the week", 0, 6, _DAYS),
+    ("months", 1, 12, MONTHS),
+    ("days of the week", 0, 6, DAYS),
 )
 
 
@@ -101,7 +101,8 @@ def _schedules(context: Context) -> Iterator[Issue]:
     for pool, path in _pools(context):
         for index, budget in enumerate(pool.disruption.budgets):
             place: Path = (*path, "disruption", "budgets", index)
-            wrong = _wrong_field(budget.schedule or "")
+            texts = (budget.schedule or "").split()
+            wrong = wrong_field(texts, _FIELDS)
             if wrong is not None:
                 text, (what, least, most, names) = wrong
                 named = f", or {names[0]}–{names[-1]}" if names else ""
@@ -111,6 +112,12 @@ def _schedules(context: Context) -> Iterator[Issue]:
                     "a schedule Karpenter disrupts no node at all",
                     "Write minute, hour, day of the month, month, day of the week, such as `0 9 * * mon-fri`.",
                 )
+            elif len(texts) == len(_FIELDS) and texts[4] in ("*", "?") and no_such_day(texts[2], texts[3]):
+                yield Issue(
+                    (*place, "schedule"),
+                    f"a budget of {pool.name} begins on day {texts[2]} of month {texts[3]}, which there never is",
+                    "Write a day that there is, such as `0 9 1 * *`.",
+                )
             if budget.duration is not None and not any(digit in budget.duration for digit in "123456789"):
                 yield Issue(
                     (*place, "duration"),
@@ -119,37 +126,16 @@ def _schedules(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _wrong_field(schedule: str) -> tuple[str, tuple[str, int, int, tuple[str, ...]]] | None:
-    fields = schedule.split()
-    if len(fields) != len(_FIELDS):
-        return None
-    return next(
-        (
-            (text, field)
-            for text, field in zip(fields, _FIELDS, strict=True)
-            if not all(_is_part(part, *field[1:]) for part in text.lower().split(","))
-        ),
-        None,
-    )
-
-
-def _is_part(text: str, least: int, most: int, names: tuple[str, ...]) -> bool:
-    """Say whether a text is a value, a range or all, each with a step or without."""
-    values, slash, step = text.partition("/")
-    if slash and not (step.isdecimal() and int(step) > 0):
-        return False
-    if values in ("*", "?"):
-        return True
-    numbers = [names.index(each) + least if each in names else each for each in values.split("-")]
-    if len(numbers) > _ENDS or not all(isinstance(each, int) or each.isdecimal() for each in numbers):
-        return False
-    ends = [int(each) for each in numbers]
-    return ends == sorted(ends) and least <= ends[0] and ends[-1] <= most
-
-
 def _whole_requests(context: Context) -> Iterator[Issue]:
     for pool, path in _pools(context):
         for resource, amount in pool.warm_pool.requests.items() if pool.warm_pool else ():
+            if resource == "memory" and quantity(amount) < _LEAST_MEMORY:
+                yield Issue(
+                    (*path, "warmPool", "requests", resource),
+                    f"a placeholder pod of {pool.name} asks for {amount} of memory, which are bytes, and so keeps no "
+                    "room free",
+                    f"Write it with its unit, such as {amount}Gi." if amount.isdecimal() else "Write what a pod takes.",
+                )
             # Of resources that devices bring, there are whole ones alone.
             if "/" in resource and quantity(amount) % 1:
                 yield Issue(
@@ -172,7 +158,7 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("KAR021", "error", "Placeholders ask for whole accelerators.",
+    Rule("KAR021", "error", "Placeholders ask for whole accelerators, and for memory that a pod can use.",
          "Kubernetes documentation, extended resources", _whole_requests),
     Rule("KAR022", "error", "Nodes of a NodePool live for some time.", "Karpenter documentation, expireAfter",
          _lifetimes),

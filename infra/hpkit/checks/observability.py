@@ -1,5 +1,6 @@
 """OBS: what is measured, who sees it, and who is told."""
 
+import re
 from collections.abc import Iterator
 
 from hpkit.catalog import grafana_regions
@@ -15,6 +16,8 @@ _GRAFANA = "Amazon Managed Grafana user guide, users and permissions"
 _REGIONS = "Amazon Managed Grafana user guide, supported Regions"
 _METRICS = "SageMaker HyperPod developer guide, cluster metrics"
 _CONTRACT = "Config contract"
+_IDENTITIES = "IAM Identity Center, Identity Store API: ResourceId"
+_IDENTITY = re.compile(r"(?:[0-9a-f]{10}-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 
 
 def _spec(context: Context) -> tuple[Observability, Path]:
@@ -123,6 +126,22 @@ def _has_topic(context: Context) -> Iterator[Issue]:
         )
 
 
+def _ids_of_people(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    for role, people in spec.grafana_roles.items():
+        for key, ids, listed in (
+            ("userIds", people.user_ids, "list-users"),
+            ("groupIds", people.group_ids, "list-groups"),
+        ):
+            for index, each in enumerate(ids):
+                if not _IDENTITY.match(each):
+                    yield Issue(
+                        (*path, "grafanaRoles", role, key, index),
+                        f"{each} is a name, and IAM Identity Center gives each user and group an ID",
+                        f"Write the ID that `aws identitystore {listed}` has for it.",
+                    )
+
+
 def _known_teams(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
     known = [team.name for team in context.plan.teams if not team.is_shared_pool]
@@ -160,5 +179,6 @@ RULES = (
     Rule("OBS007", "warning", "Grafana stands on Prometheus.", _METRICS, _dashboards),
     Rule("OBS008", "error", "Grafana's alert rules have a topic to go to.", _CONTRACT, _has_topic),
     Rule("OBS009", "error", "A team with a dashboard of its own has quota here.", _CONTRACT, _known_teams),
+    Rule("OBS018", "error", "Users and groups of Grafana are named by their IDs.", _IDENTITIES, _ids_of_people),
     Rule("OBS010", "warning", "No limit of Grafana's alert rules does nothing.", _CONTRACT, _told_by_prometheus),
 )

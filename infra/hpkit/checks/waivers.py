@@ -49,7 +49,10 @@ def apply(
             yield PlacedIssue("WAI004", Issue((*path, "until"), message, fix))
         elif not hits:
             message = f"the waiver of {waiver.rule} at `{waiver.path}` waives nothing"
-            yield PlacedIssue("WAI002", Issue(path, message, "Remove it."))
+            here = {format_path(placed.issue.path, document.data) for placed in found if placed.rule == waiver.rule}
+            likely = near(waiver.path, here)
+            fix = f"Remove it, or name the path of what it is about: {likely}." if likely else "Remove it."
+            yield PlacedIssue("WAI002", Issue(path, message, fix))
         else:
             covered |= hits
     yield from (placed for position, placed in enumerate(found) if position not in covered)
