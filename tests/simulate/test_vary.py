@@ -74,6 +74,27 @@ def test_what_the_validator_refuses_is_not_simulated(loaded):
     assert "CAP001" in refused[2]
 
 
+def test_a_refused_value_is_the_one_that_was_tried(loaded):
+    _, refused = changed(loaded, [Change("teams[smith].fairShareWeight", 101)])
+    assert "fairShareWeight is `101`, and must be at most 100" in refused
+
+
+def test_a_misspelt_key_ends_a_sweep(loaded):
+    with pytest.raises(SelectionError, match=r"unknown key `fairShareWeigth`.*Did you mean `fairShareWeight`"):
+        changed(loaded, [Change("teams[smith].fairShareWeigth", 1)])
+
+
+def test_a_sweep_of_which_nothing_is_left_fails():
+    vary = ("simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].fairShareWeight=101,102")
+    result = hpkit(*vary, cwd=ROOT)
+    assert (result.returncode, "the validator refuses every policy" in result.stderr) == (1, True)
+
+
+def test_stacks_of_other_teams_are_compared_without_their_tasks():
+    result = hpkit("simulate", HANDSON, "--compare", "handson-dev", "startup-dev", cwd=ROOT)
+    assert "B has no team john: 2 of the tasks are left out there" in result.stdout
+
+
 def test_two_processes_find_what_one_finds(loaded):
     policies = grid([variation("teams[smith].sharing.borrowLimit=50,100")])
     alone, together = (list(sweep(loaded, open_scenario(HANDSON), policies, workers=workers)) for workers in (1, 2))

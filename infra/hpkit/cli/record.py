@@ -105,6 +105,7 @@ def _from_trace(
     trace: str, files: tuple[Path, ...], plan: Plan, given: tuple[str, ...], instance_type: str | None, to: Path
 ) -> None:
     from hpkit.record import writing
+    from hpkit.scenario import Tasks, model_for
     from hpkit.scenario.read import write_csv
     from hpkit.scenario.traces import TRACES, Tally, Teams, tasks_of
 
@@ -113,7 +114,10 @@ def _from_trace(
     shape = _shape(plan, instance_type)
     tasks = chain.from_iterable(TRACES[trace](file, tally) for file in files)
     with writing(to) as file:
-        count = write_csv(tasks_of(tasks, shape, teams, tally), file)
+        count = write_csv(tasks_of(tasks, shape, teams, tally, of=Tasks(plan, model_for(plan))), file)
+        if not count:
+            _say(tally.lines())
+            raise SelectionError(f"no task is left of {', '.join(map(str, files))}: nothing to record")
     _done(count, to, [*tally.lines(), *_dealt(teams.of)])
 
 
@@ -181,6 +185,8 @@ def _from_scenario(files: tuple[Path, ...], seed: int | None, to: Path) -> None:
         lost["a CSV says nothing of placement and topology"] = None
     with writing(to) as file:
         count = write_csv((located.spec for located in source.tasks(seed=seed)), file)
+        if not count:
+            raise SelectionError(f"{files[0]} has no task: nothing to record")
     _done(count, to, list(lost))
 
 

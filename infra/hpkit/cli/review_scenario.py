@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -41,8 +42,9 @@ def _plan(version: StackVersion | None) -> Plan | None:
 
 
 def _change(source: Source, before: Plan | None, after: Plan | None) -> ScenarioChange:
+    others: list[Counter[str]] = []
     try:
-        sides = [None if plan is None else _simulated(plan, source) for plan in (before, after)]
+        sides = [None if plan is None else _simulated(plan, source, others) for plan in (before, after)]
     except (InputError, CatalogError) as error:
         return ScenarioChange(source.file, note=str(error))
     if not any(team.submitted for side in sides if side is not None for team in side.teams):
@@ -50,11 +52,22 @@ def _change(source: Source, before: Plan | None, after: Plan | None) -> Scenario
     names = dict.fromkeys(team.name for side in sides if side is not None for team in side.teams)
     return ScenarioChange(
         source.file,
+        note=_left_out(others),
         utilization=_both(sides, lambda report: report.cluster.utilization),
         waited=_both(sides, lambda report: report.cluster.waited),
         preemptions=_both(sides, lambda report: report.cluster.preemptions),
         teams=tuple(_team(name, sides) for name in names),
     )
+
+
+def _left_out(others: Sequence[Counter[str]]) -> str:
+    """Say which tasks are of teams that no side has: another stack's, or misspelt."""
+    nowhere = [team for team in others[0] if all(team in each for each in others)]
+    if not nowhere:
+        return ""
+    count = sum(others[0][team] for team in nowhere)
+    tasks = "1 task is left out: it is" if count == 1 else f"{count:,} tasks are left out: they are"
+    return f"{tasks} of {', '.join(nowhere)}, of which this stack has no team"
 
 
 def _both(sides: Sequence[Side | None], figure: Callable[[Side], T | None]) -> Change[T]:
@@ -63,12 +76,13 @@ def _both(sides: Sequence[Side | None], figure: Callable[[Side], T | None]) -> C
     return Change(before, after)
 
 
-def _simulated(plan: Plan, source: Source) -> Report:
+def _simulated(plan: Plan, source: Source, others: list[Counter[str]]) -> Report:
     """Return what becomes of the tasks whose teams are there: a change may bring a team, or take one away."""
+    from hpkit.scenario import of_teams
     from hpkit.simulate.run import simulate_tasks
 
-    teams = {team.name for team in plan.teams}
-    tasks = (located for located in source.tasks() if located.spec.team in teams)
+    others.append(Counter())
+    tasks = of_teams(source.tasks(), {team.name for team in plan.teams}, others[-1])
     return simulate_tasks(plan, source, tasks, lenient=True, keep=0)
 
 

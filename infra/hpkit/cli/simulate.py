@@ -28,6 +28,7 @@ _MOST_ITEMS = 3
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
 @click.option("--seed", type=int, help="Another draw of the scenario's generators.")
+@click.option("--skip-impossible", is_flag=True, help="Go on without tasks that can never run, and say which.")
 @click.option(
     "--compare", nargs=2, metavar="A B", help="Two of: an organization file, a stack, a git reference (of --stack)."
 )
@@ -38,9 +39,7 @@ _MOST_ITEMS = 3
     metavar="PATH=V,V",
     help="Simulate with each of these values, such as teams[smith].fairShareWeight=0,50; repeated: every combination.",
 )
-@click.option(
-    "--seeds", default=1, show_default=True, type=click.IntRange(1, 100), help="Draws, of which --vary takes the mean."
-)
+@click.option("--seeds", type=click.IntRange(1, 100), help="Draws, of which --vary takes the mean; default: one.")
 @click.option("--workers", type=click.IntRange(1), help="Processes of --vary; default: one a core.")
 @click.option("--on", metavar="dask://HOST:PORT", help="The Dask cluster that --vary simulates on, not this machine.")
 def command(
@@ -49,9 +48,10 @@ def command(
     form: str,
     out: Path | None,
     seed: int | None,
+    skip_impossible: bool,
     compare: tuple[str, str] | None,
     variations: tuple[str, ...],
-    seeds: int,
+    seeds: int | None,
     workers: int | None,
     on: str | None,
 ) -> None:
@@ -63,7 +63,8 @@ def command(
     from hpkit.scenario import open_scenario
     from hpkit.simulate import simulate
 
-    _refuse_misuse(form, compare=bool(compare), vary=bool(variations), on=on)
+    _refuse_misuse(form, compare=bool(compare), vary=bool(variations), skip=skip_impossible)
+    _refuse_without_vary({"--seeds": seeds, "--workers": workers, "--on": on}, vary=bool(variations))
     if compare:
         from hpkit.cli.simulate_compare import compared
 
@@ -76,20 +77,33 @@ def command(
         from hpkit.simulate.workers import cluster
 
         where = cluster(on) if on else None
-        draws = range(seed or 0, (seed or 0) + seeds) if seeds > 1 else [seed]
+        draws = range(seed or 0, (seed or 0) + seeds) if seeds and seeds > 1 else [seed]
         source = open_scenario(scenario)
-        write(varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where), out)
+        text, any_ran = varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where)
+        write(text, out)
+        if not any_ran:
+            raise InputError("nothing was simulated: the validator refuses every policy, as said above")
         return
-    write(rendered(simulate(plan_of(stack), open_scenario(scenario), seed=seed), form), out)
+    report = simulate(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
+    write(rendered(report, form), out)
 
 
-def _refuse_misuse(form: str, *, compare: bool, vary: bool, on: str | None) -> None:
+def _refuse_misuse(form: str, *, compare: bool, vary: bool, skip: bool) -> None:
     if (compare or vary) and form in ("html", "csv"):
         raise click.UsageError("--compare and --vary are written as table or json")
     if compare and vary:
         raise click.UsageError("--compare or --vary, not both")
-    if on and not vary:
-        raise click.UsageError("--on belongs to --vary: a single run needs no cluster")
+    if skip and (compare or vary):
+        raise click.UsageError(
+            "--skip-impossible is for a single run: with --compare and --vary a task that can never run on one side "
+            "counts as one that waits to the end"
+        )
+
+
+def _refuse_without_vary(given: dict[str, object], *, vary: bool) -> None:
+    for option, value in given.items():
+        if value is not None and not vary:
+            raise click.UsageError(f"{option} belongs to --vary: there is one run without it")
 
 
 def rendered(report: "Report", form: str) -> str:

@@ -3,6 +3,8 @@
 import json
 import os
 import subprocess
+from collections import Counter
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import click
@@ -12,9 +14,11 @@ from hpkit.config import parse, read_text
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, load, load_stack, project_root
-from hpkit.scenario import Source
-from hpkit.simulate import Report, simulate
+from hpkit.scenario import Source, of_teams
+from hpkit.simulate import Report
 from hpkit.simulate.formatting import amount, percent, span
+from hpkit.simulate.run import simulate_tasks
+from hpkit.spelling import hint
 
 __all__ = ["compared"]
 
@@ -24,11 +28,27 @@ _SECONDS = 60
 def compared(source: Source, sides: tuple[str, str], stack: str | None, form: str, *, seed: int | None) -> str:
     """Return both reports beside each other, as a table or JSON."""
     plans = [_plan(side, stack) for side in sides]
-    before, after = (simulate(plan, source, seed=seed, lenient=True) for plan in plans)
+    names = [{team.name for team in plan.teams} for plan in plans]
+    others: list[Counter[str]] = [Counter(), Counter()]
+    before, after = (
+        simulate_tasks(plan, source, of_teams(source.tasks(seed=seed), teams, left), lenient=True)
+        for plan, teams, left in zip(plans, names, others, strict=True)
+    )
+    _refuse_teams_of_nobody(source, others, names[0] | names[1])
     if form == "json":
-        both = {"a": {"is": sides[0], **before.as_dict()}, "b": {"is": sides[1], **after.as_dict()}}
+        both = {
+            key: {"is": side, "tasksOfOtherTeams": dict(left), **report.as_dict()}
+            for key, side, left, report in zip("ab", sides, others, (before, after), strict=True)
+        }
         return json.dumps(both, indent=2, ensure_ascii=False) + "\n"
-    return _table(sides, before, after)
+    return _table(sides, before, after, others)
+
+
+def _refuse_teams_of_nobody(source: Source, others: Sequence[Counter[str]], teams: Collection[str]) -> None:
+    for team, count in others[0].items():
+        if team in others[1]:
+            tasks = "a task is" if count == 1 else f"{count:,} tasks are"
+            raise InputError(f"{source.file}: {tasks} of team {team}, which neither side has; {hint(team, teams)}")
 
 
 def _plan(side: str, stack: str | None) -> Plan:
@@ -72,9 +92,14 @@ def _at(reference: str, loaded: Loaded) -> Loaded:
     return Loaded(loaded.file, document, parse(document), loaded.environment)
 
 
-def _table(sides: tuple[str, str], before: Report, after: Report) -> str:
+def _table(sides: tuple[str, str], before: Report, after: Report, others: Sequence[Counter[str]]) -> str:
     console = paper()
     console.print(f"A: {sides[0]}\nB: {sides[1]}\n{before.scenario}")
+    for side, left, report in zip("AB", others, (before, after), strict=True):
+        for team, count in left.items():
+            console.print(f"{side} has no team {team}: {count:,} of the tasks are left out there")
+        for line in report.warnings:
+            console.print(f"{side}: {line}")
     table = grid("", "cluster", "A", "B")
     rows = [
         ("instances in use", percent(before.cluster.utilization), percent(after.cluster.utilization)),

@@ -23,15 +23,16 @@ def varied(
     seeds: Sequence[int | None],
     workers: int | None,
     on: Cluster | None = None,
-) -> str:
-    """Return what comes of every combination, as a table or JSON."""
+) -> tuple[str, bool]:
+    """Return what comes of every combination, as a table or JSON, and whether any could be simulated."""
     loaded = load_stack(stack)
     policies = combinations([variation(text) for text in variations])
     results = list(sweep(loaded, source, policies, seeds=seeds, workers=workers, on=on))
+    any_ran = any(result.refused is None for result in results)
     if form == "json":
-        return json.dumps([_as_dict(result) for result in results], indent=2, ensure_ascii=False) + "\n"
+        return json.dumps([_as_dict(result) for result in results], indent=2, ensure_ascii=False) + "\n", any_ran
     names = [team.name for result in results for team in (result.reports[0].teams if result.reports else ())]
-    return _table(f"{stack}, {source.file}", results, list(dict.fromkeys(names)))
+    return _table(f"{stack}, {source.file}", results, list(dict.fromkeys(names))), any_ran
 
 
 def _as_dict(result: Result) -> dict[str, object]:

@@ -285,7 +285,8 @@ def _called(path: Path) -> str:
 def shown(document: Document, path: Path, value: Any) -> str:
     """Return a value as a message has it: as it was written, in short."""
     raw = document.raw(path)
-    if raw is not None:
+    # What is only tried in the place of what the file has was not written by anybody.
+    if raw is not None and resolve(raw) in (value, raw):
         text = raw
     elif isinstance(value, dict):
         return "a map"

@@ -17,13 +17,13 @@ from hpkit.catalog import find_instance_type
 from hpkit.live.model import Observed
 from hpkit.live.model import Task as Workload
 from hpkit.plan.model import Plan
-from hpkit.scenario.model import TaskSpec
+from hpkit.scenario.model import MOST_NAME, TaskSpec
+from hpkit.scenario.workloads import Tasks, model_for
 
 __all__ = ["Recorded", "recorded"]
 
 _GIB: Final = 1024**3
 _MOST_PRIORITY: Final = 100
-_MOST_NAME: Final = 200
 _FRACTIONS: Final = 3
 
 
@@ -58,6 +58,7 @@ class _Window:
             team.name: tuple(dict.fromkeys(each.instance_type for each in team.quota_resources)) for team in plan.teams
         }
         self._classes = {each.name for each in plan.policy.priority_classes} if plan.policy else set()
+        self._of = Tasks(plan, model_for(plan))
         self._names: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
 
@@ -91,7 +92,7 @@ class _Window:
             return None
         pods, accelerators, cpus, memory = size
         submit, run = times
-        return TaskSpec.model_construct(
+        spec = TaskSpec.model_construct(
             name=self._name(workload),
             team=workload.team,
             priority=self._priority(workload),
@@ -105,6 +106,10 @@ class _Window:
             submit=submit,
             run=run,
         )
+        if self._of.refusal(spec) is not None:
+            self._left_out("ask for more than their team can ever have in this stack: left out")
+            return None
+        return spec
 
     def _left_out(self, reason: str) -> None:
         self._counts[f"Workloads {reason}"] += 1
@@ -180,7 +185,7 @@ class _Window:
         return workload.priority
 
     def _name(self, workload: Workload) -> str:
-        name = f"{workload.team}/{workload.owner_name}"[: _MOST_NAME - 10]
+        name = f"{workload.team}/{workload.owner_name}"[: MOST_NAME - 10]
         self._names[name] += 1
         # A job that was made anew under its name is another task.
         return name if self._names[name] == 1 else f"{name}#{self._names[name]}"

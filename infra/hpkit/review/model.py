@@ -163,7 +163,7 @@ class TeamWaits:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioChange:
-    """What a change does to a scenario's tasks; note says why nothing is known.
+    """What a change does to a scenario's tasks; note says what is left out, or why nothing is known.
 
     utilization: a part of one; waited: instance-hours that tasks stood in queues.
     """

@@ -339,9 +339,10 @@ def preview_lines(preview: Preview) -> Iterator[str]:
 
 
 def scenario_lines(scenario: ScenarioChange) -> Iterator[str]:
-    """Return what a change does to the scenario as a whole, or why nothing is known of it."""
+    """Return what a change does to the scenario as a whole, what of it is left out, or why nothing is known of it."""
     if scenario.note:
         yield scenario.note
+    if not scenario.teams:
         return
     yield f"in use: {_shown(scenario.utilization, percent)}"
     yield f"instance-hours waited for: {_shown(scenario.waited, amount)}"

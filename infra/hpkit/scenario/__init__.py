@@ -2,6 +2,17 @@
 
 from hpkit.scenario.model import Rack, Scenario, TaskSpec
 from hpkit.scenario.read import Source, open_scenario
-from hpkit.scenario.workloads import Task, Tasks, model_for, rack_nodes
+from hpkit.scenario.workloads import Task, Tasks, model_for, of_teams, rack_nodes
 
-__all__ = ["Rack", "Scenario", "Source", "Task", "TaskSpec", "Tasks", "model_for", "open_scenario", "rack_nodes"]
+__all__ = [
+    "Rack",
+    "Scenario",
+    "Source",
+    "Task",
+    "TaskSpec",
+    "Tasks",
+    "model_for",
+    "of_teams",
+    "open_scenario",
+    "rack_nodes",
+]

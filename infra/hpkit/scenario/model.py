@@ -11,6 +11,7 @@ from hpkit.config.base import Model
 from hpkit.config.parse import quoted
 
 __all__ = [
+    "MOST_NAME",
     "MOST_PODS",
     "MOST_SECONDS",
     "Choice",
@@ -27,6 +28,8 @@ __all__ = [
 
 MOST_SECONDS = 36525 * 86400.0
 """A hundred years: the longest duration."""
+MOST_NAME = 200
+"""The most characters of a task's name."""
 MOST_PODS = 100_000
 """The most pods of a task."""
 
@@ -102,7 +105,7 @@ class _Size(Model):
 class TaskSpec(_Size):
     """One task."""
 
-    name: str = Field(min_length=1, max_length=200, description="Name, once in a scenario.")
+    name: str = Field(min_length=1, max_length=MOST_NAME, description="Name, once in a scenario.")
     team: str = Field(description="A team of the stack.")
     priority: str | int = Field(
         default=0, description="A priority class of the stack, or a weight; without classes every task has 0."

@@ -24,6 +24,7 @@ from hpkit.errors import InputError
 from hpkit.scenario.generate import generated
 from hpkit.scenario.lines import lines, opened
 from hpkit.scenario.model import Scenario, TaskSpec, written_duration
+from hpkit.scenario.names import Names
 
 __all__ = ["COLUMNS", "Located", "Source", "open_scenario", "write_csv"]
 
@@ -59,7 +60,8 @@ class Source:
     def tasks(self, *, seed: int | None = None) -> Iterator[Located]:
         """Return all tasks in the order in which they come, files read as far as was asked for.
 
-        seed: instead of the generators' own, for another draw of the same kind. InputError for a row that is wrong.
+        seed: instead of the generators' own, for another draw of the same kind. InputError for a row that is wrong, and
+        for a name that was there before.
         """
         own = [Located(spec, self.place(("tasks", index))) for index, spec in enumerate(self.scenario.tasks)]
         own.sort(key=_when)
@@ -70,7 +72,12 @@ class Source:
             parts.append(Located(spec, place) for spec in drawn)
         folder = Path(self.file).parent
         parts += [read_csv(folder / name) for name in self.scenario.files]
-        return heapq.merge(*parts, key=_when)
+        names = Names()
+        for located in heapq.merge(*parts, key=_when):
+            name = located.spec.name
+            if not names.add(name):
+                raise InputError(f"{located.place}: task {quoted(name)} is there before; names must differ")
+            yield located
 
 
 def _when(located: Located) -> float:
@@ -113,9 +120,16 @@ def open_scenario(file: str | os.PathLike[str]) -> Source:
 
 def _refuse_nothing(source: Source) -> None:
     scenario = source.scenario
+    if scenario.until == 0:
+        raise InputError(
+            f"{source.place(('until',))}: until is 0: nothing happens in no time. Leave it out, or say when."
+        )
     if not (scenario.tasks or scenario.generators or scenario.files):
         raise InputError(f"{source.place(())}: there is no task. Add `tasks`, `generators` or `files`.")
     for index, generator in enumerate(scenario.generators):
+        if not generator.last:
+            place = source.place(("generators", index, "last"))
+            raise InputError(f"{place}: last is 0: no task would ever come. Say for how long they do.")
         if not any(hour * day for hour in generator.pattern.hours for day in generator.pattern.days):
             place = source.place(("generators", index, "pattern"))
             raise InputError(f"{place}: all hours or all days weigh 0: no task would ever come. Give one a weight.")

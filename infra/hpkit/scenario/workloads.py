@@ -1,7 +1,8 @@
 """Tasks of a scenario as workloads of a plan's queues, and what keeps one from ever running."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -26,7 +27,7 @@ from hpkit.whatif import (
     model_of,
 )
 
-__all__ = ["Task", "Tasks", "model_for", "rack_nodes"]
+__all__ = ["Task", "Tasks", "model_for", "of_teams", "rack_nodes"]
 
 _HOST = "kubernetes.io/hostname"
 _GIB = 1024**3
@@ -70,6 +71,15 @@ def rack_nodes(racks: Iterable[Rack]) -> Iterator[Node]:
         for place in range(rack.nodes):
             name = f"node-{number:03}-{place:04}"
             yield Node(name, {**labels, _HOST: name, "type": rack.instance_type}, {**has, "pods": 110})
+
+
+def of_teams(tasks: Iterable[Located], teams: Collection[str], others: Counter[str]) -> Iterator[Located]:
+    """Return the tasks of these teams; how many there are of which other team is counted in others."""
+    for located in tasks:
+        if located.spec.team in teams:
+            yield located
+        else:
+            others[located.spec.team] += 1
 
 
 class Tasks:
@@ -136,6 +146,13 @@ class Tasks:
             run=spec.run,
         )
         return Task(located.place, spec, workload, spec.team, kind, instances, never)
+
+    def refusal(self, spec: TaskSpec) -> str | None:
+        """Return why a simulation would not go on with a task, as the rest of a sentence; None if it does."""
+        try:
+            return self.workload(Located(spec, "")).never
+        except InputError as error:
+            return f"is refused{error}"
 
     def _resolve(self, spec: TaskSpec, place: str) -> tuple[tuple[PodSet, ...], int, str, float, str | None]:
         team = self._team(spec, place)

@@ -9,7 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["QUEUED", "Admission", "ClusterReport", "Eviction", "Report", "Series", "TaskReport", "TeamReport"]
+__all__ = [
+    "QUEUED",
+    "Admission",
+    "ClusterReport",
+    "Eviction",
+    "Report",
+    "Series",
+    "Skipped",
+    "TaskReport",
+    "TeamReport",
+]
 
 QUEUED: Final = "Queued"
 """Instead of a reason of Kueue's, of a task that it has not looked at yet."""
@@ -222,11 +232,27 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """A task that was left out: where it was written, and why it can never run, as the rest of a sentence."""
+
+    place: str
+    name: str
+    team: str
+    why: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"place": self.place, "name": self.name, "team": self.team, "why": f"It {self.why}."}
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What came of a scenario on a stack.
 
     tasks: the first ones of very many; `omitted` says how many more there were. step: seconds of one step of the
-    series, which are by team. warnings: why the stack could not do what is reported.
+    series, which are by team. warnings: why the stack could not do what is reported. late: how many tasks come when the
+    scenario is over, and are in no figure. impossible: how many were left out as they can never run; skipped: the first
+    of them.
     """
 
     stack: str
@@ -239,6 +265,9 @@ class Report:
     step: float
     series: dict[str, Series]
     warnings: tuple[str, ...] = ()
+    late: int = 0
+    impossible: int = 0
+    skipped: tuple[Skipped, ...] = ()
 
     def team(self, name: str) -> TeamReport:
         """Return a team's part; KeyError for one that the stack lacks."""
@@ -258,6 +287,9 @@ class Report:
             "teams": [team.as_dict() for team in self.teams],
             "tasks": [task.as_dict() for task in self.tasks],
             "omittedTasks": self.omitted,
+            "lateTasks": self.late,
+            "skippedTasks": self.impossible,
+            "skipped": [each.as_dict() for each in self.skipped],
             "timeline": {
                 "step": self.step,
                 "teams": {

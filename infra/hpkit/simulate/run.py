@@ -18,6 +18,7 @@ from hpkit.simulate.report import (
     ClusterReport,
     Eviction,
     Report,
+    Skipped,
     TaskReport,
     TeamReport,
     reason_in_words,
@@ -28,24 +29,53 @@ __all__ = ["MOST_TASKS", "Recorder", "simulate", "simulate_tasks"]
 
 MOST_TASKS = 100_000
 """So many tasks a report holds one by one; all are counted."""
+MOST_SKIPPED = 1000
+"""So many tasks that were left out are named in JSON; all are counted."""
+MOST_SAID = 10
+"""So many are named in warnings."""
 
 _HOUR = 3600.0
 
 
 def simulate(
-    plan: Plan, source: Source, *, seed: int | None = None, lenient: bool = False, keep: int = MOST_TASKS
+    plan: Plan,
+    source: Source,
+    *,
+    seed: int | None = None,
+    lenient: bool = False,
+    skip_impossible: bool = False,
+    keep: int = MOST_TASKS,
 ) -> Report:
     """Return what becomes of a scenario's tasks on a plan.
 
-    seed: another draw of the generators. lenient: count a task that can never run instead of refusing it. keep: how
-    many tasks the report holds one by one. InputError for what is wrong with a task, CatalogError for an instance type
-    without figures.
+    seed: another draw of the generators. lenient: count a task that can never run as one that waits to the end, instead
+    of refusing it; skip_impossible: go on as if it were not there. keep: how many tasks the report holds one by one.
+    InputError for what is wrong with a task, and where none is submitted; CatalogError for an instance type without
+    figures.
     """
-    return simulate_tasks(plan, source, source.tasks(seed=seed), lenient=lenient, keep=keep)
+    tasks = source.tasks(seed=seed)
+    report = simulate_tasks(plan, source, tasks, lenient=lenient, skip_impossible=skip_impossible, keep=keep)
+    if not any(team.submitted for team in report.teams):
+        raise InputError(f"{source.file}: there is nothing to simulate: {_why_nothing(report)}")
+    return report
+
+
+def _why_nothing(report: Report) -> str:
+    if report.late:
+        return f"the first of {report.late:,} tasks comes after `until`"
+    if report.impossible:
+        return f"all {report.impossible:,} tasks can never run. {report.skipped[0].name} {report.skipped[0].why}"
+    return "no task comes"
 
 
 def simulate_tasks(
-    plan: Plan, source: Source, located: Iterable[Located], *, lenient: bool = False, keep: int = MOST_TASKS
+    plan: Plan,
+    source: Source,
+    located: Iterable[Located],
+    *,
+    lenient: bool = False,
+    skip_impossible: bool = False,
+    keep: int = MOST_TASKS,
 ) -> Report:
     """Return the same of tasks of the scenario that were read or drawn before, in the order of their time."""
     scenario = source.scenario
@@ -53,7 +83,7 @@ def simulate_tasks(
     recorder = Recorder(plan, model, keep=keep)
     simulator = Simulator(model)
     tasks = Tasks(plan, model).workloads(located)
-    coming = recorder.taken(tasks, lenient=lenient, until=scenario.until)
+    coming = recorder.taken(tasks, lenient=lenient, skip_impossible=skip_impossible, until=scenario.until)
     flapping = simulator.run_clock(coming, until=scenario.until, on_event=recorder.note)
     waiting = {each.name: each.reason or QUEUED for each in (simulator.pending() if keep else ())}
     if scenario.until is None:
@@ -105,19 +135,29 @@ class Recorder:
         self._done: list[TaskReport] = []
         self._nevers: list[_State] = []
         self._omitted = 0
+        self._late = 0
+        self._impossible = 0
+        self._skipped: list[Skipped] = []
         self._preemptions = 0
         self._waited_hours: dict[str, float] = {}
         self._prices: dict[str, Price | None] = {}
 
-    def taken(self, tasks: Iterable[Task], *, lenient: bool, until: float | None) -> Iterator[Workload]:
-        """Return the workloads of tasks as they come, and remember whose they are."""
+    def taken(
+        self, tasks: Iterable[Task], *, lenient: bool, until: float | None, skip_impossible: bool = False
+    ) -> Iterator[Workload]:
+        """Return the workloads of tasks as they come, and remember whose they are; names must differ.
+
+        Those from `until` on are looked at and counted. InputError for what is wrong with a task.
+        """
         for task in tasks:
             if until is not None and task.workload.created >= until:
-                return
+                self._late += 1
+                continue
             name = task.workload.name
-            if name in self._open or name in self._coming:
-                raise InputError(f"{task.place}: there are two tasks {name} at once; names must differ")
             if task.never is not None:
+                if skip_impossible:
+                    self._skip(task, task.never)
+                    continue
                 if not lenient:
                     raise InputError(f"{task.place}: task {name} can never run: it {task.never}")
                 self._never(task)
@@ -135,6 +175,20 @@ class Recorder:
             self._preempted(event)
         else:
             self._finished(event)
+
+    def _skip(self, task: Task, why: str) -> None:
+        self._impossible += 1
+        if len(self._skipped) < MOST_SKIPPED:
+            self._skipped.append(Skipped(task.place, task.workload.name, task.team, why))
+
+    def _left_out(self) -> Iterator[str]:
+        """Say which tasks are in no figure."""
+        for each in self._skipped[:MOST_SAID]:
+            yield f"task {each.name} of {each.team} is left out: it {each.why} ({each.place})"
+        if self._impossible > MOST_SAID:
+            yield f"{self._impossible:,} tasks are left out, as they can never run"
+        if self._late:
+            yield f"{self._late:,} of the tasks come when the scenario is over (`until`), and are left out"
 
     def _never(self, task: Task) -> None:
         team = self._teams[task.team]
@@ -281,7 +335,8 @@ class Recorder:
         series = self._timeline.series(end)
         return Report(
             self._plan.stack, scenario, end, cluster, teams, tasks, self._omitted, self._timeline.step, series,
-            over_reserved(self._plan),
+            (*over_reserved(self._plan), *self._left_out()),
+            late=self._late, impossible=self._impossible, skipped=tuple(self._skipped),
         )  # fmt: skip
 
     def _waits_for_ever(self, state: _State, end: float) -> None:

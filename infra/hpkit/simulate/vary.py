@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 MOST_POLICIES = 10_000
+_UNKNOWN_KEY = "CFG001"
 
 _STEP = re.compile(r"([A-Za-z][A-Za-z0-9-]*)((?:\[[^\[\]]+\])*)(?:\.|\Z)")
 
@@ -98,6 +99,8 @@ def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | s
     known = {(each.rule, each.path) for each in loaded.findings if each.severity == "error"}
     for finding in after.findings:
         if finding.severity == "error" and (finding.rule, finding.path) not in known:
+            if finding.rule == _UNKNOWN_KEY:
+                raise SelectionError(f"{finding.message}. {finding.fix}")
             return after, f"{finding.rule} {finding.path}: {finding.message}"
     for plan in after.plans.values():
         return after, plan

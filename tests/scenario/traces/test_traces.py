@@ -164,6 +164,30 @@ def test_a_byte_of_a_trace_that_is_not_utf_8_is_said_with_its_line(tmp_path):
         list(TRACES["philly"](file, Tally()))
 
 
+def test_what_a_trace_becomes_is_read_again_by_a_simulation(tmp_path):
+    """Names that are empty, long or there before, a task larger than its team, and one that never ended."""
+    names = ["", "", "x" * 300, "x" * 300, "a", "a"]
+    rows = [f"{name},12000,16384,1,1000,,LS,Running,{at},{at + 9},{at}" for at, name in enumerate(names)]
+    rows += ["huge,1,1,64,1000,,LS,Running,5,9,5", "endless,1,1,1,1000,,LS,Running,5,1e308,5"]
+    (tmp_path / "pods.csv").write_text("\n".join([PODS.splitlines()[0], *rows]))
+    arguments = ("record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
+    result = hpkit(*arguments, "--to", tmp_path / "tasks.csv", cwd=ROOT)
+    assert "tasks can never run for john: left out (first:" in result.stderr
+    assert "tasks ran for more than 100 years: left out" in result.stderr
+    simulated = hpkit("simulate", tmp_path / "tasks.csv", "--stack", "handson-dev", "--format", "json", cwd=ROOT)
+    found = [task["name"] for task in json.loads(simulated.stdout)["tasks"]]
+    assert found == ["task", "task#2", "x" * 190, "x" * 190 + "#2", "a", "a#2"]
+
+
+def test_a_trace_of_which_nothing_is_left_leaves_no_file(tmp_path):
+    (tmp_path / "jobs").write_text("[]")
+    result = hpkit(
+        "record", "--trace", "philly", tmp_path / "jobs", "--stack", "handson-dev", "--to", tmp_path / "t.csv", cwd=ROOT
+    )
+    assert (result.returncode, "nothing to record" in result.stderr) == (2, True)
+    assert not (tmp_path / "t.csv").exists()
+
+
 def test_a_job_of_philly_that_begins_before_it_was_submitted_is_counted(tmp_path):
     jobs = [job("first", "2017-10-07 01:00:00", attempt(NOON, NOON.replace("12", "13"), 1))]
     jobs += [job("odd", "2017-10-07 16:00:00", attempt(NOON, NOON.replace("12", "13"), 1))]
