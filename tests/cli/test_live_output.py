@@ -7,10 +7,10 @@ import pytest
 
 from hpkit.cli import formats, live_common, status, topology
 from hpkit.live.status import status_of
-from hpkit.live.topology import tree_of
+from hpkit.live.topology import placements, tree_of
 from hpkit.plan.derive import derive
 from tests.builders import organization, typed
-from tests.live.builders import node, observed, queue, task
+from tests.live.builders import node, observed, pod, queue, task
 from tests.live.test_status import platform
 
 ROWS = (("node", "group", "runs"), ("i-0123456789abcdef0", "gpu", "john/train, smith/eval"), ("i-1", "cpu", ""))
@@ -79,6 +79,25 @@ def test_many_teams_are_plain_columns(terminal):
     text = written.getvalue()
     assert len([line for line in text.splitlines() if line.startswith("team-")]) == 300
     assert "─" not in text.split("quota")[1]
+
+
+def test_the_drawing_in_mermaid_has_use_pods_and_how_far_apart_they_are():
+    nodes = [node(f"n{number}", "a", "b", f"c{number}") for number in range(2)]
+    seen = observed(nodes=nodes, pods=[pod("john", "train", "n0"), pod("john", "train", "n1", gpus=2)])
+    assert list(topology._mermaid(tree_of(seen), placements(seen))) == [
+        "flowchart TD",
+        '  a["a"]',
+        "  a --> b",
+        '  b["b"]',
+        "  b --> c0",
+        '  c0["c0"]',
+        '  c0 --> n0["n0<br/>ml.g5.12xlarge us-west-2a<br/>4 of 4 gpu<br/>john/job-train (1 pod)"]',
+        "  b --> c1",
+        '  c1["c1"]',
+        '  c1 --> n1["n1<br/>ml.g5.12xlarge us-west-2a<br/>2 of 4 gpu<br/>john/job-train (1 pod)"]',
+        '  task_john_job_train(["john/job-train: 2 pods on 2 nodes under b (layer 2)"])',
+        "  task_john_job_train -.- b",
+    ]
 
 
 def test_a_tree_on_a_narrow_terminal_has_the_node_on_a_line_and_the_rest_below(terminal):

@@ -1,5 +1,6 @@
 """Operations on nodes, from the command line down to what SageMaker and the API server are asked."""
 
+import shutil
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -60,7 +61,7 @@ def there(monkeypatch):
     instances = tuple(ClusterNode(each, "gpu", KIND, "Running") for each in IDS)
     groups = (Group("gpu", (KIND,), 4, 4, ""),)
     seen = observed(
-        platform=Platform("handson", "InService", "", groups, instances, None, (), ()),
+        platform=Platform("handson", "InService", "", groups, instances, None, (), (), continuous=True),
         nodes=[node(f"hyperpod-{each}") for each in IDS],
         pods=[pod("john", "train", f"hyperpod-{each}") for each in IDS],
         tasks=[task("john", "train", 4, runs=True)],
@@ -80,8 +81,8 @@ def there(monkeypatch):
     return SimpleNamespace(server=server, service=service)
 
 
-def run(*words):
-    answer = hpkit("nodes", *words, "--stack", "handson-dev", cwd=ROOT)
+def run(*words, cwd=ROOT):
+    answer = hpkit("nodes", *words, "--stack", "handson-dev", cwd=cwd)
     return answer.returncode, " ".join((answer.stdout + answer.stderr).split())
 
 
@@ -116,6 +117,26 @@ def test_a_dry_run_says_what_becomes_of_what_runs_there(there, words, size):
     assert "What runs on a node is cut off when its turn comes" in said
     assert there.service.requests == []
     assert "drains none" not in run("update", "--dry-run")[1]
+
+
+def test_an_instance_group_that_is_not_there_is_no_empty_list(there):
+    code, said = run("list", "--group", "gpus")
+    assert (code, "the cluster has no instance group gpus; did you mean gpu?" in said) == (2, True)
+    assert IDS[0] in run("list", "--group", "gpu")[1]
+
+
+def test_a_count_that_an_anchor_shares_is_in_the_way_of_writing_it_alone(there, tmp_path):
+    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    file = tmp_path / "stacks" / "handson.yaml"
+    text = file.read_text(encoding="utf-8").replace("instanceCount: 4", "instanceCount: &count 4", 1)
+    file.write_text(text, encoding="utf-8")
+    assert "CAP001" in run("delete", IDS[0], "--dry-run", cwd=tmp_path)[1], "the counts that follow are looked at"
+    words = ("delete", IDS[0], "--force", "--dry-run")
+    code, said = run(*words, cwd=tmp_path)
+    assert (code, "instanceCount of gpu must become 3" in said) == (0, True), said
+    code, said = run(*words, "--write", cwd=tmp_path)
+    assert (code, "shared by an anchor" in said) == (1, True), said
 
 
 def test_nodes_that_nobody_waits_for_stay_closed_until_the_service_has_acted(there):

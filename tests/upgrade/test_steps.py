@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from hpkit.catalog import OfferedAddon, kubernetes_versions
+from hpkit.catalog import TASK_GOVERNANCE, OfferedAddon, kubernetes_versions
 from hpkit.config import read_text
 from hpkit.errors import SelectionError
 from hpkit.plan.derive import derive
@@ -64,6 +64,25 @@ def test_an_addon_without_a_version_in_both_changes_with_kubernetes():
     found = steps(data(**{CNI: "v1.0.0"}), Running("1.33", offered=offered, known=True), "1.34")
     assert found.steps[0].title == "Kubernetes 1.34"
     assert set(found.steps[0].edits.values()) == {"1.34", "v1.2.0"}
+
+
+def test_an_addon_that_is_behind_without_a_step_says_why():
+    made, newer = data("1.34"), "v99.0.0"
+    plan = derive(typed(made), "dev")
+    held = next(addon for addon in plan.addons if addon.name == TASK_GOVERNANCE)
+    running = {held.name: held.version, CNI: "v1.0.0", "of-somebody": "v1.0.0"}
+    offered = {(name, "1.34"): OfferedAddon((version, newer), None) for name, version in running.items()}
+    found = steps(made, Running("1.34", running, offered=offered, known=True), "1.34")
+    assert found.steps == ()
+    said = {each.split()[1]: each.split("; ", 2)[2] for each in found.behind if each.startswith("add-on")}
+    assert said[held.name] == (
+        "hpkit holds it there, and a later hpkit raises it: "
+        f"write environments.dev.addons.{held.name}.version to have another"
+    )
+    assert said["of-somebody"] == "it is not in the stack file, and whoever made it raises it"
+    assert said[CNI].startswith("EKS chose it when it was made: write environments.dev.addons.vpc-cni.version")
+    older = Running("1.34", {held.name: "v0.1.0"}, offered=offered, known=True)
+    assert f"hpkit holds it at {held.version}, which `pulumi up --stack" in " ".join(steps(made, older, "1.34").behind)
 
 
 def test_nodes_behind_are_a_step_even_where_kubernetes_is_not():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.live.model import Observed
+    from hpkit.live.read import AwsPart
     from hpkit.nodes.model import Node, Verb
     from hpkit.nodes.operate import Batch
     from hpkit.plan.model import Plan
@@ -63,7 +64,9 @@ def list_nodes(stack: str | None, profile: str | None, group: str | None, form: 
     from hpkit.nodes.model import nodes_of
 
     plan = choose_stack(stack)
-    nodes = [each for each in nodes_of(_observe(plan, profile)) if group in (None, each.instance.group)]
+    observed = _observe(plan, profile)
+    wanted = _groups(observed, () if group is None else (group,))
+    nodes = [each for each in nodes_of(observed) if each.instance.group in wanted]
     if form == "json":
         click.echo(json.dumps([_as_dict(each) for each in nodes], indent=2))
         return
@@ -73,7 +76,8 @@ def list_nodes(stack: str | None, profile: str | None, group: str | None, form: 
 
 def _observe(plan: Plan, profile: str | None) -> Observed:
     """Return the instances and what runs on them."""
-    return observe(plan, profile, aws=("nodes",), quotas=False)
+    instances: tuple[AwsPart, ...] = ("nodes",)
+    return observe(plan, profile, aws=instances, quotas=False)
 
 
 def _as_dict(node: Node) -> dict[str, Any]:
@@ -264,7 +268,11 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
     if against:
         raise ToolError("nothing was done:\n  " + "\n  ".join(against))
     if verb == "delete":
-        _require_room(loaded, plan, counts_after(observed, chosen), force=told.force)
+        counts = counts_after(observed, chosen)
+        _require_room(loaded, plan, counts, force=told.force)
+        if write:
+            # What cannot be written is said before anything is done.
+            _edited(loaded, plan, counts)
     _announce(verb, chosen, f"{len(chosen)} node{'' if len(chosen) == 1 else 's'}", _WARNINGS[verb])
     if told.dry_run:
         _say_file(loaded, plan, counts_after(observed, chosen) if verb == "delete" else {}, write=False)
@@ -396,10 +404,11 @@ def _follow_update(session: Session, plan: Plan, told: _Options) -> None:
 
 def _require_room(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, force: bool) -> None:
     """Raise ToolError where the stack file with fewer nodes has errors that it does not have now."""
-    from hpkit.config import parse, read_text
+    from hpkit.config import parse
+    from hpkit.nodes.stack_file import counted
     from hpkit.project import Loaded
 
-    document = read_text(_edited(loaded, plan, counts).encode())
+    document = counted(loaded.document, plan.environment, counts)
     lowered = Loaded(loaded.file, document, parse(document), loaded.environment)
     known = {(each.rule, each.path) for each in loaded.findings}
     new = [each for each in lowered.findings if each.severity == "error" and (each.rule, each.path) not in known]

@@ -38,7 +38,7 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
         data = {"tree": [_branch(each) for each in tree], "tasks": [_placement(each) for each in places]}
         click.echo(json.dumps(data, indent=2))
     elif form == "mermaid":
-        click.echo("\n".join(_mermaid(tree)))
+        click.echo("\n".join(_mermaid(tree, places)))
     elif form == "svg":
         from hpkit.live.as_svg import topology_svg
 
@@ -99,12 +99,15 @@ def _sentence(place: Placement) -> str:
 
 
 def _use(leaf: Leaf) -> str:
+    tasks = ", ".join(sorted(leaf.tasks))
+    return _amounts(leaf) + (f": {tasks}" if tasks else "")
+
+
+def _amounts(leaf: Leaf) -> str:
     from hpkit.live.waiting import amount
 
     state = "" if leaf.node.ready else ", not ready"
-    tasks = ", ".join(sorted(leaf.tasks))
-    short = leaf.resource.rpartition("/")[2]
-    return f"{amount(leaf.used)} of {amount(leaf.allocatable)} {short}{state}" + (f": {tasks}" if tasks else "")
+    return f"{amount(leaf.used)} of {amount(leaf.allocatable)} {leaf.resource.rpartition('/')[2]}{state}"
 
 
 def _tree(tree: Iterable[Branch]) -> None:
@@ -138,10 +141,16 @@ def _table(tree: Iterable[Branch]) -> None:
     click.echo(columns(rows))
 
 
-def _mermaid(tree: Iterable[Branch]) -> Iterable[str]:
+def _mermaid(tree: Iterable[Branch], places: Iterable[Placement]) -> Iterable[str]:
+    """Yield the tree, and each task beside the nearest network node that all of its pods share."""
     yield "flowchart TD"
     for branch in tree:
         yield from _boxes(branch)
+    for place in places:
+        name = _id(f"task {place.team}/{place.task}")
+        yield f'  {name}(["{_sentence(place)}"])'
+        if place.shared is not None:
+            yield f"  {name} -.- {_id(place.shared)}"
 
 
 def _boxes(branch: Branch) -> Iterable[str]:
@@ -150,7 +159,11 @@ def _boxes(branch: Branch) -> Iterable[str]:
         yield f"  {_id(branch.name)} --> {_id(each.name)}"
         yield from _boxes(each)
     for leaf in branch.leaves:
-        yield f'  {_id(branch.name)} --> {_id(leaf.node.name)}["{leaf.node.name}<br/>{leaf.node.instance_type}"]'
+        pods = ", ".join(
+            f"{name} ({count} pod{'' if count == 1 else 's'})" for name, count in sorted(leaf.tasks.items())
+        )
+        about = (leaf.node.name, f"{leaf.node.instance_type} {leaf.node.zone}", _amounts(leaf), pods)
+        yield f'  {_id(branch.name)} --> {_id(leaf.node.name)}["{"<br/>".join(each for each in about if each)}"]'
 
 
 def _id(name: str) -> str:

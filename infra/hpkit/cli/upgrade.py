@@ -154,7 +154,7 @@ def _print(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[Pat
                 click.echo(title)
             click.echo(folded(line, "    ", "  "))
     if not steps:
-        click.echo("nothing to do")
+        click.echo("no step: nothing of this is a change of the stack file" if found.behind else "nothing to do")
     for number, each in enumerate(steps, 1):
         _print_step(number, each)
 

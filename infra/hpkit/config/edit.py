@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hpkit.config.document import Document, Path, format_path
 from hpkit.config.load import read_text
 from hpkit.errors import InputError
 
-__all__ = ["replaced"]
+__all__ = ["replaced", "with_values"]
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'')
 
@@ -32,13 +33,18 @@ def replaced(text: str, document: Document, values: Mapping[Path, str | int], *,
         quote = old[0] if old[0] in "\"'" else ""
         lines[mark.line - 1] = f"{before}{quote}{value}{quote}{after[len(old) :]}"
     edited = "\n".join(lines)
-    expected = document.data
-    for path, value in values.items():
-        expected = _with(expected, path, value)
-    if read_text(edited.encode()).data != expected:
+    if read_text(edited.encode()).data != with_values(document, values).data:
         first = next(iter(values))
         raise _by_hand(document, first, values[first], file=file)
     return edited
+
+
+def with_values(document: Document, values: Mapping[Path, str | int]) -> Document:
+    """Return what a file would say with other values at some paths, whether or not they can be changed alone there."""
+    data = document.data
+    for path, value in values.items():
+        data = _with(data, path, value)
+    return replace(document, data=data)
 
 
 def _scalar(document: Document, path: Path, rest: str) -> str | None:

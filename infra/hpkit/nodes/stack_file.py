@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpkit.config.document import Document, Path
-from hpkit.config.edit import replaced
+from hpkit.config.edit import replaced, with_values
 
-__all__ = ["count_paths", "with_counts"]
+__all__ = ["count_paths", "counted", "with_counts"]
 
 
 def count_paths(document: Document, environment: str) -> dict[str, Path]:
@@ -26,5 +26,14 @@ def with_counts(text: str, document: Document, environment: str, counts: Mapping
 
     Raises InputError where a count cannot be changed alone.
     """
+    return replaced(text, document, _values(document, environment, counts), file=file)
+
+
+def counted(document: Document, environment: str, counts: Mapping[str, int]) -> Document:
+    """Return what the file says with other counts of groups, be they shared by an anchor or not."""
+    return with_values(document, _values(document, environment, counts))
+
+
+def _values(document: Document, environment: str, counts: Mapping[str, int]) -> dict[Path, str | int]:
     paths = count_paths(document, environment)
-    return replaced(text, document, {paths[name]: n for name, n in counts.items() if name in paths}, file=file)
+    return {paths[name]: count for name, count in counts.items() if name in paths}

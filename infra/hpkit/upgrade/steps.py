@@ -57,7 +57,7 @@ def plan_upgrade(plan: Plan, running: Running, versions: tuple[str, ...], today:
         steps += _addon_steps(plan, running, written, running.kubernetes)
     if versions or any(status not in ("", "UpToDate") for _, _, status in running.nodes):
         steps.append(_nodes(plan, running, versions))
-    return UpgradePlan(tuple(_behind(running, today)), tuple(steps), blocked)
+    return UpgradePlan(tuple(_behind(plan, running, today)), tuple(steps), blocked)
 
 
 def _blocked(plan: Plan, running: Running) -> Iterator[str]:
@@ -70,16 +70,33 @@ def _blocked(plan: Plan, running: Running) -> Iterator[str]:
         yield "the EKS cluster is none of hpkit's (eks.existing): raise it where it was made, then write its version"
 
 
-def _behind(running: Running, today: datetime.date) -> Iterator[str]:
+def _behind(plan: Plan, running: Running, today: datetime.date) -> Iterator[str]:
     yield from _kubernetes_behind(running.kubernetes, today)
     for name, version in sorted(running.addons.items()):
         offered = running.offered.get((name, running.kubernetes))
         newest = max(offered.versions, key=_order) if offered and offered.versions else version
         if _order(newest) > _order(version):
-            yield f"add-on {name} is {version}; EKS offers {newest} for Kubernetes {running.kubernetes}"
+            behind = f"add-on {name} is {version}; EKS offers {newest} for Kubernetes {running.kubernetes}"
+            yield "; ".join((behind, *_held(plan, name, version)))
     for (group, release, status), count in sorted(running.nodes.items()):
         if status not in ("", "UpToDate"):
             yield f"{count} nodes of {group} run AMI release {release}: {status}"
+
+
+def _held(plan: Plan, name: str, running: str) -> Iterator[str]:
+    """Yield why no step raises an add-on: its version is not the stack file's."""
+    if name in _written_versions(plan):
+        return
+    planned = next((addon for addon in plan.addons if addon.name == name), None)
+    write = f"write environments.{plan.environment}.addons.{name}.version to have another"
+    if planned is None:
+        yield "it is not in the stack file, and whoever made it raises it"
+    elif planned.version is None:
+        yield f"EKS chose it when it was made: {write}"
+    elif planned.version != running:
+        yield f"hpkit holds it at {planned.version}, which `pulumi up --stack {plan.stack}` brings: {write}"
+    else:
+        yield f"hpkit holds it there, and a later hpkit raises it: {write}"
 
 
 def _kubernetes_behind(version: str, today: datetime.date) -> Iterator[str]:
