@@ -6,9 +6,11 @@ import pytest
 from botocore.loaders import Loader
 
 from hpkit.iam.commands import COMMANDS
+from tests.cli.invoke import hpkit
 from tests.iam.authorization import is_action
 
-PAGE = (Path(__file__).parents[2] / "docs" / "live.md").read_text(encoding="utf-8").partition("## Rights")[2]
+PROJECT = Path(__file__).parents[2]
+PAGE = (PROJECT / "docs" / "live.md").read_text(encoding="utf-8").partition("## Rights")[2]
 
 
 def row(name):
@@ -23,6 +25,13 @@ def row(name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_page_lists_the_rights_of_each_command(name):
     assert row(name) in PAGE.splitlines()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_each_command_lists_its_rights(name):
+    said = "".join(hpkit(*name.split(), "--help", cwd=PROJECT).stdout.split())
+    needed = (*COMMANDS[name].iam, *(resource for _, resource in COMMANDS[name].kubernetes))
+    assert [each for each in needed if each not in said.partition("Rights,IAM:")[2]] == []
 
 
 def test_the_page_lists_no_other_command():

@@ -13,7 +13,7 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import folded
-from hpkit.cli.live_common import choose_stack, columns, kubernetes_api, platform_options
+from hpkit.cli.live_common import choose_stack, columns, kubernetes_api, platform_options, rights
 
 if TYPE_CHECKING:
     from hpkit.access.model import Row
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.group("access", invoke_without_command=True)
+@click.group("access", invoke_without_command=True, epilog=rights("access"))
 @platform_options
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "html", "csv"]), default="table", show_default=True
@@ -125,7 +125,7 @@ def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -
         click.echo(folded(line, "    ", "  "))
 
 
-@command.command("check")
+@command.command("check", epilog=rights("access check"))
 @click.argument("principal")
 @click.argument("verb")
 @click.argument("resource")

@@ -9,7 +9,7 @@ import click
 
 from hpkit.cli.completion import complete_teams
 from hpkit.cli.formats import width
-from hpkit.cli.live_common import age, choose_stack, observe, platform_options
+from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 
 if TYPE_CHECKING:
     from hpkit.live.model import Observed, Task
@@ -19,7 +19,7 @@ __all__ = ["command"]
 _ENDED = ("succeeded", "failed")
 
 
-@click.command("jobs")
+@click.command("jobs", epilog=rights("jobs"))
 @platform_options
 @click.option("--team", metavar="T", shell_complete=complete_teams, help="Only this team's.")
 @click.option("--all", "everything", is_flag=True, help="Those that have ended, too.")

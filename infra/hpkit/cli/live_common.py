@@ -14,6 +14,7 @@ from hpkit.cli.completion import complete_stacks
 from hpkit.cli.formats import folded, width
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import HpkitError, ToolError
+from hpkit.iam.commands import COMMANDS
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from hpkit.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., None])
-__all__ = ["age", "choose_file", "choose_stack", "columns", "kubernetes_api", "observe", "platform_options"]
+__all__ = ["age", "choose_file", "choose_stack", "columns", "kubernetes_api", "observe", "platform_options", "rights"]
 
 
 def platform_options(command: Command) -> Command:
@@ -39,6 +40,16 @@ def platform_options(command: Command) -> Command:
         shell_complete=complete_stacks,
         help="The stack that runs; needed where the project has several.",
     )(command)
+
+
+def rights(name: str) -> str:
+    """Return what a command must be allowed, for the end of its help."""
+    needed = COMMANDS[name]
+    verbs: dict[str, list[str]] = {}
+    for verb, resource in needed.kubernetes:
+        verbs.setdefault(verb, []).append(resource)
+    inside = "; ".join(f"{verb} {', '.join(resources)}" for verb, resources in verbs.items())
+    return f"Rights, IAM: {', '.join(sorted(needed.iam))}. Rights, Kubernetes: {inside or 'none'}."
 
 
 def choose_stack(stack: str | None) -> Plan:

@@ -16,7 +16,7 @@ import click
 
 from hpkit.cli.completion import complete_groups
 from hpkit.cli.formats import folded
-from hpkit.cli.live_common import choose_file, choose_stack, columns, kubernetes_api, observe, platform_options
+from hpkit.cli.live_common import choose_file, choose_stack, columns, kubernetes_api, observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def command() -> None:
     """Show single nodes; replace, reboot or delete some; bring them to a newer AMI."""
 
 
-@command.command("list")
+@command.command("list", epilog=rights("nodes list"))
 @platform_options
 @click.option("--group", metavar="G", shell_complete=complete_groups, help="Only this instance group.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -158,7 +158,7 @@ class _Options:
     wait: bool
 
 
-@command.command("replace")
+@command.command("replace", epilog=rights("nodes replace"))
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @_operation_options
 def replace(nodes: tuple[str, ...], **options: Any) -> None:
@@ -169,7 +169,7 @@ def replace(nodes: tuple[str, ...], **options: Any) -> None:
     _operate("replace", nodes, _Options(**options))
 
 
-@command.command("reboot")
+@command.command("reboot", epilog=rights("nodes reboot"))
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @_operation_options
 def reboot(nodes: tuple[str, ...], **options: Any) -> None:
@@ -177,7 +177,7 @@ def reboot(nodes: tuple[str, ...], **options: Any) -> None:
     _operate("reboot", nodes, _Options(**options))
 
 
-@command.command("delete")
+@command.command("delete", epilog=rights("nodes delete"))
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @click.option("--write", is_flag=True, help="Lower the groups' instanceCount in the stack file too.")
 @_operation_options
@@ -190,7 +190,7 @@ def delete(nodes: tuple[str, ...], write: bool, **options: Any) -> None:
     _operate("delete", nodes, _Options(**options), write=write)
 
 
-@command.command("update")
+@command.command("update", epilog=rights("nodes update"))
 @click.option(
     "--group", "groups", multiple=True, metavar="G", shell_complete=complete_groups, help="Only this group; repeatable."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.live_common import choose_stack, observe, platform_options
+from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
 from hpkit.errors import SelectionError
 from hpkit.spelling import hint
 
@@ -21,7 +21,7 @@ __all__ = ["command"]
 _TRACES = ("alibaba-2023", "alibaba-2026-spot", "philly")
 
 
-@click.command("record")
+@click.command("record", epilog=rights("record"))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 @platform_options
 @click.option("--since", default="7d", show_default=True, metavar="DURATION", help="How far back, of a cluster.")

@@ -13,7 +13,7 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import folded, width
-from hpkit.cli.live_common import age, choose_stack, columns, observe, platform_options
+from hpkit.cli.live_common import age, choose_stack, columns, observe, platform_options, rights
 from hpkit.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _NARROW = 60
 _MANY = 200
 
 
-@click.command("status")
+@click.command("status", epilog=rights("status"))
 @platform_options
 @click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
 @click.option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.formats import folded, width
-from hpkit.cli.live_common import choose_stack, columns, observe, platform_options
+from hpkit.cli.live_common import choose_stack, columns, observe, platform_options, rights
 
 if TYPE_CHECKING:
     from hpkit.live.topology import Branch, Leaf, Placement
@@ -20,7 +20,7 @@ __all__ = ["command"]
 _FORMATS = ("tree", "table", "mermaid", "json", "svg", "html")
 
 
-@click.command("topology")
+@click.command("topology", epilog=rights("topology"))
 @platform_options
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="tree", show_default=True)
 def command(stack: str | None, profile: str | None, form: str) -> None:

@@ -11,7 +11,7 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import folded
-from hpkit.cli.live_common import choose_file, observe, platform_options
+from hpkit.cli.live_common import choose_file, observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def command() -> None:
     """Plan upgrades: what is behind, in which order, and each step as a change of the stack file."""
 
 
-@command.command("plan")
+@command.command("plan", epilog=rights("upgrade plan"))
 @platform_options
 @click.option("--to", "target", metavar="VERSION", help="Kubernetes version to end at; default: the newest offered.")
 @click.option("--offline", is_flag=True, help="Ask nobody: take the file's versions for what runs.")

@@ -8,12 +8,12 @@ import click
 
 from hpkit.cli.completion import complete_teams
 from hpkit.cli.formats import folded
-from hpkit.cli.live_common import age, choose_stack, observe, platform_options
+from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 
 __all__ = ["command"]
 
 
-@click.command("why")
+@click.command("why", epilog=rights("why"))
 @click.argument("task", metavar="JOB")
 @platform_options
 @click.option(
