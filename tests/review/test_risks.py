@@ -206,7 +206,7 @@ def test_a_group_cannot_follow_when_the_subnet_of_its_zone_is_another():
     moved = {**named, "subnets": {**two["subnets"], "us-west-2a": "subnet-0123456789abcdef9"}}
     found = risks(of({"network": {"existing": named}}), of({"network": {"existing": moved}}))
     assert set(found) == {"refused", "settings"}
-    assert "subnet-0123456789abcdef0 → arn" in found["settings"].message, "where its nodes may make network interfaces"
+    assert "settings of iam.RolePolicy nodes change" in found["settings"].message, "where its nodes may have interfaces"
 
 
 def test_a_new_viewer_reads_secrets_and_asks_for_attention():

@@ -15,15 +15,17 @@ class TypeFacts:
     """One type, properties named by their path without indexes.
 
     immutable: a change replaces the resource. optional: leaving it out is no difference; unasked: neither is stating
-    it for the first time. present: it says what it says by being there. sets: order means nothing. entries: lists
-    whose entries are told apart by that member. defaults: what is taken for what is left out. identity: two resources
-    cannot be alike in all of these at once, so that the old one goes first, unless the engine made up the name
-    (autoname); deletes_first: it always does.
+    it for the first time. grows: a lower number replaces the resource. present: it says what it says by being there.
+    sets: order means nothing. entries: lists whose entries are told apart by that member. defaults: what is taken for
+    what is left out. identity: two resources cannot be alike in all of these at once, so that the old one goes first,
+    unless the engine made up the name (autoname); deletes_first: it always does. literal: what is false is something
+    else than what is left out.
     """
 
     immutable: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
     unasked: frozenset[str] = frozenset()
+    grows: frozenset[str] = frozenset()
     present: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     entries: Mapping[str, str] = field(default_factory=dict)
@@ -31,6 +33,7 @@ class TypeFacts:
     identity: tuple[str, ...] = ()
     autoname: str = ""
     deletes_first: bool = False
+    literal: bool = False
 
 
 @cache
@@ -42,7 +45,9 @@ def _data() -> Any:
 def type_facts(token: str) -> TypeFacts:
     """Return what is known of a type; nothing of one that the plugins' tables do not have."""
     given = _data()["types"].get(token, {})
-    sets = {key: frozenset(given.get(key, ())) for key in ("immutable", "optional", "unasked", "present", "sets")}
+    sets = {
+        key: frozenset(given.get(key, ())) for key in ("immutable", "optional", "unasked", "grows", "present", "sets")
+    }
     return TypeFacts(
         **sets,
         entries=given.get("entries", {}),
@@ -50,6 +55,7 @@ def type_facts(token: str) -> TypeFacts:
         identity=tuple(given.get("identity", ())),
         autoname=given.get("autoname", ""),
         deletes_first=given.get("deletesFirst", False),
+        literal=given.get("literal", False),
     )
 
 

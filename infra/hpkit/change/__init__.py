@@ -4,10 +4,12 @@ Does not: load Pulumi, ask AWS, or know what is live. A recording is what the pr
 real preview compares with the state, which another run may have left elsewhere.
 """
 
-from hpkit.change.causes import describe, value_text
+from hpkit.change.causes import describe, is_plain, place_text, value_text
 from hpkit.change.decision import CLUSTER, GUARDED_TYPES, GuardDecision
+from hpkit.change.deletions import renamed_parts
+from hpkit.change.instance_groups import renamed_group
 from hpkit.change.recorded import Recorded, RecordedResource
-from hpkit.change.reductions import Reduction
+from hpkit.change.reductions import Edit, Reduction, edits_of_plans
 from hpkit.change.stack import StackChange, UnusedAllowance, change, change_of_plans
 from hpkit.change.steps import Action, Cause, Step, steps_of
 from hpkit.change.unguarded import UNGUARDED_TYPES
@@ -18,6 +20,7 @@ __all__ = [
     "UNGUARDED_TYPES",
     "Action",
     "Cause",
+    "Edit",
     "GuardDecision",
     "Recorded",
     "RecordedResource",
@@ -28,6 +31,11 @@ __all__ = [
     "change",
     "change_of_plans",
     "describe",
+    "edits_of_plans",
+    "is_plain",
+    "place_text",
+    "renamed_group",
+    "renamed_parts",
     "steps_of",
     "value_text",
 ]

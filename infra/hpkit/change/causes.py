@@ -1,10 +1,18 @@
 """Why a resource is replaced: where it begins, and each difference in words."""
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from hpkit.change.steps import Cause, Step
 
-__all__ = ["describe", "root_causes", "value_text"]
+__all__ = ["describe", "is_plain", "place_text", "root_causes", "value_text"]
+
+# An entry that is told by its number has no name that a person gave it.
+_NUMBERED: Final = re.compile(r"\[\d+\]")
+_LONGEST: Final = 120
+# What programs, documents of policies and files of settings have, and what people write in one value has not.
+_MACHINE: Final = ("\n", "==", "&&", "||")
 
 
 def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
@@ -28,13 +36,31 @@ def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
 
 
 def describe(cause: Cause) -> str:
-    """Return a difference in words: `cidrBlock 10.1.0.0/16 → 10.2.0.0/16`."""
+    """Return a difference in words: `cidrBlock 10.1.0.0/16 → 10.2.0.0/16`; only where, for what no person wrote."""
     if not cause.path:
         return "its provider is another"
     if cause.because:
-        return f"{cause.place} known only later"
-    before, after = value_text(cause.before), value_text(cause.after)
-    return f"{cause.place} {before} → {after}" if len(before) + len(after) <= 120 else cause.place
+        return f"{place_text(cause.place)} known only later"
+    if cause.made_up or not is_plain(cause.place, cause.before, cause.after):
+        return place_text(cause.place)
+    return f"{cause.place} {value_text(cause.before)} → {value_text(cause.after)}"
+
+
+def place_text(place: str) -> str:
+    """Return a place as far as it has names: up to the first entry that has only a number."""
+    return _NUMBERED.split(place, maxsplit=1)[0]
+
+
+def is_plain(place: str, *values: object) -> bool:
+    """Return whether a person can read a setting: it has a name, and values of a line, without text of a machine's."""
+    short = sum(len(value_text(each)) for each in values) <= _LONGEST
+    return not _NUMBERED.search(place) and short and not any(map(_is_of_a_machine, values))
+
+
+def _is_of_a_machine(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(isinstance(each, Mapping) or _is_of_a_machine(each) for each in value)
+    return isinstance(value, str) and (value.startswith(("{", "[")) or any(mark in value for mark in _MACHINE))
 
 
 def _name(step: Step) -> str:

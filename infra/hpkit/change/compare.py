@@ -49,7 +49,9 @@ def facts_of(resource: RecordedResource) -> TypeFacts:
     version, kind = str(resource.inputs.get("apiVersion", "")), str(resource.inputs.get("kind", ""))
     # A patch changes any field of an object that others own.
     patch = resource.type.endswith(":" + kind + "Patch")
-    return TypeFacts(immutable=frozenset((*_NAMED, *(() if patch else immutable_of_objects(version, kind)))))
+    immutable = frozenset((*_NAMED, *(() if patch else immutable_of_objects(version, kind))))
+    # The API server's own default may be true, such as that of automountServiceAccountToken.
+    return TypeFacts(immutable=immutable, literal=True)
 
 
 def deletes_first(old: RecordedResource, new: RecordedResource) -> bool:
@@ -90,7 +92,7 @@ def differences(
     facts: TypeFacts, old: Any, new: Any, path: str = "", *, place: str = "", replaces: bool = False
 ) -> Iterator[Difference]:
     """Yield what differs; nothing for what the plugins take for the same."""
-    replaces = replaces or path in facts.immutable
+    replaces = replaces or path in facts.immutable or (path in facts.grows and _is_less(new, old))
     if new is UNKNOWN or old is UNKNOWN or (path in facts.present and (old is None) != (new is None)):
         yield Difference(path, place, old, new, replaces)
         return
@@ -131,10 +133,14 @@ def _same_length_maps(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:
     return lists and len(old) == len(new) and all(isinstance(each, Mapping) for each in (*old, *new))
 
 
+def _is_less(value: Any, other: Any) -> bool:
+    return all(isinstance(each, int | float) for each in (value, other)) and bool(value < other)
+
+
 def _comparable(facts: TypeFacts, path: str, value: Any) -> Any:
     if value is None or value in ("", [], {}):
         value = facts.defaults.get(path)
-    if value is False:
+    if value is False and not facts.literal:
         return None
     if has_unknown(value):
         return object()

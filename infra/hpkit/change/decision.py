@@ -8,8 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["CLUSTER", "EKS", "GUARDED_TYPES", "VPC", "GuardDecision", "deletion_allowance", "deletion_fix"]
+__all__ = [
+    "ANOTHER_ACCOUNT",
+    "CLUSTER",
+    "EKS",
+    "GUARDED_TYPES",
+    "VPC",
+    "GuardDecision",
+    "deletion_allowance",
+    "deletion_fix",
+]
 
+# The code of the decision about a stack that moves to another account.
+ANOTHER_ACCOUNT: Final = "another-account"
 CLUSTER: Final = "hyperpod:index:Cluster"
 EKS: Final = "aws:eks/cluster:Cluster"
 VPC: Final = "aws:ec2/vpc:Vpc"

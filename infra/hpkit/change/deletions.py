@@ -10,7 +10,7 @@ from hpkit.change.recorded import Recorded
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
 
-__all__ = ["CODES", "RENAMED", "deletion_decisions"]
+__all__ = ["CODES", "RENAMED", "deletion_decisions", "renamed_parts"]
 
 # Each by its key in `allowDelete`: the code of its decision, and what it goes with, as `allowReplace` calls that.
 CODES: Final = {
@@ -75,8 +75,14 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDe
             yield kind, GuardDecision(RENAMED[kind], name, name, reason, fix, refused=not named)
 
 
+def renamed_parts(kind: str, before: Plan, after: Plan) -> dict[str, str]:
+    """Return the new parts that are what leaving ones were, each with that one's name: renames, as if meant."""
+    leaving = set(_alike(kind, before)) - set(_alike(kind, after))
+    found = {name: _renamed_to(kind, name, before, after) for name in sorted(leaving)}
+    return {new: name for name, new in found.items() if new is not None}
+
+
 def _renamed_to(kind: str, name: str, before: Plan, after: Plan) -> str | None:
-    """Return the new part that is what a leaving one was: a rename, as the person may have meant it."""
     old, new = (_alike(kind, plan) for plan in (before, after))
     return next((other for other in new if other not in old and name in old and new[other] == old[name]), None)
 

@@ -7,22 +7,31 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hpkit.change.causes import root_causes
-from hpkit.change.decision import EKS, GUARDED_TYPES, VPC, GuardDecision
+from hpkit.change.decision import ANOTHER_ACCOUNT, EKS, GUARDED_TYPES, VPC, GuardDecision
 from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.steps import Step
+from hpkit.plan.model import Plan
+from hpkit.plan.protected import contents_of
 
-__all__ = ["resource_decisions", "version_decisions"]
+__all__ = ["account_decision", "resource_decisions", "version_decisions"]
 
 _NAMES: Final = {
     "vpc": "the VPC",
     "eks": "the EKS cluster",
     "cluster": "the HyperPod cluster",
-    "bucket": "the bucket of lifecycle scripts",
+    "bucket": "the bucket",
     "key": "the key of Kubernetes secrets and control-plane logs",
     "fileSystem": "the FSx for Lustre file system",
     "prometheus": "the workspace of Managed Prometheus",
     "grafana": "the workspace of Managed Grafana",
 }
+# There may be two of them; each by its name in the program.
+_BUCKETS: Final = {
+    "lifecycle": "the bucket of lifecycle scripts",
+    "certificates": "the bucket of inference endpoints' certificates",
+}
+# What a person cannot see from the two values.
+_WHY: Final = {"storageCapacity ": "; a file system only grows"}
 _LOST_WITH_IT: Final = {
     "vpc": "everything in it",
     "eks": "everything in it",
@@ -37,12 +46,15 @@ _LOST_WITH_IT: Final = {
 def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[GuardDecision]:
     """Yield the decisions about guarded resources that are replaced or deleted."""
     found: dict[str, tuple[str, list[str]]] = {}
+    names: dict[str, list[str]] = {}
     for step in steps:
         if step.lost and step.type in GUARDED_TYPES:
-            found[GUARDED_TYPES[step.type]] = (
-                step.action,
-                root_causes(step, steps) or _replacement_named_by_file(GUARDED_TYPES[step.type], after),
-            )
+            key = GUARDED_TYPES[step.type]
+            causes = root_causes(step, steps) or _replacement_named_by_file(key, after)
+            action, known = found.get(key, (step.action, []))
+            # Of two buckets the one that goes for good is said to be deleted.
+            found[key] = "delete" if "delete" in (action, step.action) else action, [*dict.fromkeys([*known, *causes])]
+            names.setdefault(key, []).append(_BUCKETS.get(step.name, _NAMES[key]) if key == "bucket" else _NAMES[key])
     moved = _vpc_change(before, after, steps)
     if moved and "eks" not in found and any(each.type == EKS for each in after.resources.values()):
         found["eks"] = ("replace", [f"it cannot leave the VPC that it was made in: {moved}"])
@@ -51,7 +63,8 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
     }
     for key in sorted(found, key=list(GUARDED_TYPES.values()).index):
         action, causes = found[key]
-        yield _decide(key, action, causes, before, after, protected.get(key))
+        name = " and ".join(names.get(key, [_NAMES[key]]))
+        yield _decide(key, name, action, causes, before, after, protected.get(key))
 
 
 def _vpc_change(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str:
@@ -80,15 +93,16 @@ def _protected_resources(before: Recorded, after: Recorded, steps: Sequence[Step
 
 
 def _decide(
-    key: str, action: str, causes: Sequence[str], before: Recorded, after: Recorded, protected: bool | None
+    key: str, name: str, action: str, causes: Sequence[str], before: Recorded, after: Recorded, protected: bool | None
 ) -> GuardDecision:
     """Return the decision.
 
     protected: the engine protects it, and the file still makes it (true) or does not (false); None: it does not.
     """
     named = key in after.plan.spec.allow_replace
-    name = f"{_NAMES[key]} {before.plan.spec.cluster.name}" if key == "cluster" else _NAMES[key]
-    why = f" ({'; '.join(causes)})" if causes else ""
+    name = f"{name} {before.plan.spec.cluster.name}" if key == "cluster" else name
+    more = "".join(text for place, text in _WHY.items() if any(cause.startswith(place) for cause in causes))
+    why = f" ({'; '.join(causes)}{more})" if causes else ""
     reason = f"{name} will be {action}d, and {_lost_with_it(key, before)} with it{why}"
     lift = "`protect: false`" if protected else "the allowance alone"
     if not named:
@@ -115,6 +129,26 @@ def _lost_with_it(key: str, before: Recorded) -> str:
 
 def _listing(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def account_decision(before: Plan, after: Plan) -> GuardDecision | None:
+    """Return the decision about a stack that moves to another account; None where it stays, or nobody says where it is.
+
+    Nothing is moved between accounts: the state then names what the new credentials cannot find.
+    """
+    old, new = before.spec.account, after.spec.account
+    if not old or not new or old == new:
+        return None
+    contents = "; ".join(contents_of(before).values())
+    reason = (
+        f"account {old} → {new}: everything of before stays in {old}, unmanaged, and costs on ({contents}); "
+        f"all is to be made anew in {new}, empty"
+    )
+    fix = (
+        f"keep {old} here and describe an environment of its own for {new}; when it stands, `pulumi destroy` this one "
+        f"with credentials of {old}"
+    )
+    return GuardDecision(ANOTHER_ACCOUNT, "", "account", reason, fix, refused=True)
 
 
 def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:

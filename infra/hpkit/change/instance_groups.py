@@ -12,9 +12,9 @@ from hpkit.change.compare import has_unknown, with_unknown
 from hpkit.change.decision import CLUSTER, GuardDecision, deletion_fix
 from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.steps import Step
-from hpkit.plan.model import GroupPlan, RestrictedGroupPlan
+from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 
-__all__ = ["deleted_groups", "group_decisions", "group_deletions"]
+__all__ = ["deleted_groups", "group_decisions", "group_deletions", "renamed_group"]
 
 _Group = GroupPlan | RestrictedGroupPlan
 _MEMBERS: Final = ("instanceGroups", "restrictedInstanceGroups")
@@ -72,7 +72,7 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
         name, named = group.spec.name, group.spec.name in allowed
         kind = "/".join(group.spec.types)
         nodes = "as many nodes as Karpenter started" if group.autoscaled else f"{group.spec.instance_count}"
-        renamed_to = _renamed_to(group, before, after)
+        renamed_to = renamed_group(group, before.plan, after.plan)
         rename = (
             f", {renamed_to.spec.name} starts empty; if you meant a rename, the service cannot: a group keeps its name"
             if renamed_to is not None
@@ -83,10 +83,10 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
         yield GuardDecision(code, name, name, f"{name} is deleted ({nodes} × {kind}){rename}", fix, refused=not named)
 
 
-def _renamed_to(group: _Group, before: Recorded, after: Recorded) -> _Group | None:
+def renamed_group(group: _Group, before: Plan, after: Plan) -> _Group | None:
     """Return the new group that is what a leaving one was: a rename, as the person may have meant it."""
-    known = {each.spec.name for each in before.plan.all_groups}
-    for each in after.plan.all_groups:
+    known = {each.spec.name for each in before.all_groups}
+    for each in after.all_groups:
         same = (type(each), each.spec.types, each.zones) == (type(group), group.spec.types, group.zones)
         if each.spec.name not in known and same and each.spec.instance_count == group.spec.instance_count:
             return each

@@ -18,7 +18,7 @@ from hpkit.change.steps import Step, texts_in
 from hpkit.plan.capacity import quantity
 from hpkit.plan.model import Plan
 
-__all__ = ["Reduction", "reductions_of", "reductions_of_plan"]
+__all__ = ["Edit", "Reduction", "edits_of_plans", "reductions_of", "reductions_of_plan"]
 
 _VERSION: Final = re.compile(r"v?\d+(?:\.\d+)+(?:-eksbuild\.\d+)?")
 _TOKEN: Final = re.compile(r"[\w][\w:/.@*-]*")
@@ -30,7 +30,8 @@ _KEYS_OF_PLAN: Final = TypeFacts(
         "environment.autoscaling.nodeClasses": "name",
         "environment.autoscaling.nodePools": "name",
         "clusterPolicy.priorityClasses": "name",
-    }
+    },
+    literal=True,
 )
 # What a person may do is no part of the platform, and governance stands beside it, as it comes out.
 _ALLOWANCES: Final = {"allow_replace": "allowReplace", "allow_delete": "allowDelete"}
@@ -43,6 +44,7 @@ class Reduction:
 
     before is None where there was nothing, after where nothing is left. type and name are those of its resource, empty
     where the file's own keys are compared; of a list, before and after are the items that go and those that come.
+    made_up: the values are what the recording made up, since only AWS could say them.
     """
 
     type: str
@@ -50,6 +52,22 @@ class Reduction:
     place: str
     before: Any
     after: Any
+    made_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One key of the file that says another value; None where it said nothing, or says nothing any more."""
+
+    place: str
+    before: Any
+    after: Any
+
+
+def edits_of_plans(before: Plan, after: Plan) -> tuple[Edit, ...]:
+    """Return every key of the file that differs, growth too, without teams' shares and sharing."""
+    found = differences(_KEYS_OF_PLAN, _settings(before), _settings(after))
+    return tuple(Edit(each.place, each.before, each.after) for each in found)
 
 
 def reductions_of(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[Reduction]:
@@ -66,7 +84,7 @@ def reductions_of(before: Recorded, after: Recorded, steps: Sequence[Step]) -> I
             was, now = (default if value is None else value for value in (cause.before, cause.after))
             for place, old, new in _less(cause.place, was, now):
                 if not _follows(old, new, gone):
-                    yield Reduction(step.type, step.name, place, old, new)
+                    yield Reduction(step.type, step.name, place, old, new, cause.made_up)
 
 
 def reductions_of_plan(before: Plan, after: Plan) -> Iterator[Reduction]:
@@ -92,7 +110,13 @@ def _settings(plan: Plan) -> dict[str, Any]:
     policy = plan.policy.model_dump(by_alias=True, mode="json") if plan.policy else None
     environment = plan.spec.model_dump(by_alias=True, mode="json", exclude=_NO_SETTINGS)
     teams = {
-        team.name: {"serviceAccounts": list(team.service_accounts), "description": team.description}
+        team.name: {
+            "serviceAccounts": list(team.service_accounts),
+            "workloads": list(team.workloads),
+            "priorityClasses": list(team.priority_classes),
+            "registry": list(team.registry),
+            "description": team.description,
+        }
         for team in plan.teams
     }
     topology = str(plan.topology_aware_scheduling) if plan.manages_topology else None
@@ -195,4 +219,6 @@ def _follows(old: Any, new: Any, gone: set[str]) -> bool:
 
 
 def _tokens(value: Any) -> set[str]:
-    return {token for text in texts_in(value) for token in (text, *_TOKEN.findall(text))}
+    found = {token for text in texts_in(value) for token in (text, *_TOKEN.findall(text))}
+    # An ARN ends in the name of what it is of.
+    return found | {token.rpartition("/")[2] for token in found}

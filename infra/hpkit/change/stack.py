@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hpkit.change.decision import GUARDED_TYPES, GuardDecision
+from hpkit.change.decision import ANOTHER_ACCOUNT, GUARDED_TYPES, GuardDecision
 from hpkit.change.deletions import deletion_decisions
-from hpkit.change.guarded_resources import resource_decisions, version_decisions
+from hpkit.change.guarded_resources import account_decision, resource_decisions, version_decisions
 from hpkit.change.instance_groups import deleted_groups, group_decisions, group_deletions
 from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.reductions import Reduction, reductions_of, reductions_of_plan
@@ -53,6 +53,11 @@ class StackChange:
         return tuple(step for step in self.steps if step.action == action)
 
     @property
+    def leaves_account(self) -> bool:
+        """Return whether the stack moves to another account, so that nothing of before is touched."""
+        return any(each.code == ANOTHER_ACCOUNT for each in self.decisions)
+
+    @property
     def lost(self) -> tuple[Step, ...]:
         """Return what is replaced or deleted, components and providers left out."""
         return tuple(step for step in self.steps if step.lost)
@@ -63,6 +68,9 @@ def change(before: Recorded | None, after: Recorded | None) -> StackChange:
     steps = steps_of(before, after)
     if before is None or after is None:
         return StackChange(steps, (), tuple(_unused(before, after, steps)))
+    moved = account_decision(before.plan, after.plan)
+    if moved is not None:
+        return StackChange(steps_of(None, after), (moved,), ())
     resources, deletions = deletion_decisions(list(resource_decisions(before, after, steps)), before, after)
     found = [
         *resources,
@@ -90,6 +98,9 @@ def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
     """
     if before is None or after is None:
         return StackChange((), (), ())
+    moved = account_decision(before, after)
+    if moved is not None:
+        return StackChange((), (moved,), ())
     old, new = _Unrecorded(before), _Unrecorded(after)
     _, deletions = deletion_decisions((), old, new)
     found = sorted((*group_deletions(old, new), *deletions), key=lambda each: not each.refused)

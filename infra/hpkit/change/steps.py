@@ -24,7 +24,8 @@ Resources = Mapping[str, RecordedResource]
 class Cause:
     """One property that differs; because: URNs of what is replaced or new, where that is why; its path may be empty.
 
-    place: the path with the names or numbers of entries.
+    place: the path with the names or numbers of entries. made_up: its values are, by the recording, since only AWS
+    could say them.
     """
 
     path: str
@@ -33,6 +34,7 @@ class Cause:
     after: Any
     because: tuple[str, ...]
     replaces: bool
+    made_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +106,21 @@ class _Run:
         away = self._replaced | self._created
         inputs = {name: self._known(new, name, value, away) for name, value in new.inputs.items()}
         for each in differences(facts_of(new), old.inputs, inputs):
-            used = (
-                new.uses.get(each.path.partition(".")[0].partition("[")[0], frozenset())
-                if has_unknown(each.after)
-                else frozenset()
-            )
+            name = each.path.partition(".")[0].partition("[")[0]
+            used = new.uses.get(name, frozenset()) if has_unknown(each.after) else frozenset()
             because = tuple(sorted(used & away))
-            found.append(Cause(each.path, each.place, each.before, each.after, because, each.replaces))
+            made_up = self._made_up(old, name, each.before, self._old) or self._made_up(
+                new, name, each.after, self._new
+            )
+            found.append(Cause(each.path, each.place, each.before, each.after, because, each.replaces, made_up))
         return tuple(found)
+
+    @staticmethod
+    def _made_up(resource: RecordedResource, name: str, value: Any, side: Resources) -> bool:
+        """Return whether a property's value holds what a recording made up for those that it uses."""
+        used = resource.uses.get(name, frozenset())
+        marks = {mark for urn in used if urn in side for mark in texts_in(side[urn].made) if mark}
+        return any(mark in text for text in texts_in(value) for mark in marks)
 
     def _known(self, resource: RecordedResource, name: str, value: Any, away: set[str]) -> Any:
         """Return the value as a preview knows it: what is not made yet has no id."""

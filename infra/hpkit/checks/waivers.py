@@ -9,7 +9,7 @@ from hpkit.config.organization import Waiver
 from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
 from hpkit.spelling import near
 
-__all__ = ["RULES", "apply"]
+__all__ = ["RULES", "apply", "covers"]
 
 RULES = (
     Rule("WAI001", "error", "A waiver has not expired.", "Config contract", waivable=False),
@@ -63,4 +63,9 @@ def _covers(waiver: Waiver, placed: PlacedIssue, document: Document) -> bool:
         return False
     # By index was how findings named items without a name once; waivers that do are as good as before.
     ways = (format_path(placed.issue.path, document.data, numbered=numbered) for numbered in (False, True))
-    return any(shown == waiver.path or shown.startswith((f"{waiver.path}.", f"{waiver.path}[")) for shown in ways)
+    return any(covers(waiver, waiver.rule, shown) for shown in ways)
+
+
+def covers(waiver: Waiver, rule: str, path: str) -> bool:
+    """Return whether a waiver is about a finding: of its rule, at its path or below it."""
+    return rule == waiver.rule and (path == waiver.path or path.startswith((f"{waiver.path}.", f"{waiver.path}[")))

@@ -23,6 +23,7 @@ from hpkit.components.network import Network
 from hpkit.components.storage import ON_CREATE, Storage
 from hpkit.config.cluster import InstanceGroup
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
+from hpkit.plan.protected import DEPENDENCIES
 from hpkit.sdk import AutoscaledGroup, Cluster
 from hpkit.sdk.types import (
     ClusterInstanceGroupSpecification,
@@ -51,8 +52,8 @@ class Dependencies(Component):
         wanted = plan.dependencies
         if wanted is not None:
             self.release = k8s.helm.v3.Release(
-                "hyperpod-dependencies",
-                name="hyperpod-dependencies",
+                DEPENDENCIES,
+                name=DEPENDENCIES,
                 namespace="kube-system",
                 chart=wanted.chart if wanted.chart.startswith("oci://") else f"../{wanted.chart}",
                 version=wanted.version,

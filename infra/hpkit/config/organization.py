@@ -43,7 +43,9 @@ class AllowDelete(Model):
         default=(), description="NodePools that may leave: Karpenter evicts what runs on their nodes, and ends those."
     )
     addons: tuple[str, ...] = Field(
-        default=(), description="Add-ons (and `keda`) that may leave, with all objects of the kinds that they brought."
+        default=(),
+        description="Add-ons (`keda` and the chart `hyperpod-dependencies` too) that may leave, with all objects of "
+        "the kinds that they brought.",
     )
     nat_gateways: tuple[str, ...] = Field(
         default=(), description="NAT gateways that may leave, with their public addresses: `nat`, `nat-us-west-2a`."

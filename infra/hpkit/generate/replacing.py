@@ -25,7 +25,8 @@ def replacing_text() -> str:
     types |= {each.token: _resource(table(name)) for name, each in RESOURCES.items()}
     # A provider's plugin is not asked: whatever lies in another region, or another account, is another resource.
     types |= {f"pulumi:providers:{name}": {"immutable": ["region"]} for name in ("aws", "hyperpod")}
-    types[TOKEN] = {"immutable": list(REPLACES)}
+    # A chart takes its default for a value that is left out, and that may be true.
+    types[TOKEN] = {"immutable": list(REPLACES), "literal": True}
     objects = {"/".join(filter(None, key)): list(fields) for key, fields in IMMUTABLE.items()}
     objects |= {kind: list(fields) for kind, fields in CONTENT.items()}
     parts = {
@@ -50,6 +51,7 @@ def _kind(kind: "ResourceType") -> dict[str, Any]:
         # Leaving these out is no difference: AWS fills them in, or never tells them.
         "optional": [path for path, prop in props if prop.computed or (prop.write_only and prop.default is None)],
         "unasked": [path for path, prop in props if prop.write_only and prop.immutable],
+        "grows": [path for path, prop in props if prop.only_grows],
         "sets": [path for path, prop in props if prop.kind == "set"],
         "defaults": {path: prop.default for path, prop in props if prop.default is not None},
         "identity": list(kind.identity),

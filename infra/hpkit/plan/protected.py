@@ -3,11 +3,14 @@
 Why it would go is nobody's question here: the guards of the program compare what is live.
 """
 
+from typing import Final
+
 from hpkit.plan.existing import makes_bucket, makes_certificate_bucket
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.plan.registry import repositories_of
 
 __all__ = [
+    "DEPENDENCIES",
     "allowed_in",
     "contents_of",
     "kept",
@@ -17,6 +20,12 @@ __all__ = [
     "places_of",
 ]
 
+# What the chart of what HyperPod expects is called, in the cluster and in `allowDelete.addons`.
+DEPENDENCIES: Final = "hyperpod-dependencies"
+_CHART: Final = (
+    "the dependencies chart with device plugins (no pod gets a GPU without one), the health-monitoring agent (no "
+    "failed node is found) and the operators of training jobs"
+)
 # What is replaced with each: all that stands after it.
 _NESTED = ("vpc", "eks", "cluster")
 
@@ -85,11 +94,13 @@ def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
     }
     for pool in plan.node_pools:
         name = pool.spec.name
-        found[f"nodePools/{name}"] = (name, f"the NodePool {name} with its nodes; what runs there is evicted")
+        found[f"nodePools/{name}"] = (name, f"the NodePool {name} with its nodes and what runs there")
     for addon in plan.addons:
         found[f"addons/{addon.name}"] = (addon.name, _addon(addon.name))
     if plan.spec.autoscaling is not None and plan.spec.autoscaling.keda is not None:
         found["addons/keda"] = ("keda", _addon("keda"))
+    if plan.dependencies is not None:
+        found[f"addons/{DEPENDENCIES}"] = (DEPENDENCIES, _CHART)
     for repository in repositories_of(plan):
         found[f"repositories/{repository.key}"] = (
             repository.name,

@@ -121,6 +121,7 @@ def _findings(changes: FindingChanges) -> dict[str, Any]:
         "new": [each.as_dict() for each in changes.new],
         "fixed": [each.as_dict() for each in changes.fixed],
         "remaining": [each.as_dict() for each in changes.remaining],
+        "waived": [each.as_dict() for each in changes.waived],
     }
 
 
@@ -141,8 +142,9 @@ def _loss(loss: Loss) -> dict[str, Any]:
         "team": loss.team,
         "what": loss.what,
         "instanceType": loss.instance_type or None,
-        "before": _number(loss.before),
+        "before": None if loss.before is None else _number(loss.before),
         "after": _number(loss.after),
+        "names": list(loss.names),
     }
 
 

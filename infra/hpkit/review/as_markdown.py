@@ -84,7 +84,12 @@ def _overview(stack: StackReview, row: tables.Row) -> tables.Row:
     found = stack.findings
     findings = ", ".join(
         f"{len(group)} {name}"
-        for name, group in (("new", found.new), ("fixed", found.fixed), ("still there", found.remaining))
+        for name, group in (
+            ("new", found.new),
+            ("fixed", found.fixed),
+            ("waived", found.waived),
+            ("still there", found.remaining),
+        )
         if group
     )
     name, verdict, *rest = row

@@ -127,13 +127,15 @@ def review(
 
 
 def _findings_of_file(file: FileInput) -> FindingChanges:
-    found = compare_findings(_shared(file.before), _shared(file.after))
+    plans = file.after.plans.values() if file.after is not None else ()
+    waivers = [waiver for plan in plans for waiver in plan.spec.waivers]
+    found = compare_findings(_shared(file.before), _shared(file.after), waivers)
     return _unless_unread(found, file.after)
 
 
 def _unless_unread(found: FindingChanges, after: FileVersion | None) -> FindingChanges:
     """Return the changes of findings; of a file that cannot be read nobody knows what is fixed."""
-    return replace(found, fixed=()) if after is not None and not after.plans else found
+    return replace(found, fixed=(), waived=()) if after is not None and not after.plans else found
 
 
 def _shared(file: FileVersion | None) -> list[Finding]:
@@ -167,7 +169,8 @@ def _stack(
         if version is not None and plan is None
     ]
     difference = None if unread else diff(before, after, stack=given.stack)
-    findings = compare_findings(_own(given.before), _own(given.after))
+    waivers = after.spec.waivers if after is not None else ()
+    findings = compare_findings(_own(given.before), _own(given.after), waivers)
     findings = _unless_unread(findings, given.after.file if given.after is not None else None)
     changed, unrecorded = _compared(given, before, after, record)
     losses = losses_of(difference) if difference else ()
@@ -175,7 +178,6 @@ def _stack(
     spending = budget_changes(before, after, budgets)
     verdicts = [
         *_verdicts_of_budgets(spending),
-        *_verdicts_of_waivers(before, after),
         *_verdicts_of_findings(findings),
         *_verdicts_of_plan(risks, losses),
         *_verdicts_of_preview(preview),
@@ -259,19 +261,6 @@ def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict,
         message = f"the quota of {each.budget.label} comes to {comes_to} US$ a month, {given} are given"
         found.append(("attention", message))
     return found
-
-
-def _verdicts_of_waivers(before: Plan | None, after: Plan | None) -> list[tuple[Verdict, str]]:
-    """Return new waivers and longer ones: what they cover is in no list of findings."""
-    old = {(each.rule, each.path): each.until for each in (before.spec.waivers if before else ())}
-    found = []
-    for each in after.spec.waivers if after else ():
-        until = old.get((each.rule, each.path))
-        if until is None or until < each.until:
-            longer = "" if until is None else f" instead of {until}"
-            kind = "new" if until is None else "longer"
-            found.append(f"{kind} waiver of {each.rule} at {each.path} until {each.until}{longer}: {each.reason}")
-    return [("attention", message) for message in found]
 
 
 def _verdicts_of_findings(findings: FindingChanges) -> list[tuple[Verdict, str]]:

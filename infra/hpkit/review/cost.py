@@ -9,7 +9,7 @@ from decimal import Decimal
 from hpkit.catalog import find_instance_type
 from hpkit.catalog.prices import Price, near_monthly_cost, near_price
 from hpkit.plan.budgets import Budget, Spent, spent
-from hpkit.plan.capacity import Amount, pool_instances
+from hpkit.plan.capacity import Amount, pods_on, pool_instances
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.diff import Change, PlanDiff, ShareChange
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
@@ -24,6 +24,8 @@ __all__ = [
     "maximum_cost",
     "pool_cost",
     "quota_cost",
+    "ready_cost",
+    "ready_nodes",
     "total",
 ]
 
@@ -31,20 +33,47 @@ FindPrice = Callable[[str, str], Price | None]
 
 
 def guaranteed_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
-    """Return the cost of the groups whose instances stand always."""
+    """Return the cost of what stands always: groups by their counts, and what warm pools keep ready."""
     region = plan.spec.region
-    parts = [
-        group_cost(group, region, find)
-        for group in plan.all_groups
-        if not group.autoscaled and group.spec.instance_count
-    ]
-    return total(parts)
+    return total([_groups(plan, find), *(ready_cost(pool, region, find) for pool in plan.node_pools)])
 
 
 def maximum_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
     """Return the guaranteed cost plus every NodePool filled to its limits with its dearest type."""
     pools = [pool_cost(pool, plan, find) for pool in plan.node_pools if pool.instance_types]
-    return total([guaranteed_cost(plan, find), *pools])
+    return total([_groups(plan, find), *pools])
+
+
+def _groups(plan: Plan, find: FindPrice) -> Cost:
+    return total(
+        group_cost(group, plan.spec.region, find)
+        for group in plan.all_groups
+        if not group.autoscaled and group.spec.instance_count
+    )
+
+
+def ready_cost(pool: NodePoolPlan, region: str, find: FindPrice = near_price) -> Cost | None:
+    """Return what the nodes cost that a warm pool keeps, by the cheapest type that holds its pods; None for none."""
+    if pool.spec.warm_pool is None:
+        return None
+    nodes = ready_nodes(pool)
+    prices = {kind: found for kind in nodes if (found := find(kind, region)) is not None}
+    label = f"warm pool of NodePool {pool.spec.name}"
+    if not prices or len(prices) < len(nodes):
+        return Cost(Decimal(0), (label,))
+    costs = {price.monthly * nodes[kind] for kind, price in prices.items()}
+    unknown = (f"{label} above the cheapest type",) if len(costs) > 1 else ()
+    return Cost(min(costs), unknown, about=_about(prices.values(), region))
+
+
+def ready_nodes(pool: NodePoolPlan) -> dict[str, int]:
+    """Return how many nodes of each type hold the placeholder pods of a warm pool, as far as figures say it."""
+    warm = pool.spec.warm_pool
+    if warm is None:
+        return {}
+    known = ((kind, find_instance_type(kind)) for kind in pool.instance_types)
+    pods = {kind: pods_on(warm.requests, instance) for kind, instance in known if instance is not None}
+    return {kind: -(-warm.replicas // count) for kind, count in pods.items() if count}
 
 
 def pool_cost(pool: NodePoolPlan, plan: Plan, find: FindPrice = near_price) -> Cost:

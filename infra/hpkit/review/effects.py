@@ -8,28 +8,30 @@ from typing import Final
 from hpkit.change import GUARDED_TYPES
 from hpkit.plan.diff import PlanDiff
 from hpkit.plan.model import Plan
-from hpkit.review.cost import group_cost, pool_cost, total
+from hpkit.review.cost import group_cost, guaranteed_cost, pool_cost, total
 from hpkit.review.model import MoneyChange, Risk
 
 __all__ = ["GRAVITY", "gravest_risks_first", "with_effects"]
 
-_OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in ("vpc", "eks", "cluster")} | {
-    "governance-leaves", "policy", "priority-order", "priority-class-leaves", "addon-migration", "stack-leaves",
-    "stack-renamed", "version",
+_OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
+    "another-account", "addon-leaves", "configuration", "dependency-leaves", "governance-leaves",
+    "nat-gateway-leaves", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-leaves",
+    "addon-migration", "stack-leaves", "stack-renamed", "version",
 }  # fmt: skip
 _OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing"}
 _OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
 _OF_TYPE: Final = {"type-leaves", "limit-below-elastic", "borrowing"}
 # What is lost for good, then what runs, then who may what; what only might be lost later is last.
 GRAVITY: Final = (
-    *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
+    "another-account", *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
     "stack-leaves", "stack-renamed", "governance-leaves", "group-leaves", "group-renamed", "team-leaves",
     "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-lets-go",
-    "addon-leaves", "nat-gateway-leaves", "repository-leaves", "no-room-yet", "refused", "version", "addon-migration",
+    "addon-leaves", "dependency-leaves", "node-recovery", "nat-gateway-leaves", "repository-leaves", "no-room-yet",
+    "refused", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "access-leaves", "fewer-images", "endpoint",
-    "administrators", "viewers", "borrowing", "sharing",
+    "administrators", "viewers", "borrowing", "shared-pool", "sharing",
     "policy", "priority-class-leaves", "priority-order", "preemption", "group-settings",
-    "node-pool-settings", "resources-go", "settings", "allowance",
+    "node-pool-settings", "configuration", "resources-go", "settings", "waiver", "allowance", "more-nodes",
 )  # fmt: skip
 
 
@@ -60,6 +62,8 @@ def _teams(risk: Risk, diff: PlanDiff) -> tuple[str, ...]:
         return tuple(team.name for team in plan.teams)
     if risk.code in _OF_TEAM:
         return (risk.subject,)
+    if risk.code == "repository-leaves":
+        return (risk.subject.partition("/")[0],)
     types = _types(risk, plan) or (_types(risk, diff.after) if diff.after is not None else set())
     return tuple(team.name for team in plan.teams if types & {each.instance_type for each in team.quota_resources})
 
@@ -77,7 +81,10 @@ def _money(risk: Risk, diff: PlanDiff) -> MoneyChange | None:
     before, after = diff.before, diff.after
     if before is None or after is None:
         return None
-    if risk.code in ("group-leaves", "fewer-nodes"):
+    if risk.code == "another-account":
+        cost = guaranteed_cost(before)
+        return MoneyChange(cost.known, "guaranteed", bool(cost.about)) if cost.complete and cost.known else None
+    if risk.code in ("group-leaves", "fewer-nodes", "more-nodes"):
         return _of_group(risk.subject, before, after)
     if risk.code == "node-pool-leaves":
         pools = [pool_cost(pool, before) for pool in before.node_pools if pool.spec.name == risk.subject]

@@ -1,16 +1,22 @@
-"""What a change did to the findings: new, fixed, still there."""
+"""What a change did to the findings: new, fixed, waived, still there."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from hpkit.checks import Finding
+from hpkit.checks.waivers import covers
+from hpkit.config.organization import Waiver
 from hpkit.review.model import FindingChanges
 
 __all__ = ["compare_findings"]
 
 
-def compare_findings(before: Sequence[Finding], after: Sequence[Finding]) -> FindingChanges:
+def compare_findings(
+    before: Sequence[Finding], after: Sequence[Finding], waivers: Sequence[Waiver] = ()
+) -> FindingChanges:
     """Match findings of two versions of a file; lines may have moved, so they do not count.
+
+    waivers: those of the head; what is no longer found because of one is waived, not fixed.
 
     First by rule, path and message, then by rule and path: the same fault with other numbers is still there.
     """
@@ -18,10 +24,12 @@ def compare_findings(before: Sequence[Finding], after: Sequence[Finding]) -> Fin
     remaining: list[Finding] = []
     for key in (_exact, _place):
         old, new = _match(old, new, key, remaining)
+    waived = [each for each in old if any(covers(waiver, each.rule, each.path) for waiver in waivers)]
     return FindingChanges(
         new=tuple(_sorted(new)),
-        fixed=tuple(_sorted(old)),
+        fixed=tuple(_sorted([each for each in old if each not in waived])),
         remaining=tuple(_sorted(remaining)),
+        waived=tuple(_sorted(waived)),
     )
 
 

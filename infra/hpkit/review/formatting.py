@@ -13,6 +13,7 @@ __all__ = [
     "as_fraction",
     "cost",
     "cost_change",
+    "cost_sides",
     "decreased",
     "maximum",
     "money",
@@ -66,19 +67,37 @@ def money(value: Decimal) -> str:
 
 
 def cost(value: Cost | None) -> str:
-    """Return a monthly cost; `at least` where a part is unknown, `unknown` where all is, `about` by near prices."""
+    """Return a monthly cost: `at least` where a part is unknown, `unknown` where all is, `about` by near prices."""
     if value is None:
         return "–"
+    if value.unbounded:
+        return "unbounded"
     about = "about " if value.about else ""
     if value.complete:
         return f"{about}{money(value.known)}"
     return f"at least {about}{money(value.known)}" if value.known else "unknown"
 
 
+def cost_sides(change: Change[Cost]) -> tuple[str, str]:
+    """Return both costs; one that lacks what the other has is unknown beside it, or growth would look like less."""
+    before, after = change.before, change.after
+    return _beside(before, after), _beside(after, before)
+
+
+def _beside(value: Cost | None, other: Cost | None) -> str:
+    lacks_more = value is not None and other is not None and bool(set(value.unknown) - set(other.unknown))
+    return "unknown" if lacks_more and value is not None and not value.unbounded else cost(value)
+
+
 def cost_change(change: Change[Cost]) -> str:
-    """Return the difference in dollars where it is known: what is unknown must be the same on both sides."""
+    """Return the difference in dollars where it is known: what is unknown must be the same on both sides.
+
+    `unbounded` where no limit bounds it any more.
+    """
     before = change.before or Cost(Decimal(0))
     after = change.after or Cost(Decimal(0))
+    if set(after.unbounded) - set(before.unbounded):
+        return "unbounded"
     if (sorted(before.unknown), sorted(before.unbounded)) != (sorted(after.unknown), sorted(after.unbounded)):
         return "unknown"
     difference = after.known - before.known

@@ -1,4 +1,4 @@
-"""What to watch in instance groups that stay, or leave without nodes: fewer of them, other settings, Karpenter's end.
+"""What to watch in instance groups: those that leave without nodes, fewer or more nodes, settings, Karpenter's end.
 
 Does not: say what the service refuses, or which groups with nodes leave; that is hpkit.change's. Sources: SageMaker
 API, UpdateCluster and ClusterKubernetesConfigDetails; developer guide, scaling and lifecycle scripts of EKS clusters.
@@ -7,7 +7,7 @@ API, UpdateCluster and ClusterKubernetesConfigDetails; developer guide, scaling 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from hpkit.change import value_text
+from hpkit.change import renamed_group, value_text
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.review.formatting import plural
 from hpkit.review.model import Risk
@@ -44,6 +44,21 @@ def group_risks(before: Plan, after: Plan) -> Iterator[Risk]:
         elif not group.autoscaled and not group.spec.instance_count:
             kind = "/".join(group.spec.types)
             yield Risk("group-leaves", "attention", name, f"{name} is deleted (0 × {kind}); nothing runs there")
+    yield from _more_nodes(before, after)
+
+
+def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield what stands always and did not: no loss, but money."""
+    counts = {group.spec.name: 0 if group.autoscaled else group.spec.instance_count for group in before.all_groups}
+    staying = {group.spec.name for group in after.all_groups}
+    leaving = [group for group in before.all_groups if group.spec.name not in staying]
+    renamed = {found.spec.name for group in leaving if (found := renamed_group(group, before, after)) is not None}
+    for group in after.all_groups:
+        name, count, kind = group.spec.name, group.spec.instance_count, "/".join(group.spec.types)
+        if group.autoscaled or name in renamed or count <= counts.get(name, 0):
+            continue
+        how = f"{name} {counts[name]} → {count} × {kind}" if name in counts else f"{name} is new: {count} × {kind}"
+        yield Risk("more-nodes", "ok", name, f"{how}, from now on at all times")
 
 
 def _staying(old: _Group, new: _Group) -> Iterator[Risk]:

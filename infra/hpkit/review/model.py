@@ -44,11 +44,12 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class FindingChanges:
-    """Findings by what the change did to them; places are the head's, of fixed ones the base's."""
+    """Findings by what the change did to them; places are the head's, of fixed and waived ones the base's."""
 
     new: tuple[Finding, ...]
     fixed: tuple[Finding, ...]
     remaining: tuple[Finding, ...]
+    waived: tuple[Finding, ...] = ()
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -85,13 +86,17 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one team has less of; instance_type is empty for what is not counted in instances."""
+    """What one team has less of; instance_type is empty for what is not counted in instances.
+
+    before is None where nothing bounded it; names: what exactly it has no more, where that has names.
+    """
 
     team: str
     what: str
     instance_type: str
-    before: Amount
+    before: Amount | None
     after: Amount
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,15 @@ Does not: say which NodePools leave; that is hpkit.change's. Source: Karpenter's
 """
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 from hpkit.catalog import find_instance_type
-from hpkit.change import value_text
+from hpkit.change import renamed_parts, value_text
 from hpkit.checks.rule import listing
 from hpkit.plan.capacity import pool_instances
 from hpkit.plan.model import NodePoolPlan, Plan
-from hpkit.review.cost import pool_cost
+from hpkit.review.cost import pool_cost, ready_cost, ready_nodes
 from hpkit.review.formatting import cost
 from hpkit.review.model import MoneyChange, Risk
 
@@ -24,7 +25,6 @@ _MEANS: Final = {
     "taints": "other pods than before get a place on its nodes",
     "labels": "pods that select what is no longer there find no node",
     "weight": "which NodePool is tried first is another",
-    "warmPool": "other nodes than before are kept ready",
     "nodeClass": "its nodes come from other instance groups",
     "requirements": "its nodes are others",
 }
@@ -33,13 +33,17 @@ _MEANS: Final = {
 def node_pool_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield what to watch in the NodePools of an environment that is there on both sides."""
     old = {pool.spec.name: pool for pool in before.node_pools}
+    renamed = renamed_parts("nodePools", before, after)
     for pool in after.node_pools:
-        was = old.get(pool.spec.name)
-        if was is None:
-            yield _limit_risk("limit-raised", f"NodePool {pool.spec.name} is new: it", None, pool, before, after)
-        else:
+        name = pool.spec.name
+        # What takes the place of one that leaves costs what that did.
+        was = old.get(renamed.get(name, name))
+        if name not in old:
+            yield _limit_risk("limit-raised", f"NodePool {name} is new: it", was, pool, before, after)
+        elif was is not None:
             yield from _limits(was, pool, before, after)
-            yield from _settings(was, pool)
+            yield from _settings(was, pool, before, after)
+        yield from _warm_pool(was, pool, before, after)
 
 
 def _limits(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
@@ -94,7 +98,42 @@ def _limit_risk(
     )
 
 
-def _settings(old: NodePoolPlan, new: NodePoolPlan) -> Iterator[Risk]:
+def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say how many nodes stand always for placeholder pods, and what that costs."""
+    was, now = (_warm_pool_of(pool) for pool in (old, new))
+    if was == now:
+        return
+    nodes = [f"{count} × {kind}" for kind, count in ready_nodes(new).items()]
+    means = (
+        "no node is kept ready" if now is None else f"{' or '.join(nodes) or 'nodes for its pods'} stand at all times"
+    )
+    sides = [
+        ready_cost(pool, plan.spec.region) if pool is not None else None for pool, plan in ((old, before), (new, after))
+    ]
+    known = all(each.complete for each in sides if each is not None)
+    change = (sides[1].known if sides[1] else 0) - (sides[0].known if sides[0] else Decimal(0))
+    yield Risk(
+        "node-pool-settings",
+        "attention",
+        new.spec.name,
+        f"warmPool of NodePool {new.spec.name} {_difference(was, now)}: {means}",
+        money=MoneyChange(change, "guaranteed", any(each.about for each in sides if each))
+        if known and change
+        else None,
+    )
+
+
+def _warm_pool_of(pool: NodePoolPlan | None) -> dict[str, Any] | None:
+    warm = pool.spec.warm_pool if pool is not None else None
+    return None if warm is None else warm.model_dump(by_alias=True, mode="json", exclude_defaults=True)
+
+
+def _groups_of(pool: NodePoolPlan, plan: Plan) -> set[str]:
+    classes = plan.spec.autoscaling.node_classes if plan.spec.autoscaling is not None else ()
+    return {group for each in classes if each.name == pool.spec.node_class for group in each.instance_groups}
+
+
+def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
     name = new.spec.name
     for what, was, now in (("types", old.instance_types, new.instance_types), ("zones", old.zones, new.zones)):
         gone = [each for each in was if each not in now]
@@ -108,10 +147,16 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan) -> Iterator[Risk]:
             )
     sides = [side.spec.model_dump(by_alias=True, mode="json", exclude_none=True) for side in (old, new)]
     for key, means in _MEANS.items():
+        said = means
         then, after_that = (side.get(key) for side in sides)
         if then != after_that:
             change = _difference(then, after_that)
-            yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {means}")
+            if key == "nodeClass" and _groups_of(old, before) == _groups_of(new, after):
+                said = (
+                    "its nodes come from the same instance groups, and those that stand count as drifted and are "
+                    "ended, with what runs on them; if you meant a rename, keep the old name"
+                )
+            yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {said}")
 
 
 def _difference(was: Any, now: Any) -> str:

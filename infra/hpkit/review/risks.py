@@ -7,8 +7,9 @@ governance.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hpkit.catalog import TASK_GOVERNANCE
-from hpkit.change import GUARDED_TYPES, StackChange
+from hpkit.catalog import TASK_GOVERNANCE, cluster_hour
+from hpkit.catalog.prices import HOURS_PER_MONTH
+from hpkit.change import GUARDED_TYPES, StackChange, Step
 from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import PlanDiff
 from hpkit.plan.model import Plan
@@ -16,14 +17,27 @@ from hpkit.plan.names import short_type
 from hpkit.plan.registry import pulled_repositories
 from hpkit.review.cost import guaranteed_cost
 from hpkit.review.effects import gravest_risks_first, with_effects
-from hpkit.review.formatting import as_fraction, cost, maximum, plural
+from hpkit.review.formatting import as_fraction, cost, maximum, money, plural
 from hpkit.review.group_risks import group_risks
 from hpkit.review.model import Loss, Risk, StackReview, worst
 from hpkit.review.node_pool_risks import node_pool_risks
 from hpkit.review.setting_risks import setting_risks
 from hpkit.review.sharing_risks import sharing_risks
+from hpkit.review.software_risks import software_risks
 
 __all__ = ["risks_of", "with_rename_risks"]
+
+# The resource that a decision is about, by its code: last part of the type, and what stands before its name.
+_TEAM, _POOL = (("ComputeQuota", ""),), (("NodePool", "node-pool-"),)
+_NAMED = {
+    "team-leaves": _TEAM,
+    "team-renamed": _TEAM,
+    "node-pool-leaves": _POOL,
+    "node-pool-renamed": _POOL,
+    "addon-leaves": (("Addon", ""), ("Release", "")),
+    "nat-gateway-leaves": (("NatGateway", ""),),
+    "repository-leaves": (("Repository", ""),),
+}
 
 # Versions of the task-governance add-on by how they keep cohorts (developer guide, troubleshooting its upgrade).
 _STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
@@ -37,15 +51,27 @@ def risks_of(diff: PlanDiff, change: StackChange | None, losses: Sequence[Loss] 
     """
     found = list(_stack(diff))
     found += _guards(change) if change is not None else ()
-    if diff.before is not None and diff.after is not None:
+    # What is made anew in another account has no settings to compare, and what was there keeps its own.
+    moved = change is not None and change.leaves_account
+    if diff.before is not None and diff.after is not None and not moved:
         before, after = diff.before, diff.after
         lost = {each.key for each in change.decisions} if change is not None else set()
         # An EKS cluster that is made anew is not updated, so EKS has nothing to refuse.
-        found += [] if "eks" in lost else [*_versions(before, after), *_addons(before, after)]
+        found += (
+            []
+            if "eks" in lost
+            else [
+                *_versions(before, after),
+                *_support(before, after),
+                *_addons(before, after),
+                *software_risks(before, after),
+            ]
+        )
         found += [*_access(before, after), *_images(before, after), *node_pool_risks(before, after)]
-        found += [] if "cluster" in lost else group_risks(before, after)
+        found += [] if "cluster" in lost else [*group_risks(before, after), *_recovery(before, after)]
         found += [*_capacity(diff), *sharing_risks(diff)]
-        found += setting_risks(change.reductions if change is not None else (), found, losses)
+        found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
+    found += _waivers(diff.before, diff.after) if diff.after is not None else ()
     return gravest_risks_first(with_effects(found, diff))
 
 
@@ -72,7 +98,8 @@ def _guards(change: StackChange) -> Iterator[Risk]:
     """Yield what the guards say, what else goes, and the allowances that nothing uses."""
     for each in change.decisions:
         yield Risk(each.code, "blocked" if each.refused else "attention", each.subject, each.message)
-    further = [each for each in change.lost if each.type not in GUARDED_TYPES]
+    named = {(kind, f"{name}{each.subject}") for each in change.decisions for kind, name in _NAMED.get(each.code, ())}
+    further = [each for each in change.lost if each.type not in GUARDED_TYPES and not _is_named(each, named)]
     if further:
         names = listing([f"{short_type(each.type)} {each.name} ({each.action})" for each in further])
         verb = "is" if len(further) == 1 else "are"
@@ -86,6 +113,11 @@ def _guards(change: StackChange) -> Iterator[Risk]:
         )
     for unused in change.unused_allowances:
         yield Risk("allowance", "attention", unused.key, unused.message)
+
+
+def _is_named(step: Step, named: set[tuple[str, str]]) -> bool:
+    """Return whether a resource is what a decision already names."""
+    return (step.type.rpartition(":")[2], step.name) in named
 
 
 def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
@@ -110,6 +142,41 @@ def _versions(before: Plan, after: Plan) -> Iterator[Risk]:
         change = f"Kubernetes {old} → {new}"
         nodes = "nodes keep their software until `aws sagemaker update-cluster-software`"
         yield Risk("version", "attention", "eks", f"{change}: cannot be undone; {nodes}")
+
+
+def _support(before: Plan, after: Plan) -> Iterator[Risk]:
+    old, new = before.spec.eks, after.spec.eks
+    if old.existing or new.existing or old.support_type == new.support_type:
+        return
+    hour = cluster_hour()
+    if new.support_type == "EXTENDED":
+        more = money((hour.extended - hour.standard) * HOURS_PER_MONTH)
+        means = (
+            "when standard support of its version ends, EKS no longer upgrades the cluster by itself, and it costs "
+            f"${hour.extended} an hour instead of ${hour.standard}, {more} a month more"
+        )
+    else:
+        means = "when standard support of its version ends, EKS upgrades the cluster by itself"
+    yield Risk("version", "attention", "eks", f"supportType {old.support_type} → {new.support_type}: {means}")
+
+
+def _recovery(before: Plan, after: Plan) -> Iterator[Risk]:
+    old, new = before.spec.cluster.node_recovery, after.spec.cluster.node_recovery
+    if old == "Automatic" and new != old:
+        change = f"nodeRecovery {old} → {new}"
+        means = "nodes that fail stay as they are, with the jobs on them, until somebody reboots or replaces them"
+        yield Risk("node-recovery", "attention", "cluster", f"{change}: {means}")
+
+
+def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
+    """Yield new waivers and longer ones: what they cover is not fixed."""
+    old = {(each.rule, each.path): each.until for each in (before.spec.waivers if before else ())}
+    for each in after.spec.waivers:
+        until = old.get((each.rule, each.path))
+        if until is None or until < each.until:
+            longer = "" if until is None else f" instead of {until}"
+            said = f"{each.rule} at {each.path} is waived until {each.until}{longer} by this change: {each.reason}"
+            yield Risk("waiver", "attention", each.rule, said)
 
 
 def _minor(version: str) -> int | None:

@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hpkit.change import Reduction, value_text
+from hpkit.change import Edit, Reduction, edits_of_plans, is_plain, place_text, value_text
 from hpkit.checks.rule import listing
+from hpkit.plan.diff import PlanDiff
 from hpkit.plan.names import short_type
 from hpkit.review.formatting import plural
 from hpkit.review.model import Loss, Risk
@@ -23,8 +24,30 @@ _SAID: Final = tuple(
         ),
         r"hyperpod\.Cluster .* autoscaledInstanceGroups": ("karpenter-lets-go",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) computeQuotaConfig\.computeQuotaResources.*": (
-            "guarantee", "elastic quota",
+            "guarantee", "elastic quota", "accelerators", "vCPU", "memory GiB", "shared-pool",
         ),
+        r"hyperpod\.Cluster \S* nodeRecovery": ("node-recovery",),
+        r"environment\.cluster\.nodeRecovery": ("node-recovery",),
+        r"kubernetes\.Role (?P<subject>\S*) rules.*": ("workloads",),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-member-work .*": ("priority classes",),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-team-\S* .*": ("service accounts",),
+        r"teams\.(?P<subject>[^.]*)\.workloads": ("workloads",),
+        r"teams\.(?P<subject>[^.]*)\.priorityClasses": ("priority classes",),
+        r"teams\.(?P<subject>[^.]*)\.serviceAccounts": ("service accounts",),
+        r"teams\.(?P<subject>[^.]*)\.registry": ("repository-leaves",),
+        r"ecr\.LifecyclePolicy .*": ("images kept", "untagged images"),
+        r"environment\.registry\.(keepImages|untaggedDays)": ("images kept", "untagged images"),
+        r"environment\.storage\.lustre\.teams": ("shared files",),
+        r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": ("topology",),
+        r"topologyAwareScheduling": ("topology",),
+        r"kubernetes\.Release hyperpod-dependencies values.*": (
+            "dependency-leaves", "configuration", "replace-eks", "delete-eks",
+        ),
+        r"environment\.cluster\.dependencies\.values.*": ("dependency-leaves", "configuration"),
+        r"eks\.Addon (?P<subject>\S*) configurationValues.*": ("configuration",),
+        r"environment\.addons\.(?P<subject>[^.]*)\.configurationValues.*": ("configuration",),
+        r"environment\.eks\.supportType": ("version",),
+        r"eks\.Cluster \S* upgradePolicy\.supportType": ("version",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.fairShareWeight": ("weight",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.strategy": ("sharing",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) .*[bB]orrowLimit.*": ("borrow limit", "sharing"),
@@ -60,20 +83,51 @@ _SAID: Final = tuple(
 )  # fmt: skip
 
 
-def setting_risks(reductions: Sequence[Reduction], risks: Sequence[Risk], losses: Sequence[Loss]) -> Iterator[Risk]:
-    """Yield what no risk and no loss says; the same of many resources once."""
+# The file's keys are those of the environment unless they say otherwise.
+_OF_FILE: Final = "environment."
+# What only tells programs that something changed.
+_HASH: Final = re.compile(r"annotations\.hpkit/")
+
+
+def setting_risks(
+    reductions: Sequence[Reduction], risks: Sequence[Risk], losses: Sequence[Loss], diff: PlanDiff
+) -> Iterator[Risk]:
+    """Yield what no risk and no loss says; the same of many resources once.
+
+    What no person wrote, such as a policy's text, is said by its resource and by the keys of the file that differ.
+    """
     said = {(each.code, each.subject) for each in risks} | {(each.what, each.team) for each in losses}
     said |= {(code, "") for code, _ in said}
     same: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    unreadable: dict[str, None] = {}
     for each in reductions:
         owner = f"{short_type(each.type)} {each.name}" if each.type else ""
-        if not _is_said(f"{owner} {each.place}".lstrip(), said):
+        if _is_said(f"{owner} {each.place}".lstrip(), said):
+            continue
+        if owner and (each.made_up or not is_plain(each.place, each.before, each.after) or _HASH.search(each.place)):
+            unreadable[owner] = None
+        else:
             same[each.place, value_text(each.before), value_text(each.after)].append(owner)
     for (place, before, after), owners in same.items():
         of = f"{listing(owners)}: " if owners[0] else ""
+        key = place.removeprefix(_OF_FILE)
         several = f" ({plural(len(owners), 'resource')})" if len(owners) > 1 else ""
         change = f"{_short(before)} is gone" if after == "unset" else f"{_short(before)} → {_short(after)}"
-        yield Risk("settings", "attention", owners[0] or place, f"{of}{place} {change}{several}")
+        yield Risk("settings", "attention", owners[0] or key, f"{of}{key} {change}{several}")
+    if unreadable:
+        yield _of_resources(list(unreadable), diff, said)
+
+
+def _of_resources(owners: Sequence[str], diff: PlanDiff, said: set[tuple[str, str]]) -> Risk:
+    edits = edits_of_plans(diff.before, diff.after) if diff.before and diff.after else ()
+    texts = [_text(each) for each in edits if not _is_said(each.place, said)]
+    keys = f", by {listing(texts)}" if texts else ""
+    return Risk("settings", "attention", owners[0], f"settings of {listing(owners)} change{keys}")
+
+
+def _text(edit: Edit) -> str:
+    key, before, after = edit.place.removeprefix(_OF_FILE), value_text(edit.before), value_text(edit.after)
+    return f"{key} {before} → {after}" if is_plain(key, edit.before, edit.after) else place_text(key)
 
 
 def _is_said(text: str, said: set[tuple[str, str]]) -> bool:

@@ -16,6 +16,7 @@ def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
     yield from _borrowing(diff)
     yield from _queues(diff)
     yield from _no_room_yet(diff)
+    yield from _shared_pool(diff)
     yield from _ranks(diff)
 
 
@@ -79,15 +80,35 @@ def _no_room_yet(diff: PlanDiff) -> Iterator[Risk]:
         held = sum(leaving.values())
         if growing and leaving and held + sum(after for *_, after in own) > (change.guaranteed.after or 0):
             names = listing([*leaving])
+            pool = next((team.name for team in diff.teams if team.is_shared_pool and team.name in leaving), None)
+            fix = (
+                "Take `sharedPool` out and run `pulumi up`, then write it anew"
+                if pool is not None
+                else f"First deploy `count: 0` for {names}, then remove {'them' if len(leaving) > 1 else 'it'}"
+            )
             yield Risk(
                 "no-room-yet",
                 "blocked",
                 names,
                 f"what {names} had, {quantity(held)} × {change.instance_type}, is to go to {listing(growing)} in the "
                 f"step in which {names} {'leave' if len(leaving) > 1 else 'leaves'}: Pulumi deletes last, so the `up` "
-                f"finds no room and fails. First deploy `count: 0` for {names}, then remove "
-                f"{'them' if len(leaving) > 1 else 'it'}",
+                f"finds no room and fails. {fix}",
             )
+
+
+def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
+    """Say what of the pool goes, which is nobody's own, and everybody's to borrow."""
+    for team in diff.teams:
+        if not team.is_shared_pool or not team.present.before or not team.present.after:
+            continue
+        less = [
+            f"{share.instance_type} {quantity(share.guarantee.before)} → {quantity(share.guarantee.after)}"
+            for share in team.shares
+            if decreased(share.guarantee)
+        ]
+        if less:
+            means = "what teams may borrow of it is less"
+            yield Risk("shared-pool", "attention", team.name, f"the shared pool {team.name} {listing(less)}: {means}")
 
 
 def _shares(diff: PlanDiff, instance_type: str) -> list[tuple[TeamChange, ShareChange]]:

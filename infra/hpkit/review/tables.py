@@ -1,11 +1,11 @@
 """Tables and lines that every readable format shows: headline, teams, capacity, cost, findings, as plain text."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from hpkit.catalog.prices import near_note
-from hpkit.change import CLUSTER, GUARDED_TYPES, Step, describe
+from hpkit.change import CLUSTER, GUARDED_TYPES, Step, describe, place_text
 from hpkit.checks import Finding
 from hpkit.checks.rule import listing
 from hpkit.plan.budgets import budget_cells
@@ -13,7 +13,7 @@ from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, PlanDiff, TeamChange
 from hpkit.plan.names import short_type
 from hpkit.review.cost import quota_cost
-from hpkit.review.formatting import arrow, cost, cost_change, maximum, plural, quantity, signed_money
+from hpkit.review.formatting import arrow, cost_change, cost_sides, maximum, plural, quantity, signed_money
 from hpkit.review.model import (
     Cost,
     FindingChanges,
@@ -78,6 +78,20 @@ COST_HEAD = ("capacity", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
 SUMMARY_HEAD = ("stack", "verdict", "what goes", "teams concerned", "guaranteed a month", "at most a month")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
+# Who can no longer do what, by the kind of the loss.
+_LOSSES = {
+    "priority classes": "its jobs may no longer carry the priority class {names}",
+    "service accounts": "its pods may no longer run as the service account {names}",
+    "shared files": "its claim {names} goes: pods that mount it no longer start (the files stay)",
+    "images kept": "of each of its repositories only the newest images stay, {change}: those beyond are deleted",
+    "untagged images": "its images without a tag are deleted after {change} days",
+    "topology": "its pods are no longer placed close together in the network, whatever its jobs ask for",
+    "node recovery": "nodes that fail under its jobs stay as they are: nobody reboots or replaces them",
+}
+_KINDS: Mapping[str, str] = {
+    "training": "training (Jobs, the kinds of Kubeflow, Ray, JobSet and HyperPod's operator)",
+    "inference": "inference (Deployments, HorizontalPodAutoscalers, ScaledObjects)",
+}
 WAIT_HEAD = ("team", "served", "waits p50", "waits p95", "preempted", "never run")
 
 
@@ -108,6 +122,8 @@ def _summary_row(stack: StackReview) -> Row:
         goes = "not known"
     elif stack.status == "removed":
         goes = "its description"
+    elif stack.change is not None and stack.change.leaves_account:
+        goes = "all, to another account"
     money = [_cost_both(change) for change in (stack.guaranteed_cost, stack.maximum_cost)]
     return (stack.stack, f"{stack.verdict} ({stack.status})", goes, listing(concerned_teams(stack)) or "none", *money)
 
@@ -117,9 +133,13 @@ def nodes_lost(stack: StackReview) -> int:
     if stack.diff is None or stack.diff.before is None or stack.diff.after is None:
         return 0
     anew = stack.change is not None and any(step.lost and step.type == CLUSTER for step in stack.change.steps)
-    staying = {} if anew else {group.spec.name: group.spec.instance_count for group in stack.diff.after.all_groups}
+    # Nodes of one type are none of another, though the group keeps its name.
+    staying = {
+        (group.spec.name, group.spec.types): group.spec.instance_count
+        for group in (() if anew else stack.diff.after.all_groups)
+    }
     groups = [group for group in stack.diff.before.all_groups if not group.autoscaled]
-    return sum(max(0, each.spec.instance_count - staying.get(each.spec.name, 0)) for each in groups)
+    return sum(max(0, each.spec.instance_count - staying.get((each.spec.name, each.spec.types), 0)) for each in groups)
 
 
 def concerned_teams(stack: StackReview) -> list[str]:
@@ -129,9 +149,9 @@ def concerned_teams(stack: StackReview) -> list[str]:
 
 
 def _cost_both(change: Change[Cost]) -> str:
-    both = arrow(cost(change.before), cost(change.after))
+    both = arrow(*cost_sides(change))
     difference = cost_change(change)
-    return both if difference in ("no change", "unknown") or "–" in both else f"{both} ({difference})"
+    return both if difference in ("no change", "unknown", "unbounded") or "–" in both else f"{both} ({difference})"
 
 
 def risk_line(risk: Risk) -> str:
@@ -191,13 +211,22 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
             yield f"{team.name}: strategy {_text(team.strategy)}"
         if team.borrow_limit.changed:
             before, after = (
-                f"{value} %" if value is not None else "the default of 50 %"
-                for value in (team.borrow_limit.before, team.borrow_limit.after)
+                _borrow_limit(value, strategy)
+                for value, strategy in (
+                    (team.borrow_limit.before, team.strategy.before),
+                    (team.borrow_limit.after, team.strategy.after),
+                )
             )
             yield f"{team.name}: borrowLimit {before} → {after}"
     for word, members in (("gains", team.members_added), ("loses", team.members_removed)):
         for member in members:
             yield f"{team.name}: {word} member {member}"
+
+
+def _borrow_limit(percent: int | None, strategy: str | None) -> str:
+    if percent is not None:
+        return f"{percent} %"
+    return "the default of 50 %" if strategy == "LendAndBorrow" else "none, since it borrows nothing"
 
 
 def team_table(stack: StackReview, teams: Iterable[TeamChange]) -> list[Row]:
@@ -220,7 +249,7 @@ def capacity_rows(stack: StackReview) -> Iterator[Row]:
 def cost_rows(stack: StackReview) -> Iterator[Row]:
     """Return what guaranteed and maximum capacity cost a month: before, after, difference."""
     for name, change in (("guaranteed", stack.guaranteed_cost), ("maximum", stack.maximum_cost)):
-        yield (name, cost(change.before), cost(change.after), cost_change(change))
+        yield (name, *cost_sides(change), cost_change(change))
 
 
 def budget_rows(stack: StackReview) -> list[Row]:
@@ -268,7 +297,12 @@ def policy_lines(stack: StackReview) -> Iterator[str]:
 
 def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
     """Return the groups that have findings."""
-    groups = (("New", changes.new), ("Fixed", changes.fixed), ("Still there", changes.remaining))
+    groups = (
+        ("New", changes.new),
+        ("Fixed", changes.fixed),
+        ("Waived", changes.waived),
+        ("Still there", changes.remaining),
+    )
     return [FindingGroup(title, findings) for title, findings in groups if findings]
 
 
@@ -287,7 +321,12 @@ def loss_line(loss: Loss) -> str:
     if loss.what == "queue":
         return f"{loss.team}: its queue"
     if loss.what == "access":
-        return f"{loss.team}: access of {plural(int(loss.before), 'member')}"
+        return f"{loss.team}: access of {plural(len(loss.names), 'member')}"
+    if loss.what in _LOSSES:
+        change = f"{'all' if loss.before is None else quantity(loss.before)} → {quantity(loss.after)}"
+        return f"{loss.team}: {_LOSSES[loss.what].format(names=listing(list(loss.names), 20), change=change)}"
+    if loss.what == "workloads":
+        return f"{loss.team}: may no longer run {' or '.join(_KINDS[name] for name in loss.names)}"
     kind = f" of {loss.instance_type}" if loss.instance_type else ""
     return f"{loss.team}: {loss.what}{kind} {quantity(loss.before)} → {quantity(loss.after)}"
 
@@ -317,7 +356,9 @@ def resource_rows(stack: StackReview) -> list[Row]:
 def _resource_row(step: Step) -> Row:
     deciding = [cause for cause in step.causes if cause.replaces or step.action != "replace"]
     why = [
-        describe(cause) if not cause.because else f"{cause.place or 'its provider'} ({_names(cause.because)})"
+        describe(cause)
+        if not cause.because
+        else f"{place_text(cause.place) or 'its provider'} ({_names(cause.because)})"
         for cause in deciding
     ]
     action = "forget" if step.retained and step.action == "delete" else step.action

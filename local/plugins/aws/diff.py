@@ -71,6 +71,8 @@ def _equal(prop: Prop, old: Any, new: Any) -> bool:
 
 def _replaces(prop: Prop, old: Any, new: Any) -> bool:
     """Whether a difference concerns something that cannot change: the property itself, or a part of it."""
+    if prop.only_grows and isinstance(old, int | float) and isinstance(new, int | float):
+        return new < old
     if prop.immutable or not prop.members:
         return prop.immutable
     before, after = (value if isinstance(value, dict) else {} for value in (old, new))

@@ -22,7 +22,8 @@ class Prop:
     `kind` is string, integer, number, boolean, list, set, map, object, policy (IAM's documents as
     text, where a list of one is its entry and order is nothing), url or asset.
     `computed`: the service fills it in when the program leaves it out, so that leaving it out is no difference.
-    `default`: what the real provider takes by itself. `write_only`: AWS never tells it.
+    `default`: what the real provider takes by itself. `write_only`: AWS never tells it. `only_grows`: a lower number
+    takes a new resource.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Prop:
     immutable: bool = False
     computed: bool = False
     write_only: bool = False
+    only_grows: bool = False
     default: Any = None
     members: tuple[Prop, ...] = ()
 

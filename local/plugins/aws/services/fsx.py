@@ -39,7 +39,7 @@ _SYSTEM: Final = (
     Prop("subnetIds", required=True, immutable=True),
     Prop("securityGroupIds", "set", immutable=True, write_only=True),
     Prop("storageType", immutable=True, default="SSD"),
-    Prop("storageCapacity", "integer"),
+    Prop("storageCapacity", "integer", only_grows=True),
     Prop("fileSystemTypeVersion", immutable=True, computed=True),
     Prop("kmsKeyId", immutable=True, computed=True),
     Prop("skipFinalBackup", "boolean", write_only=True, default=True),
@@ -141,6 +141,6 @@ RESOURCE_TYPES: Final = (
         delete=_delete,
         outputs=("arn", "dnsName", "mountName", "networkInterfaceIds", "ownerId", "vpcId"),
         tagging=Tagging(_tag, "TagResource UntagResource"),
-        note="no data repositories (`importPath`, `exportPath`); less capacity is refused, not a replacement",
+        note="no data repositories (`importPath`, `exportPath`)",
     ),
 )
