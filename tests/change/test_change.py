@@ -268,3 +268,20 @@ def test_values_are_compared_as_the_plugins_compare_them(old, new, paths):
 def test_comparing_loads_no_pulumi():
     code = "import sys, hpkit.change; sys.exit(any(name.partition('.')[0] == 'pulumi' for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_number_that_only_grows_replaces_what_has_it_when_it_falls():
+    facts = TypeFacts(grows=frozenset({"storageCapacity"}))
+    found = [
+        next(differences(facts, {"storageCapacity": old}, {"storageCapacity": new})).replaces
+        for old, new in ((2400, 1200), (1200, 2400))
+    ]
+    assert found == [True, False]
+    assert type_facts("aws:fsx/lustreFileSystem:LustreFileSystem").grows == {"storageCapacity"}
+
+
+def test_what_is_false_in_a_chart_is_something_else_than_what_is_left_out():
+    release = type_facts("kubernetes:helm.sh/v3:Release")
+    (found,) = differences(release, {"values": {}}, {"values": {"part": {"enabled": False}}})
+    assert (found.place, found.before, found.after) == ("values.part.enabled", None, False)
+    assert list(differences(TypeFacts(), {}, {"enabled": False})) == []

@@ -82,6 +82,13 @@ def test_a_part_that_cannot_change_replaces_and_the_rest_does_not():
     assert _changed(CLUSTER, old, creator) == {"accessConfig": True}
 
 
+def test_a_file_system_that_shrinks_is_another_one():
+    kind = RESOURCE_TYPES["aws:fsx/lustreFileSystem:LustreFileSystem"]
+    sizes = [{"subnetIds": "subnet-1", "storageCapacity": size} for size in (1200, 2400)]
+    assert _changed(kind, sizes[1], sizes[0]) == {"storageCapacity": True}
+    assert _changed(kind, sizes[0], sizes[1]) == {"storageCapacity": False}
+
+
 def test_only_a_name_that_stays_must_be_free_before_a_replacement():
     made_up = named(ROLE, "nodes", old={}, new={}, seed=b"a")
     assert not clashes(ROLE, made_up, named(ROLE, "nodes", old={}, new={"path": "/x/"}, seed=b"b"))
