@@ -272,7 +272,7 @@ def test_json_keys_are_the_contract():
         "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
         "preview", "scenario",
     ]  # fmt: skip
-    loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3}
+    loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3, "names": []}
     assert loss in stack["losses"]
     assert stack["cost"]["guaranteed"]["before"] == {
         "known": str(4 * near_price("ml.g5.12xlarge", "us-west-2").monthly),

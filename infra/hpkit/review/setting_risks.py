@@ -118,7 +118,7 @@ def setting_risks(
         yield _of_resources(list(unreadable), diff, said)
 
 
-def _of_resources(owners: Sequence[str], diff: PlanDiff, said: set[tuple[str, str]]) -> Risk:
+def _of_resources(owners: list[str], diff: PlanDiff, said: set[tuple[str, str]]) -> Risk:
     edits = edits_of_plans(diff.before, diff.after) if diff.before and diff.after else ()
     texts = [_text(each) for each in edits if not _is_said(each.place, said)]
     keys = f", by {listing(texts)}" if texts else ""
