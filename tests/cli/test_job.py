@@ -51,7 +51,7 @@ def test_mistakes_are_shown_with_their_place_and_put_right(tmp_path):
     hpkit(*NEW, "--output", file, cwd=ROOT)
     file.write_text(
         file.read_text(encoding="utf-8").replace(
-            "  labels:\n", "  labels: # theirs\n    kueue.x-k8s.io/priority-class: training\n"
+            "  labels:\n", "  labels: # theirs\n    kueue.x-k8s.io/priority-class: training\n", 1
         )
     )
     shown = hpkit("job", "lint", "--stack", "handson-dev", file, cwd=ROOT)
@@ -63,6 +63,19 @@ def test_mistakes_are_shown_with_their_place_and_put_right(tmp_path):
     text = file.read_text(encoding="utf-8")
     assert "# theirs" in text
     assert "kueue.x-k8s.io/priority-class: training-priority" in text
+
+
+def test_what_stays_wrong_after_writing_is_said_and_exits_1(tmp_path):
+    file = tmp_path / "job.yaml"
+    hpkit(*NEW, "--count", 9, "--output", file, cwd=ROOT)
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("  namespace: hyperpod-ns-john\n", ""), encoding="utf-8")
+    mended = hpkit("job", "lint", "--write", "--stack", "handson-dev", file, cwd=ROOT)
+    assert mended.returncode == 1
+    assert "fixed: Write `namespace: hyperpod-ns-john`" in mended.stdout
+    assert "error quota" in mended.stdout
+    assert "no error" not in mended.stdout
+    assert "  namespace: hyperpod-ns-john\n" in file.read_text(encoding="utf-8")
 
 
 def test_a_file_that_cannot_be_read_is_said(tmp_path):

@@ -1,14 +1,16 @@
 """Manifests that people have: what is wrong with them, where, and what `--write` puts right."""
 
 import copy
+import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpkit.catalog import NETWORK_LAYERS
 from hpkit.errors import InputError
-from hpkit.jobs.lint import lint, read_manifests, written
+from hpkit.jobs.kinds import templates, units
+from hpkit.jobs.lint import lint, read_manifests, repaired
 from hpkit.jobs.new import TOPOLOGY
 from hpkit.project import load_stack
 from tests.jobs.builders import text_of
@@ -26,7 +28,7 @@ GOOD = {
     "spec": {
         "parallelism": 1,
         "template": {
-            "metadata": {"annotations": {}},
+            "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "hyperpod-ns-john-localqueue"}, "annotations": {}},
             "spec": {
                 "nodeSelector": {"node.kubernetes.io/instance-type": "ml.g5.12xlarge"},
                 "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 4}}}],
@@ -192,10 +194,8 @@ def test_volumes_of_the_pods_own_and_unprivileged_containers_pass():
 
 
 def test_the_nodes_shared_memory_becomes_the_pods_own():
-    manifest = read_manifests("job.yaml", text_of(of_pods(volumes=[{"name": "shm", "hostPath": {"path": SHARED}}])))
-    for finding in list(lint(manifest, PLAN)):
-        finding.repair()
-    (document,) = manifest.documents
+    text = mended(text_of(of_pods(volumes=[{"name": "shm", "hostPath": {"path": SHARED}}])))
+    (document,) = read_manifests("job.yaml", text).documents
     (volume,) = document["spec"]["template"]["spec"]["volumes"]
     assert volume == {"name": "shm", "emptyDir": {"medium": "Memory"}}
 
@@ -206,16 +206,202 @@ def test_each_finding_says_where_it_is():
     assert text.splitlines()[found.line - 1][found.column - 1 :].startswith("kueue.x-k8s.io/priority-class: training")
 
 
+def mended(text, plan=PLAN):
+    return repaired(read_manifests("job.yaml", text), plan)[0].text
+
+
 def test_what_can_be_put_right_is_and_comments_stay():
     wrong = changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training"}))
     text = text_of(wrong).replace("kind: Job", "kind: Job  # mine").replace("hyperpod-ns-john-localqueue", "other")
-    manifest = read_manifests("job.yaml", text)
-    for finding in list(lint(manifest, PLAN)):
-        finding.repair()
-    after = written(manifest)
+    after = mended(text)
     assert list(lint(read_manifests("job.yaml", after), PLAN)) == []
     assert "kind: Job  # mine" in after
     assert "kueue.x-k8s.io/priority-class: training-priority" in after
+
+
+WIDE = """\
+kind:   Job
+metadata:
+    name: "train"   # ours
+    labels: {kueue.x-k8s.io/priority-class: 'training', team: a}
+spec:
+    template:
+        spec:
+            nodeSelector: {node.kubernetes.io/instance-type: ml.g5.12xlarge}
+            containers:
+            -   name: main
+                resources: {limits: {nvidia.com/gpu: 4}}
+"""
+
+
+def test_lines_that_are_not_wrong_stay_as_they_are():
+    text = WIDE.replace("team: a", "kueue.x-k8s.io/queue-name: hyperpod-ns-john-localqueue")
+    assert mended(text).splitlines() == [
+        "kind:   Job",
+        "metadata:",
+        "    namespace: hyperpod-ns-john",
+        '    name: "train"   # ours',
+        "    labels: {kueue.x-k8s.io/priority-class: 'training-priority', "
+        "kueue.x-k8s.io/queue-name: hyperpod-ns-john-localqueue}",
+        "spec:",
+        "    template:",
+        "        metadata:",
+        "          labels:",
+        "            kueue.x-k8s.io/queue-name: hyperpod-ns-john-localqueue",
+        *text.splitlines()[6:],
+    ]
+    assert mended(text.replace("\n", "\r\n")).replace("\r\n", "\n") == mended(text)
+    assert "\n" not in mended(text.replace("\n", "\r\n")).replace("\r\n", "")
+
+
+def test_topology_that_is_misplaced_or_misspelt_is_put_right():
+    team = WITH_TOPOLOGY.teams[0]
+    document = changed(annotate("kueue.x-k8s.io/podset-require-topology", "topology.k8s.aws/network-node-layer-4"))
+    document["metadata"] |= {"namespace": team.namespace, "labels": {"kueue.x-k8s.io/queue-name": team.local_queue}}
+    document["spec"]["template"]["metadata"]["labels"] = dict(document["metadata"]["labels"])
+    kind = team.quota_resources[0].instance_type
+    document["spec"]["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": kind}
+    document["metadata"]["annotations"] = document["spec"]["template"]["metadata"].pop("annotations")
+    after = mended(text_of(document), WITH_TOPOLOGY)
+    assert [each for each in lint(read_manifests("f", after), WITH_TOPOLOGY) if each.check == "topology"] == []
+    (pods,) = templates(next(units(read_manifests("f", after).documents[0])))
+    ((name, value),) = pods.template["metadata"]["annotations"].items()
+    assert (name, value) in {(TOPOLOGY["required"], layer) for layer in NETWORK_LAYERS}
+
+
+def test_a_missing_namespace_does_not_hide_what_else_is_wrong():
+    document = changed(drop_namespace)
+    document["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "zzz"
+    assert {each.check for each in findings(document)} == {"namespace", "priority"}
+    fixed = repaired(read_manifests("job.yaml", text_of(document)), PLAN)
+    assert [each.check for each in fixed[1]] == ["namespace"]
+    assert [each.check for each in lint(fixed[0], PLAN)] == ["priority"]
+
+
+def test_pods_that_name_no_queue_are_said_though_the_job_does():
+    (found,) = findings(changed(lambda _d, _l, template: template["metadata"].pop("labels")))
+    assert found.message.startswith("of what it makes: they name no queue, so that the admission policy refuses each")
+    after = mended(text_of(changed(lambda _d, _l, template: template.pop("metadata"))))
+    assert findings_in(after) == []
+
+
+def findings_in(text, plan=PLAN):
+    return list(lint(read_manifests("job.yaml", text), plan))
+
+
+def test_the_jobs_of_a_job_set_name_the_queue_too():
+    job = {"spec": GOOD["spec"]}
+    document = {**GOOD, "kind": "JobSet", "spec": {"replicatedJobs": [{"name": "a", "replicas": 2, "template": job}]}}
+    (found,) = findings(document)
+    assert found.check == "queue"
+    after = mended(text_of(document))
+    assert findings_in(after) == []
+    labels = read_manifests("f", after).documents[0]["spec"]["replicatedJobs"][0]["template"]["metadata"]["labels"]
+    assert labels == {"kueue.x-k8s.io/queue-name": "hyperpod-ns-john-localqueue"}
+
+
+def set_spec(**more):
+    return lambda document, *_: document["spec"].update(more)
+
+
+def test_a_job_that_completes_with_fewer_pods_than_run_side_by_side_asks_for_those():
+    assert findings(changed(set_spec(parallelism=5, completions=2))) == []
+
+
+def test_a_deployment_of_which_some_pods_fit_is_warned_of():
+    document = {**changed(set_spec(replicas=5)), "kind": "Deployment", "apiVersion": "apps/v1"}
+    (found,) = findings(document)
+    assert (found.severity, found.check) == ("warning", "quota")
+    assert found.message.startswith("of its 5 pods, at most 4 run at a time")
+
+
+def contain(place, **asked):
+    def change(_document, _labels, template):
+        template["spec"][place] = [{"name": "x", "resources": {"requests": asked, "limits": asked}}]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (contain("containers", **{"nvidia.com/gpu": 5}), "asks for 5 nvidia.com/gpu of ml.g5.12xlarge, of which an instance gives pods 4"),
+        (contain("containers", **{"nvidia.com/gpu": 4, "cpu": 90}), "asks for 90 cpu of ml.g5.12xlarge, of which an instance gives pods 44"),
+        (contain("initContainers", **{"nvidia.com/gpu": 40}), "asks for 40 nvidia.com/gpu"),
+        (contain("containers", **{"nvidia.com/gpu": 4, "example.com/fpga": 1}), "the queue of john does not count example.com/fpga"),
+    ],
+)  # fmt: skip
+def test_pods_that_no_instance_holds_can_never_run(change, message):
+    (found,) = findings(changed(change))
+    assert (found.severity, found.check) == ("error", "quota")
+    assert message in found.message
+
+
+def test_a_resource_that_is_no_text_is_a_finding():
+    def change(_document, _labels, template):
+        template["spec"]["containers"][0]["resources"] = {"limits": {5: 7, "nvidia.com/gpu": 4}}
+
+    (found,) = findings(changed(change))
+    assert found.message == "it can never run: the queue of john does not count 5"
+    assert found.line > 1
+
+
+def test_few_accelerators_and_all_cpus_are_said_without_a_selector_too():
+    def change(_document, _labels, template):
+        del template["spec"]["nodeSelector"]
+        template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": 44}}
+
+    (found,) = findings(changed(change))
+    assert "a pod takes 1 of 4 nvidia.com/gpu of ml.g5.12xlarge and 44 of its 48 CPUs" in found.message
+
+
+def test_a_type_that_node_affinity_asks_for_and_the_stack_lacks_is_said():
+    def change(_document, _labels, template):
+        del template["spec"]["nodeSelector"]
+        expression = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["ml.p5.48xlarge"]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        template["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    (found,) = findings(changed(change))
+    assert found.check == "instance-type"
+    assert "no instances of the types that the pods' node affinity admits" in found.message
+
+
+BIG = changed(contain("containers", **{"nvidia.com/gpu": 5}))
+POD = BIG["spec"]["template"]
+HEAD = {"metadata": BIG["metadata"]}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "List", "items": [{"kind": "ConfigMap"}, BIG]},
+        {"kind": "CronJob", **HEAD, "spec": {"jobTemplate": {"metadata": {"labels": BIG["metadata"]["labels"]}, "spec": BIG["spec"]}}},
+        {"kind": "AppWrapper", **HEAD, "spec": {"components": [{"template": BIG}]}},
+        {"kind": "HyperPodPyTorchJob", **HEAD, "spec": {"replicaSpecs": [{"name": "pods", "replicas": 2, "template": POD}]}},
+        {"kind": "LeaderWorkerSet", **HEAD, "spec": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": POD}}},
+        {"kind": "StatefulSet", **HEAD, "spec": {"replicas": 1, "template": POD}},
+    ],
+    ids=lambda document: document["kind"],
+)  # fmt: skip
+def test_every_kind_that_is_queued_is_looked_into(document):
+    (found,) = findings(document)
+    assert (found.check, found.severity) == ("quota", "error")
+    assert "asks for 5 nvidia.com/gpu" in found.message
+
+
+def test_topology_on_a_type_without_places_in_the_network_is_said():
+    (found,) = findings(changed(annotate(TOPOLOGY["required"], NETWORK_LAYERS[2])))
+    assert found.message.startswith("EC2 says of no ml.g5.12xlarge where it stands in the network")
+
+
+def test_a_priority_class_that_is_not_the_teams_is_said():
+    john = next(each for each in PLAN.teams if each.name == "john")
+    plan = dataclasses.replace(PLAN, teams=(dataclasses.replace(john, priority_classes=("experiment",)),))
+    wrong = changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training-priority"}))
+    (found,) = findings(wrong, plan=plan)
+    assert (found.check, found.edit) == ("priority", None)
+    assert found.fix == "Write one of experiment-priority, or leave the label out"
 
 
 def test_documents_that_kueue_does_not_queue_are_passed_over():
@@ -247,7 +433,14 @@ PLACES = [
 ]
 
 
-@given(st.sampled_from(PLACES), JSON, st.sampled_from(["Job", "PyTorchJob", "JobSet", "RayJob", "Pod", "Deployment"]))
+KINDS = [
+    *("Job", "PyTorchJob", "JobSet", "RayJob", "Pod", "Deployment", "CronJob", "List", "AppWrapper", "LeaderWorkerSet"),
+    "HyperPodPyTorchJob",
+]
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(PLACES), JSON, st.sampled_from(KINDS))
 def test_no_shape_of_a_document_is_a_traceback(path, value, kind):
     document = copy.deepcopy(GOOD)
     document["kind"] = kind
@@ -259,5 +452,4 @@ def test_no_shape_of_a_document_is_a_traceback(path, value, kind):
     for finding in list(lint(manifest, PLAN)):
         assert finding.message
         assert finding.line >= 1
-        if finding.repair is not None:
-            finding.repair()
+    repaired(manifest, PLAN)

@@ -1,10 +1,12 @@
 """Manifests that are written for a team are admitted as the answer says."""
 
+import dataclasses
+
 import pytest
 
 from hpkit.catalog import NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
 from hpkit.errors import SelectionError
-from hpkit.jobs.kinds import KINDS, templates
+from hpkit.jobs.kinds import KINDS, templates, units
 from hpkit.jobs.lint import Manifest, lint, read_manifests
 from hpkit.jobs.new import PRIORITY, QUEUE, manifest, resources_of, team_of, verdict
 from hpkit.plan.capacity import quantity
@@ -25,13 +27,58 @@ def made(plan, team="john", **more):
     return manifest(plan, team_of(plan, team), **{**asked, "topology": None, **more})
 
 
+def pods_of(document):
+    (unit,) = units(document)
+    return list(templates(unit))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pod_and_job_that_is_made_names_the_queue(plan, kind):
+    document = made(plan, kind=kind, count=2)
+    for pods in pods_of(document):
+        assert pods.labelled
+        for path in pods.labelled:
+            here = document
+            for step in path:
+                here = here[step]
+            assert here["metadata"]["labels"][QUEUE] == "hyperpod-ns-john-localqueue"
+
+
+def test_the_pods_of_a_pytorch_job_have_a_master_to_find_and_are_as_many_as_asked(plan):
+    for count, replicas in ((1, {"Master": 1}), (3, {"Master": 1, "Worker": 2})):
+        document = made(plan, kind="pytorchjob", count=count)
+        specs = document["spec"]["pytorchReplicaSpecs"]
+        assert {name: each["replicas"] for name, each in specs.items()} == replicas
+        assert verdict(plan, team_of(plan, "john"), document).words == (
+            f"it fits john's own quota: {4 * count} of 12 nvidia.com/gpu of ml.g5.12xlarge"
+        )
+
+
+def test_a_ray_job_is_submitted_without_a_job_that_would_name_no_queue(plan):
+    assert made(plan, kind="rayjob")["spec"]["submissionMode"] == "HTTPMode"
+
+
+def test_topology_is_refused_for_a_type_of_which_no_place_in_the_network_is_known(plan):
+    with pytest.raises(SelectionError, match="EC2 says of no ml.g5.12xlarge where it stands in the network"):
+        made(plan, topology=("required", NETWORK_LAYERS[2]))
+
+
+def test_a_priority_class_that_is_not_the_teams_is_refused(plan):
+    john = dataclasses.replace(team_of(plan, "john"), priority_classes=("experiment",))
+    narrow = dataclasses.replace(plan, teams=(john,))
+    with pytest.raises(SelectionError, match="john may not use the priority class training: .* are experiment"):
+        made(narrow, priority="training")
+    assert made(narrow, priority="experiment")["metadata"]["labels"][PRIORITY] == "experiment-priority"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_carries_queue_priority_and_whole_instances_and_has_no_finding(plan, kind):
     document = made(plan, kind=kind, count=2)
     assert document["metadata"]["namespace"] == "hyperpod-ns-john"
     assert document["metadata"]["labels"] == {QUEUE: "hyperpod-ns-john-localqueue", PRIORITY: "training-priority"}
-    workers = list(templates(document))[-1]
-    assert workers.count == 2
+    pods = pods_of(document)
+    workers = pods[-1]
+    assert sum(each.count for each in pods if each.template["spec"].get("nodeSelector")) == 2
     (container,) = workers.template["spec"]["containers"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 4
     assert isinstance(read_manifests("f", text_of(document)), Manifest)
@@ -85,9 +132,14 @@ def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it():
     assert topology.topology_aware_scheduling
     team, kind = topology.teams[0].name, topology.teams[0].quota_resources[0].instance_type
     document = made(topology, team, instance_type=kind, priority=None, topology=("required", NETWORK_LAYERS[2]))
-    (pods,) = templates(document)
+    (pods,) = pods_of(document)
     assert pods.template["metadata"]["annotations"] == {"kueue.x-k8s.io/podset-required-topology": NETWORK_LAYERS[2]}
     assert find_instance_type(kind) is not None
+    document = made(
+        topology, team, kind="pytorchjob", count=2, instance_type=kind, priority=None, topology=("required", NETWORK_LAYERS[2])
+    )  # fmt: skip
+    names = [pods.template["metadata"]["annotations"]["kueue.x-k8s.io/podset-group-name"] for pods in pods_of(document)]
+    assert names == ["train", "train"]
 
 
 @pytest.mark.parametrize(

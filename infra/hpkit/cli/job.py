@@ -133,30 +133,28 @@ def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
     """
     from hpkit.errors import InputError
     from hpkit.jobs.lint import lint as findings_of
-    from hpkit.jobs.lint import read_manifests, written
+    from hpkit.jobs.lint import read_manifests, repaired
 
     plan = choose_stack(stack)
     manifests = []
     for file in files:
         try:
-            manifests.append((file, read_manifests(os.fspath(file), file.read_text(encoding="utf-8"))))
+            # As bytes: line ends stay what they are.
+            manifests.append((file, read_manifests(os.fspath(file), file.read_bytes().decode("utf-8"))))
         except OSError as error:
             raise InputError(f"{file}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise InputError(f"{file}: is no UTF-8") from None
     errors = 0
-    for file, found in manifests:
-        repaired = 0
-        for finding in list(findings_of(found, plan)):
-            if write and finding.repair is not None:
-                finding.repair()
-                repaired += 1
-                click.echo(f"{_where(finding)}: fixed: {finding.fix}")
-                continue
+    for file, given in manifests:
+        found, done = repaired(given, plan) if write else (given, [])
+        for finding in done:
+            click.echo(f"{_where(finding)}: fixed: {finding.fix}")
+        for finding in findings_of(found, plan):
             errors += finding.severity == "error"
             _print(finding)
-        if repaired:
-            file.write_text(written(found), encoding="utf-8")
+        if done:
+            file.write_bytes(found.text.encode("utf-8"))
     if not errors:
         click.echo(f"{len(files)} file{'' if len(files) == 1 else 's'}: no error")
         return

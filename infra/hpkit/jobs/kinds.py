@@ -1,15 +1,17 @@
 """The kinds of jobs that task governance queues, and where each holds its pods.
 
-Sources: the kinds' own APIs: batch/v1, kubeflow.org/v1, jobset.x-k8s.io/v1alpha2, ray.io/v1, apps/v1.
+Sources: the kinds' own APIs: batch/v1, kubeflow.org/v1, jobset.x-k8s.io/v1alpha2, ray.io/v1, apps/v1,
+leaderworkerset.x-k8s.io/v1, workload.codeflare.dev/v1beta2, sagemaker.amazonaws.com/v1; how many pods Kueue counts:
+its pkg/controller/jobs, version 0.19.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-__all__ = ["KINDS", "QUEUED", "PodTemplate", "mapping", "mappings", "templates"]
+__all__ = ["KINDS", "PodTemplate", "Unit", "mapping", "mappings", "templates", "units"]
 
 Path = tuple[str | int, ...]
 # Kinds that `hpkit job new` writes.
@@ -23,64 +25,163 @@ _REPLICA_SPECS: Final = {
     "MPIJob": "mpiReplicaSpecs",
 }
 # Kinds that Kueue queues by a label of their own.
-QUEUED: Final = (
+_QUEUED: Final = (
     "Job", *_REPLICA_SPECS, "JobSet", "RayJob", "RayCluster", "Pod", "Deployment", "StatefulSet", "LeaderWorkerSet",
+    "AppWrapper", "HyperPodPyTorchJob",
 )  # fmt: skip
+# Kinds that the add-on's admission policy looks at, whoever makes them.
+_GUARDED: Final = ("Pod", "Deployment", "StatefulSet", "Job", "RayCluster")
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """So many equal pods of a job; path leads to their template in the document."""
+    """So many equal pods of a job; path leads to their template in the document.
+
+    labelled: to all that names the queue for these pods to be made, beside the document itself. alone: whether Kueue
+    admits them one by one.
+    """
 
     path: Path
     count: int
     template: Mapping[str, Any]
+    labelled: tuple[Path, ...] = ()
+    alone: bool = False
 
 
-def templates(document: Mapping[str, Any]) -> Iterator[PodTemplate]:
-    """Return the pod templates of a document of one of the kinds; nothing of what has none, or is not yet complete."""
-    kind, spec = document.get("kind"), document.get("spec")
-    if kind == "Pod":
-        yield PodTemplate((), 1, document)
-    elif not isinstance(spec, Mapping):
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is queued in a document: itself, an item of a List, or the Jobs of a CronJob; path leads to it.
+
+    namespaced: to what says the namespace, which for a CronJob's Jobs is the CronJob.
+    """
+
+    path: Path
+    kind: str
+    content: Mapping[str, Any]
+    namespaced: Path
+
+
+def units(document: Mapping[str, Any]) -> Iterator[Unit]:
+    """Return what of a document Kueue queues; nothing of kinds that it does not."""
+    kind = document.get("kind")
+    if kind == "List":
+        for number, each in enumerate(mappings(document.get("items"))):
+            for unit in units(each):
+                above: Path = ("items", number)
+                yield replace(unit, path=(*above, *unit.path), namespaced=(*above, *unit.namespaced))
+    elif kind == "CronJob":
+        job = mapping(document.get("spec")).get("jobTemplate")
+        if isinstance(job, Mapping):
+            yield Unit(("spec", "jobTemplate"), "Job", job, ())
+    elif isinstance(kind, str) and kind in _QUEUED:
+        yield Unit((), kind, document, ())
+
+
+def templates(unit: Unit) -> Iterator[PodTemplate]:
+    """Return the pod templates of what is queued; nothing of what has none, or is not yet complete."""
+    if unit.kind == "Pod":
+        yield PodTemplate((), 1, unit.content)
         return
-    elif kind == "JobSet":
-        yield from _job_set(spec)
-    elif kind in ("RayJob", "RayCluster"):
-        inside = kind == "RayJob"
-        cluster = spec.get("rayClusterSpec") if inside else spec
-        if isinstance(cluster, Mapping):
-            yield from _ray(cluster, ("spec", "rayClusterSpec") if inside else ("spec",))
-    elif kind in _REPLICA_SPECS:
-        yield from _replicas(spec, _REPLICA_SPECS[kind])
-    elif isinstance(spec.get("template"), Mapping):
-        count = spec.get("parallelism", 1) if kind == "Job" else spec.get("replicas", 1)
-        yield PodTemplate(("spec", "template"), _whole(count), spec["template"])
+    spec = unit.content.get("spec")
+    if isinstance(spec, Mapping):
+        yield from _READERS.get(unit.kind, _replicas)(unit.kind, spec)
 
 
-def _replicas(spec: Mapping[str, Any], key: str) -> Iterator[PodTemplate]:
+def _job(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    yield from _made(("spec", "template"), _at_once(spec), spec.get("template"))
+
+
+def _stays_up(kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    # Kueue writes the queue into the templates of a Deployment and a StatefulSet itself.
+    if isinstance(spec.get("template"), Mapping):
+        count = _whole(spec.get("replicas", 1))
+        yield PodTemplate(("spec", "template"), count, spec["template"], alone=kind == "Deployment")
+
+
+def _replicas(kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    key = _REPLICA_SPECS[kind]
     for name, each in mapping(spec.get(key)).items():
-        if isinstance(mapping(each).get("template"), Mapping):
-            yield PodTemplate(("spec", key, name, "template"), _whole(each.get("replicas", 1)), each["template"])
+        given = mapping(each)
+        yield from _made(("spec", key, name, "template"), _whole(given.get("replicas", 1)), given.get("template"))
 
 
-def _job_set(spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+def _job_set(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
     for number, each in enumerate(mappings(spec.get("replicatedJobs"))):
         job = mapping(mapping(each.get("template")).get("spec"))
-        if isinstance(job.get("template"), Mapping):
-            path = ("spec", "replicatedJobs", number, "template", "spec", "template")
-            count = _whole(each.get("replicas", 1)) * _whole(job.get("parallelism", 1))
-            yield PodTemplate(path, count, job["template"])
+        above: Path = ("spec", "replicatedJobs", number, "template")
+        count = _whole(each.get("replicas", 1)) * _at_once(job)
+        yield from _made((*above, "spec", "template"), count, job.get("template"), above)
+
+
+def _ray_job(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    yield from _ray(mapping(spec.get("rayClusterSpec")), ("spec", "rayClusterSpec"))
+
+
+def _ray_cluster(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    yield from _ray(spec, ("spec",))
 
 
 def _ray(cluster: Mapping[str, Any], path: Path) -> Iterator[PodTemplate]:
-    head = mapping(cluster.get("headGroupSpec")).get("template")
-    if isinstance(head, Mapping):
-        yield PodTemplate((*path, "headGroupSpec", "template"), 1, head)
+    yield from _made((*path, "headGroupSpec", "template"), 1, mapping(cluster.get("headGroupSpec")).get("template"))
     for number, each in enumerate(mappings(cluster.get("workerGroupSpecs"))):
+        count = _whole(each.get("replicas", 1)) * _whole(each.get("numOfHosts", 1))
+        yield from _made((*path, "workerGroupSpecs", number, "template"), count, each.get("template"))
+
+
+def _leader_workers(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    """Return leader and workers of one group: Kueue admits each group by itself, and labels the pods."""
+    inside = mapping(spec.get("leaderWorkerTemplate"))
+    size = _whole(inside.get("size", 1))
+    leader, worker = inside.get("leaderTemplate"), inside.get("workerTemplate")
+    path: Path = ("spec", "leaderWorkerTemplate")
+    if isinstance(leader, Mapping):
+        yield PodTemplate((*path, "leaderTemplate"), 1, leader)
+        size -= 1
+    if isinstance(worker, Mapping):
+        yield PodTemplate((*path, "workerTemplate"), max(0, size), worker)
+
+
+def _wrapped(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    for number, each in enumerate(mappings(spec.get("components"))):
+        above: Path = ("spec", "components", number, "template")
+        for unit in units(mapping(each.get("template"))):
+            for found in templates(unit):
+                inside = ((*above, *unit.path, *path) for path in found.labelled)
+                labelled = (*([(*above, *unit.path)] if unit.kind in _GUARDED else []), *inside)
+                yield replace(found, path=(*above, *unit.path, *found.path), labelled=labelled, alone=False)
+
+
+def _hyperpod(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
+    # The add-on's policy leaves out what belongs to a HyperPodPyTorchJob.
+    for number, each in enumerate(mappings(spec.get("replicaSpecs"))):
         if isinstance(each.get("template"), Mapping):
-            where = (*path, "workerGroupSpecs", number, "template")
-            yield PodTemplate(where, _whole(each.get("replicas", 1)), each["template"])
+            path: Path = ("spec", "replicaSpecs", number, "template")
+            yield PodTemplate(path, _whole(each.get("replicas", 1)), each["template"])
+
+
+_READERS: Final = {
+    "Job": _job,
+    "Deployment": _stays_up,
+    "StatefulSet": _stays_up,
+    "JobSet": _job_set,
+    "RayJob": _ray_job,
+    "RayCluster": _ray_cluster,
+    "LeaderWorkerSet": _leader_workers,
+    "AppWrapper": _wrapped,
+    "HyperPodPyTorchJob": _hyperpod,
+}
+
+
+def _made(path: Path, count: int, template: Any, *above: Path) -> Iterator[PodTemplate]:
+    """Return pods that a controller makes of a template as it stands: it has to name the queue."""
+    if isinstance(template, Mapping):
+        yield PodTemplate(path, count, template, (*above, path))
+
+
+def _at_once(job: Mapping[str, Any]) -> int:
+    """Return how many pods of a Job Kueue counts: those that run side by side, and no more than complete it."""
+    side_by_side = _whole(job.get("parallelism", 1))
+    return min(side_by_side, _whole(job.get("completions"), side_by_side))
 
 
 def mapping(value: Any) -> Mapping[Any, Any]:
@@ -93,6 +194,6 @@ def mappings(value: Any) -> list[Mapping[Any, Any]]:
     return [mapping(each) for each in value] if isinstance(value, list) else []
 
 
-def _whole(value: Any) -> int:
+def _whole(value: Any, otherwise: int = 1) -> int:
     """Return a count; what is none counts as one, since the API server says what is wrong with it."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 1
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise

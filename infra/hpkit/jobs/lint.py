@@ -5,25 +5,26 @@ Does not: judge what the API server judges, such as unknown fields.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
 from hpkit.errors import InputError
-from hpkit.jobs.fits import fit
-from hpkit.jobs.kinds import QUEUED, PodTemplate, mapping, mappings, templates
-from hpkit.jobs.new import PRIORITY, QUEUE, TOPOLOGY
-from hpkit.jobs.resources import instance_type_of, pod_sets_of, requests_of
+from hpkit.jobs.edit import Edit, edited, read_documents
+from hpkit.jobs.fits import Fit, fit
+from hpkit.jobs.kinds import PodTemplate, Unit, mapping, mappings, templates, units
+from hpkit.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
+from hpkit.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
 from hpkit.plan.model import POD_SECURITY_LEVEL, Plan, TeamPlan
 from hpkit.spelling import near
 
-__all__ = ["JobFinding", "Manifest", "lint", "read_manifests", "written"]
+__all__ = ["JobFinding", "Manifest", "lint", "read_manifests", "repaired"]
 
+Path = tuple[str | int, ...]
+Severity = Literal["error", "warning"]
 _TOPOLOGY_PREFIX = "kueue.x-k8s.io/podset-"
 _UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
 # Slices of a pod set have a topology of their own (Kueue, Topology Aware Scheduling).
@@ -40,236 +41,292 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - compared with what a manifest names
 
 @dataclass(frozen=True, slots=True)
 class JobFinding:
-    """What is wrong with a manifest, where, and what puts it right. repair: does it in the document, where it can."""
+    """What is wrong with a manifest, where, and what puts it right. edit: does it in the file, where it can."""
 
     file: str
     line: int
     column: int
-    severity: Literal["error", "warning"]
+    severity: Severity
     check: str
     message: str
     fix: str
-    repair: Callable[[], None] | None = field(default=None, compare=False)
+    edit: Edit | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A file of one or more documents, read so that it can be written again with its comments."""
+    """A file of one or more documents, and its text."""
 
     file: str
+    text: str
     documents: tuple[Any, ...]
 
 
 def read_manifests(file: str, text: str) -> Manifest:
     """Return the documents of a file; InputError with the place where it is no YAML."""
     try:
-        return Manifest(file, tuple(_yaml().load_all(text)))
+        return Manifest(file, text, read_documents(text))
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = file if mark is None else f"{file}:{mark.line + 1}:{mark.column + 1}"
         raise InputError(f"{where}: no YAML: {getattr(error, 'problem', None) or error}") from None
 
 
-def written(manifest: Manifest) -> str:
-    """Return the text of a manifest, with its comments."""
-    stream = io.StringIO()
-    _yaml().dump_all(manifest.documents, stream)
-    return stream.getvalue()
+def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]]:
+    """Return a file with all put right that has one answer, and what was; lines stay as they are but for these.
 
-
-def _yaml() -> YAML:
-    yaml = YAML()
-    yaml.preserve_quotes = True
-    yaml.width = 4096
-    return yaml
+    What is put right may show more that is wrong: it is looked over again until nothing more can be.
+    """
+    done: list[JobFinding] = []
+    while True:
+        before = manifest.text
+        for finding in lint(manifest, plan):
+            text = None if finding.edit is None else edited(manifest.text, finding.edit)
+            if text is not None:
+                manifest = read_manifests(manifest.file, text)
+                done.append(finding)
+        if manifest.text == before:
+            return manifest, done
 
 
 def lint(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
     """Return what is wrong with the jobs of a file for a stack; documents of other kinds are passed over."""
-    for document in manifest.documents:
-        if isinstance(document, MutableMapping) and document.get("kind") in QUEUED:
-            yield from _Job(manifest.file, document, plan).findings()
+    for number, document in enumerate(manifest.documents):
+        if isinstance(document, Mapping):
+            for unit in units(document):
+                yield from _Job(manifest.file, number, document, unit, plan).findings()
 
 
 class _Job:
-    """One document of a kind that Kueue queues."""
+    """What of a document Kueue queues."""
 
-    def __init__(self, file: str, document: Any, plan: Plan) -> None:
-        self._file, self._document, self._plan = file, document, plan
-        self._templates = tuple(templates(document))
+    def __init__(self, file: str, number: int, document: Any, unit: Unit, plan: Plan) -> None:
+        self._file, self._number, self._document, self._unit, self._plan = file, number, document, unit, plan
+        self._templates = tuple(templates(unit))
 
     def findings(self) -> Iterator[JobFinding]:
-        team = self._team()
-        if isinstance(team, JobFinding):
-            yield team
-            return
-        yield from self._queue(team)
-        yield from self._priority()
+        team, wrong = self._team()
+        if wrong is not None:
+            yield wrong
+        if team is not None:
+            yield from self._queue(team)
+        yield from self._priority(team)
         yield from self._topology()
         yield from self._types()
-        yield from self._use()
+        yield from self._use(team)
         yield from self._pod_security()
-        if team.quota_resources and all(self._asks(each) for each in self._templates):
+        if team is not None and team.quota_resources and all(self._goes_anywhere(each) for each in self._templates):
             yield from self._quota(team)
 
     def _say(
         self,
-        path: tuple[str | int, ...],
+        path: Path,
         check: str,
         message: str,
         fix: str,
         *,
-        severity: Literal["error", "warning"] = "error",
-        repair: Callable[[], None] | None = None,
+        severity: Severity = "error",
+        edit: Edit | None = None,
     ) -> JobFinding:
-        line, column = _place(self._document, path)
-        return JobFinding(self._file, line, column, severity, check, message, fix, repair)
+        line, column = _place(self._document, (*self._unit.path, *path))
+        return JobFinding(self._file, line, column, severity, check, message, fix, edit)
 
-    def _metadata(self) -> MutableMapping[str, Any]:
-        if not isinstance(self._document.get("metadata"), MutableMapping):
-            self._document["metadata"] = {}
-        found: MutableMapping[str, Any] = self._document["metadata"]
-        return found
+    def _edit(
+        self, path: Path, key: str, value: str | Mapping[str, str], *, moved_from: tuple[Path, str] | None = None
+    ) -> Edit:
+        above = self._unit.path
+        source = None if moved_from is None else ((*above, *moved_from[0]), moved_from[1])
+        return Edit(self._number, (*above, *path), key, value, source)
 
-    def _team(self) -> TeamPlan | JobFinding:
-        """Return the team of the namespace, or what is wrong with it."""
-        namespace = mapping(self._document.get("metadata")).get("namespace")
+    def _team(self) -> tuple[TeamPlan | None, JobFinding | None]:
+        """Return the team of the namespace, else of the queue, and what is wrong with the namespace."""
+        owner: Any = self._document
+        for step in self._unit.namespaced:
+            owner = owner[step]
+        namespace = mapping(owner.get("metadata")).get("namespace")
         known = {team.namespace: team for team in self._plan.teams}
         if isinstance(namespace, str) and namespace in known:
-            return known[namespace]
+            return known[namespace], None
         queue = self._label(QUEUE)
-        by_queue = next((team for team in self._plan.teams if team.local_queue == queue), None)
+        team = next((each for each in self._plan.teams if each.local_queue == queue), None)
         if namespace is None:
-            meant = by_queue.namespace if by_queue else f"hyperpod-ns-{{team}}, one of {', '.join(known) or 'none'}"
-
-            def repair(team: TeamPlan | None = by_queue) -> None:
-                if team is not None:
-                    self._metadata()["namespace"] = team.namespace
-
-            return self._say(
-                ("metadata",),
-                "namespace",
+            meant = team.namespace if team else f"hyperpod-ns-{{team}}, one of {', '.join(known) or 'none'}"
+            path = (*self._unit.namespaced, "metadata")
+            return team, self._say_namespace(
+                path,
                 "it names no namespace, so that it goes where kubectl happens to be",
                 f"Write `namespace: {meant}`",
-                repair=repair if by_queue else None,
+                edit=None if team is None else Edit(self._number, path, "namespace", team.namespace),
             )
-        meant_name = near(str(namespace), known)
-        hint = f"Write `{meant_name}`" if meant_name else f"Write one of {', '.join(known) or 'none'}"
-        return self._say(
-            ("metadata", "namespace"), "namespace", f"{namespace} is no team's namespace of {self._plan.stack}", hint
+        near_name = near(str(namespace), known)
+        return team, self._say_namespace(
+            (*self._unit.namespaced, "metadata", "namespace"),
+            f"{namespace} is no team's namespace of {self._plan.stack}",
+            f"Write `{near_name}`" if near_name else f"Write one of {', '.join(known) or 'none'}",
         )
 
-    def _label(self, name: str) -> Any:
-        return mapping(mapping(self._document.get("metadata")).get("labels")).get(name)
+    def _say_namespace(self, path: Path, message: str, fix: str, *, edit: Edit | None = None) -> JobFinding:
+        line, column = _place(self._document, path)
+        return JobFinding(self._file, line, column, "error", "namespace", message, fix, edit)
 
-    def _set_label(self, name: str, value: str) -> Callable[[], None]:
-        def repair() -> None:
-            metadata = self._metadata()
-            if not isinstance(metadata.get("labels"), MutableMapping):
-                metadata["labels"] = {}
-            metadata["labels"][name] = value
-
-        return repair
+    def _label(self, name: str, path: Path = ()) -> Any:
+        return mapping(mapping(_at(self._unit.content, path).get("metadata")).get("labels")).get(name)
 
     def _queue(self, team: TeamPlan) -> Iterator[JobFinding]:
-        queue = self._label(QUEUE)
-        if queue == team.local_queue:
-            return
-        where: tuple[str | int, ...] = ("metadata", "labels", QUEUE) if queue is not None else ("metadata",)
-        what = "has no queue, so that no quota counts it" if queue is None else f"names the queue {queue}"
-        yield self._say(
-            where,
-            "queue",
-            f"it {what}; {team.name} has {team.local_queue}",
-            f"Write the label `{QUEUE}: {team.local_queue}`",
-            repair=self._set_label(QUEUE, team.local_queue),
-        )
+        for path in ((), *dict.fromkeys(path for each in self._templates for path in each.labelled)):
+            queue = self._label(QUEUE, path)
+            if queue == team.local_queue:
+                continue
+            here: Path = (*path, "metadata", "labels", QUEUE) if queue is not None else (*path, "metadata")
+            if queue is not None:
+                what = f"{'they name' if path else 'it names'} the queue {queue}"
+            elif path:
+                what = "they name no queue, so that the admission policy refuses each of them"
+            else:
+                what = "it has no queue, so that no quota counts it"
+            whose = "of what it makes: " if path else ""
+            yield self._say(
+                here,
+                "queue",
+                f"{whose}{what}; {team.name} has {team.local_queue}",
+                f"Write the label `{QUEUE}: {team.local_queue}`" + (" into the template" if path else ""),
+                edit=self._edit((*path, "metadata", "labels"), QUEUE, team.local_queue),
+            )
 
-    def _priority(self) -> Iterator[JobFinding]:
+    def _priority(self, team: TeamPlan | None) -> Iterator[JobFinding]:
         policy = self._plan.policy
         known = [] if policy is None else [f"{each.name}-priority" for each in policy.priority_classes]
+        mine = known if team is None else [f"{name}-priority" for name in priorities_of(self._plan, team)]
         given = self._label(PRIORITY)
-        if given is None or str(given) in known:
+        if given is None or str(given) in mine:
+            return
+        if team is not None and str(given) in known:
+            yield self._say(
+                ("metadata", "labels", PRIORITY),
+                "priority",
+                f"{team.name} may not use the priority class {given}: the admission policy refuses it",
+                f"Write one of {', '.join(mine)}, or leave the label out",
+            )
             return
         whole = f"{given}-priority"
-        meant = whole if whole in known else near(str(given), known)
+        meant = whole if whole in mine else near(str(given), mine)
         yield self._say(
             ("metadata", "labels", PRIORITY),
             "priority",
             f"the cluster policy of {self._plan.stack} has no priority class {given}",
-            f"Write `{meant}`" if meant else f"Write one of {', '.join(known) or 'none'}, or leave the label out",
-            repair=self._set_label(PRIORITY, meant) if meant else None,
+            f"Write `{meant}`" if meant else f"Write one of {', '.join(mine) or 'none'}, or leave the label out",
+            edit=self._edit(("metadata", "labels"), PRIORITY, meant) if meant else None,
         )
 
     def _topology(self) -> Iterator[JobFinding]:
-        outside = mapping(mapping(self._document.get("metadata")).get("annotations"))
-        if self._document.get("kind") != "Pod":
-            for name in outside:
-                if str(name).startswith(_TOPOLOGY_PREFIX):
-                    yield self._say(
-                        ("metadata", "annotations", name),
-                        "topology",
-                        f"{name} stands on the {self._document['kind']}, and Kueue reads it from the pod template",
-                        "Move it to the annotations of the pod template",
-                    )
+        pods = [each.path for each in self._templates]
+        for name, value in self._annotations(()):
+            if () in pods:
+                break
+            target = (*pods[0], "metadata", "annotations") if len(pods) == 1 else None
+            yield self._say(
+                ("metadata", "annotations", name),
+                "topology",
+                f"{name} stands on the {self._unit.kind}, and Kueue reads it from the pod template",
+                "Write it under `template.metadata.annotations`",
+                edit=None
+                if target is None
+                else self._edit(target, name, str(value), moved_from=(("metadata", "annotations"), name)),
+            )
         for each in self._templates:
             yield from self._topology_of(each)
 
+    def _annotations(self, path: Path) -> list[tuple[str, Any]]:
+        found = mapping(mapping(_at(self._unit.content, path).get("metadata")).get("annotations"))
+        return [(str(name), value) for name, value in found.items() if str(name).startswith(_TOPOLOGY_PREFIX)]
+
     def _topology_of(self, pods: PodTemplate) -> Iterator[JobFinding]:
-        annotations = mapping(mapping(pods.template.get("metadata")).get("annotations"))
-        path = (*pods.path, "metadata", "annotations")
-        mine = [name for name in annotations if str(name).startswith(_TOPOLOGY_PREFIX)]
-        for name in mine:
+        path: Path = (*pods.path, "metadata", "annotations")
+        mine = self._annotations(pods.path)
+        for name, value in mine:
             if name in (*_OTHER_TOPOLOGY, _UNCONSTRAINED):
                 continue
             if name not in TOPOLOGY.values():
-                meant = near(str(name), TOPOLOGY.values())
+                meant = near(name, (*TOPOLOGY.values(), *_OTHER_TOPOLOGY, _UNCONSTRAINED))
                 yield self._say(
                     (*path, name),
                     "topology",
                     f"Kueue knows no annotation {name}",
                     f"Write `{meant or TOPOLOGY['required']}`",
+                    edit=self._edit(path, meant, str(value), moved_from=(path, name)) if meant else None,
                 )
-            elif str(annotations[name]) not in NETWORK_LAYERS:
-                meant = near(str(annotations[name]), NETWORK_LAYERS) or NETWORK_LAYERS[-1]
+            elif str(value) not in NETWORK_LAYERS:
+                layer = near(str(value), NETWORK_LAYERS) or NETWORK_LAYERS[-1]
                 yield self._say(
                     (*path, name),
                     "topology",
-                    f"{annotations[name]} is no layer of the network",
-                    f"Write `{meant}`",
-                    repair=_set(annotations, name, meant),
+                    f"{value} is no layer of the network",
+                    f"Write `{layer}`",
+                    edit=self._edit(path, name, layer),
                 )
-        if set(TOPOLOGY.values()) <= set(mine):
+        names = [name for name, _ in mine]
+        if set(TOPOLOGY.values()) <= set(names):
             yield self._say(
                 path, "topology", "topology is both required and preferred", "Leave one of the two annotations out"
             )
-        if mine and not self._plan.topology_aware_scheduling:
+        if names:
+            yield from self._no_topology(pods, (*path, names[0]))
+
+    def _no_topology(self, pods: PodTemplate, path: Path) -> Iterator[JobFinding]:
+        if not self._plan.topology_aware_scheduling:
             yield self._say(
-                (*path, mine[0]),
+                path,
                 "topology",
                 f"{self._plan.stack} does not schedule by topology, so that the pods may never be placed",
                 "Leave the annotation out, or set governance.topologyAwareScheduling",
+            )
+            return
+        types = types_of(pods.template, self._plan)
+        known = [find_instance_type(name) for name in types]
+        if types and all(kind is not None and not kind.network_layers for kind in known):
+            yield self._say(
+                path,
+                "topology",
+                f"EC2 says of no {' or '.join(types)} where it stands in the network: Kueue never admits the pods",
+                "Leave the annotation out, or select another instance type",
             )
 
     def _types(self) -> Iterator[JobFinding]:
         known = list(self._plan.capacity)
         for each in self._templates:
-            chosen = instance_type_of(each.template)
-            if chosen is not None and chosen not in known:
-                meant = near(chosen, known)
-                yield self._say(
-                    (*each.path, "spec", "nodeSelector"),
-                    "instance-type",
-                    f"{self._plan.stack} has no instances of {chosen}",
-                    f"Write `{meant}`" if meant else f"Write one of {', '.join(known)}",
-                )
-
-    def _use(self) -> Iterator[JobFinding]:
-        for each in self._templates:
-            kind = find_instance_type(instance_type_of(each.template) or "")
-            if kind is None or not kind.accelerators or not kind.accelerator_resource or not kind.vcpu:
+            if self._goes_anywhere(each):
                 continue
-            yield from self._use_of(each, kind, requests_of(each.template))
+            chosen = instance_type_of(each.template)
+            key = "nodeSelector" if chosen is not None and chosen not in known else "affinity"
+            meant = near(chosen, known) if chosen is not None else None
+            yield self._say(
+                (*each.path, "spec", key),
+                "instance-type",
+                f"{self._plan.stack} has no instances of {chosen}"
+                if key == "nodeSelector"
+                else f"{self._plan.stack} has no instances of the types that the pods' node affinity admits",
+                f"Write `{meant}`" if meant else f"Write one of {', '.join(known)}",
+            )
+
+    def _goes_anywhere(self, pods: PodTemplate) -> bool:
+        return bool(types_of(pods.template, self._plan))
+
+    def _use(self, team: TeamPlan | None) -> Iterator[JobFinding]:
+        for each in self._templates:
+            asked = requests_of(each.template)
+            selected = instance_type_of(each.template) is not None
+            kinds = [find_instance_type(name) for name in types_of(each.template, self._plan)]
+            able = [kind for kind in kinds if kind is not None and kind.accelerators and kind.accelerator_resource]
+            if not selected:
+                # Without a choice of its own it goes where what it asks for is; of several types that is not known.
+                quota = None if team is None else {part.instance_type for part in team.quota_resources}
+                able = [
+                    kind
+                    for kind in able
+                    if asked.get(str(kind.accelerator_resource)) and (quota is None or kind.name in quota)
+                ]
+            if len(able) == 1 and able[0].vcpu:
+                yield from self._use_of(each, able[0], asked)
 
     def _use_of(self, pods: PodTemplate, kind: InstanceType, asked: Mapping[str, int]) -> Iterator[JobFinding]:
         resource, has = str(kind.accelerator_resource), int(kind.accelerators or 0)
@@ -301,10 +358,11 @@ class _Job:
         """
         refuses = f"which Pod Security refuses in a team's namespace (level {POD_SECURITY_LEVEL})"
         for each in self._templates:
-            spec, path = mapping(each.template.get("spec")), (*each.path, "spec")
+            spec = mapping(each.template.get("spec"))
+            path: Path = (*each.path, "spec")
             for number, volume in enumerate(mappings(spec.get("volumes"))):
                 if "hostPath" in volume:
-                    yield self._host_path(volume, (*path, "volumes", number, "hostPath"), refuses)
+                    yield self._host_path(volume, (*path, "volumes", number), refuses)
             for key, what in _OF_THE_NODE.items():
                 if spec.get(key) is True:
                     yield self._say(
@@ -323,50 +381,51 @@ class _Job:
                             "Remove privileged; GPUs, EFA and huge pages are resources, and need no privilege",
                         )
 
-    def _host_path(self, volume: Mapping[str, Any], path: tuple[str | int, ...], refuses: str) -> JobFinding:
+    def _host_path(self, volume: Mapping[str, Any], path: Path, refuses: str) -> JobFinding:
         where = mapping(volume["hostPath"]).get("path")
         shared = where == _SHARED_MEMORY
         own = "{medium: Memory}" if shared else "{}"
         other = "" if shared else ", which goes with the pod, or claim a volume of the team's"
-
-        def repair() -> None:
-            document: Any = volume
-            del document["hostPath"]
-            document["emptyDir"] = {"medium": "Memory"}
-
         return self._say(
-            path,
+            (*path, "hostPath"),
             "pod-security",
             f"its volume {volume.get('name')} is {where} of the node (hostPath), {refuses}",
             f"Write `emptyDir: {own}` in its place{other}",
-            repair=repair if shared else None,
+            edit=self._edit(path, "emptyDir", {"medium": "Memory"}, moved_from=(path, "hostPath")) if shared else None,
         )
-
-    def _asks(self, pods: PodTemplate) -> bool:
-        chosen = instance_type_of(pods.template)
-        return chosen is None or chosen in self._plan.capacity
 
     def _quota(self, team: TeamPlan) -> Iterator[JobFinding]:
         if not self._templates:
             return
         found = fit(self._plan, team, pod_sets_of(self._templates, self._plan))
-        if found.kind == "never":
-            yield self._say(
-                ("spec",),
-                "quota",
-                found.words,
-                f"Ask for less, or raise the quota of {team.name} (hpkit quota --stack {self._plan.stack})",
-            )
+        if found.kind != "never":
+            return
+        one_by_one = found.most > 0 and all(each.alone for each in self._templates)
+        yield self._say(
+            ("spec",),
+            "quota",
+            f"of its {self._templates[0].count} pods, at most {found.most} run at a time: quota and borrowing of "
+            f"{team.name} have no room for more"
+            if one_by_one
+            else found.words,
+            _less(found, self._plan, team),
+            severity="warning" if one_by_one else "error",
+        )
 
 
-def _set(where: Any, name: str, value: str) -> Callable[[], None]:
-    def repair() -> None:
-        where[name] = value
+def _less(found: Fit, plan: Plan, team: TeamPlan) -> str:
+    if found.most or "quota" in found.words:
+        return f"Ask for less, or raise the quota of {team.name} (hpkit quota --stack {plan.stack})"
+    return "Ask for less"
 
-    return repair
+
+def _at(content: Any, path: Path) -> Mapping[Any, Any]:
+    for step in path:
+        content = content[step]
+    return mapping(content)
 
 
-def _place(document: Any, path: tuple[str | int, ...]) -> tuple[int, int]:
+def _place(document: Any, path: Path) -> tuple[int, int]:
     """Return line and column, from 1, of the last part of a path that is there."""
     line, column = document.lc.line, document.lc.col
     here = document

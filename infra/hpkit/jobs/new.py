@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,13 +10,13 @@ from typing import Any, Final
 from hpkit.catalog import InstanceType, find_instance_type, kubelet_reserved
 from hpkit.errors import SelectionError
 from hpkit.jobs.fits import Fit, fit
-from hpkit.jobs.kinds import templates
+from hpkit.jobs.kinds import templates, units
 from hpkit.jobs.resources import pod_sets_of
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.spelling import hint
 from hpkit.whatif import EFA
 
-__all__ = ["PRIORITY", "QUEUE", "TOPOLOGY", "manifest", "resources_of", "team_of", "verdict"]
+__all__ = ["PRIORITY", "QUEUE", "TOPOLOGY", "manifest", "priorities_of", "resources_of", "team_of", "verdict"]
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY: Final = "kueue.x-k8s.io/priority-class"
@@ -23,6 +24,7 @@ TOPOLOGY: Final[Mapping[str, str]] = {
     "required": "kueue.x-k8s.io/podset-required-topology",
     "preferred": "kueue.x-k8s.io/podset-preferred-topology",
 }
+_GROUP: Final = "kueue.x-k8s.io/podset-group-name"
 # What is left beside the kubelet for the DaemonSets of the dependencies chart and the add-ons: the kit's own choice.
 _SHARE: Final = 0.9
 _WHOLE: Final = 2
@@ -57,13 +59,10 @@ def manifest(
     _require_type(plan, instance_type)
     labels = {QUEUE: team.local_queue}
     if priority is not None:
-        labels[PRIORITY] = _priority(plan, priority)
+        labels[PRIORITY] = _priority(plan, team, priority)
     annotations = {}
     if topology is not None:
-        if not plan.topology_aware_scheduling:
-            raise SelectionError(
-                f"{plan.stack} does not schedule by topology: governance.topologyAwareScheduling is Disabled"
-            )
+        _require_topology(plan, instance_type)
         annotations[TOPOLOGY[topology[0]]] = topology[1]
     resources = resources_of(instance_type)
     container = {
@@ -76,7 +75,9 @@ def manifest(
         "nodeSelector": {"node.kubernetes.io/instance-type": instance_type},
         "containers": [container],
     }
-    template: Document = {**({"metadata": {"annotations": annotations}} if annotations else {}), "spec": pod}
+    # The add-on's admission policy refuses a pod that names no queue, whoever makes it.
+    metadata: Document = {"labels": {QUEUE: team.local_queue}, **({"annotations": annotations} if annotations else {})}
+    template: Document = {"metadata": metadata, "spec": pod}
     head = {"name": name, "namespace": team.namespace, "labels": labels}
     return _BUILDERS[kind](head, template, count)
 
@@ -87,14 +88,23 @@ def _job(head: Document, template: Document, count: int) -> Document:
 
 
 def _pytorch_job(head: Document, template: Document, count: int) -> Document:
-    worker = {"replicas": count, "restartPolicy": "Never", "template": template}
-    spec = {"pytorchReplicaSpecs": {"Worker": worker}}
+    # Without a Master the operator says to no pod where the first one is, nor how many there are (1.7.0, envvar.go).
+    replicas = {"Master": 1, **({"Worker": count - 1} if count > 1 else {})}
+    if count > 1 and "annotations" in template["metadata"]:
+        # Else each of the two would be placed by itself (Kueue, Topology Aware Scheduling, "PodSet groups").
+        template["metadata"]["annotations"][_GROUP] = head["name"]
+    specs = {
+        name: {"replicas": each, "restartPolicy": "Never", "template": copy.deepcopy(template)}
+        for name, each in replicas.items()
+    }
+    spec = {"pytorchReplicaSpecs": specs}
     return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": head, "spec": spec}
 
 
 def _job_set(head: Document, template: Document, count: int) -> Document:
     job = {"parallelism": count, "completions": count, "completionMode": "Indexed", "template": _once(template)}
-    spec = {"replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": job}}]}
+    child = {"metadata": {"labels": dict(template["metadata"]["labels"])}, "spec": job}
+    spec = {"replicatedJobs": [{"name": "workers", "replicas": 1, "template": child}]}
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": head, "spec": spec}
 
 
@@ -104,8 +114,12 @@ def _ray_job(head: Document, template: Document, count: int) -> Document:
     # The head computes nothing: it takes no instance of its own.
     small = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
     head_pod = {"containers": [{**pod["containers"][0], "resources": small}]}
+    head_labels = dict(template["metadata"]["labels"])
     cluster = {
-        "headGroupSpec": {"rayStartParams": {}, "template": {"spec": head_pod}},
+        "headGroupSpec": {
+            "rayStartParams": {},
+            "template": {"metadata": {"labels": head_labels}, "spec": head_pod},
+        },
         "workerGroupSpecs": [
             {
                 "groupName": "workers",
@@ -117,7 +131,13 @@ def _ray_job(head: Document, template: Document, count: int) -> Document:
             }
         ],
     }
-    spec = {"entrypoint": "python train.py", "shutdownAfterJobFinishes": True, "rayClusterSpec": cluster}
+    # By HTTP KubeRay submits it itself; the Job that it would make to do so names no queue, and is refused.
+    spec = {
+        "entrypoint": "python train.py",
+        "submissionMode": "HTTPMode",
+        "shutdownAfterJobFinishes": True,
+        "rayClusterSpec": cluster,
+    }
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": head, "spec": spec}
 
 
@@ -130,7 +150,8 @@ _BUILDERS: Final = {"job": _job, "pytorchjob": _pytorch_job, "jobset": _job_set,
 
 def verdict(plan: Plan, team: TeamPlan, document: Mapping[str, Any]) -> Fit:
     """Return whether a job would be admitted for a team."""
-    return fit(plan, team, pod_sets_of(tuple(templates(document)), plan))
+    (unit,) = units(document)
+    return fit(plan, team, pod_sets_of(tuple(templates(unit)), plan))
 
 
 def resources_of(instance_type: str) -> Document:
@@ -169,9 +190,33 @@ def _require_type(plan: Plan, instance_type: str) -> None:
         raise SelectionError(f"{plan.stack} has no instances of {instance_type}; {hint(instance_type, known)}")
 
 
-def _priority(plan: Plan, priority: str) -> str:
+def _require_topology(plan: Plan, instance_type: str) -> None:
+    if not plan.topology_aware_scheduling:
+        raise SelectionError(
+            f"{plan.stack} does not schedule by topology: governance.topologyAwareScheduling is Disabled"
+        )
+    kind = find_instance_type(instance_type)
+    if kind is not None and not kind.network_layers:
+        raise SelectionError(
+            f"EC2 says of no {instance_type} where it stands in the network, so that Kueue never admits pods that ask "
+            "for a topology there; leave --topology out"
+        )
+
+
+def priorities_of(plan: Plan, team: TeamPlan) -> list[str]:
+    """Return the priority classes that a team's members may name, as the cluster policy has them."""
+    known = [] if plan.policy is None else [each.name for each in plan.policy.priority_classes]
+    return [name for name in known if not team.priority_classes or name in team.priority_classes]
+
+
+def _priority(plan: Plan, team: TeamPlan, priority: str) -> str:
     known = [] if plan.policy is None else [each.name for each in plan.policy.priority_classes]
     name = priority.removesuffix("-priority")
     if name not in known:
         raise SelectionError(f"{plan.stack} has no priority class {priority}; {hint(name, known)}")
+    mine = priorities_of(plan, team)
+    if name not in mine:
+        raise SelectionError(
+            f"{team.name} may not use the priority class {name}: its priorityClasses are {', '.join(mine)}"
+        )
     return f"{name}-priority"

@@ -1,0 +1,80 @@
+"""What a pod asks for, and which nodes it may go to, by its specification: rules of Kubernetes and of Kueue.
+
+Forgiving: a specification that a person wrote may hold anything, and what cannot be read counts for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from decimal import Decimal
+from typing import Any, TypeVar
+
+__all__ = ["may_go_to", "pod_requests"]
+
+Number = TypeVar("Number", int, Decimal)
+Amount = Callable[[str, object], Number]
+
+
+def pod_requests(spec: Mapping[str, Any], amount: Amount[Number]) -> dict[str, Number]:
+    """Return what a pod asks for: the sum of its containers, or an init container that asks for more.
+
+    amount: of a resource, the quantity that is written there. A limit without a request is one (Kubernetes, Resource
+    Management for Pods and Containers); an init container that restarts always runs beside the others (Sidecar
+    Containers).
+    """
+    first: list[Mapping[Any, Any]] = list(_mappings(spec.get("initContainers")))
+    beside: list[Mapping[Any, Any]] = [each for each in first if each.get("restartPolicy") == "Always"]
+    total: dict[str, Number] = {}
+    for container in (*_mappings(spec.get("containers")), *beside):
+        for name, asked in _of_container(container, amount).items():
+            total[name] = total[name] + asked if name in total else asked
+    for container in first:
+        if container not in beside:
+            for name, asked in _of_container(container, amount).items():
+                total[name] = max(total.get(name, asked), asked)
+    return total
+
+
+def _of_container(container: Mapping[str, Any], amount: Amount[Number]) -> dict[str, Number]:
+    resources = _mapping(container.get("resources"))
+    asked = {**_mapping(resources.get("limits")), **_mapping(resources.get("requests"))}
+    return {str(name): amount(str(name), text) for name, text in asked.items()}
+
+
+def may_go_to(spec: Mapping[str, Any], labels: Mapping[str, str], keys: Collection[str]) -> bool:
+    """Return whether a pod's node selector and required node affinity admit nodes of some labels.
+
+    keys: the labels that are looked at; what is asked of others does not count (Kueue 0.19.2, flavorSelector of
+    pkg/scheduler/flavorassigner).
+    """
+    selected = _mapping(spec.get("nodeSelector"))
+    if any(key in keys and labels.get(key) != value for key, value in selected.items()):
+        return False
+    affinity = _mapping(_mapping(spec.get("affinity")).get("nodeAffinity"))
+    required = _mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
+    terms = [
+        [each for each in _mappings(term.get("matchExpressions")) if each.get("key") in keys]
+        for term in _mappings(required.get("nodeSelectorTerms"))
+    ]
+    return not terms or any(all(_matches(each, labels) for each in term) for term in terms)
+
+
+def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    given = expression.get("values")
+    values = given if isinstance(given, list | tuple) else ()
+    key, operator = expression.get("key"), expression.get("operator")
+    there = key in labels
+    return {
+        "In": there and labels.get(str(key)) in values,
+        "NotIn": not there or labels.get(str(key)) not in values,
+        "Exists": there,
+        "DoesNotExist": not there,
+    }.get(str(operator), True)
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mappings(value: Any) -> Iterable[Mapping[Any, Any]]:
+    return [_mapping(each) for each in value] if isinstance(value, list | tuple) else []
