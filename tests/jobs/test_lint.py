@@ -241,8 +241,10 @@ def test_lines_that_are_not_wrong_stay_as_they_are():
         "metadata:",
         "    namespace: hyperpod-ns-john",
         '    name: "train"   # ours',
-        "    labels: {kueue.x-k8s.io/priority-class: 'training-priority', "
-        "kueue.x-k8s.io/queue-name: hyperpod-ns-john-localqueue}",
+        (
+            "    labels: {kueue.x-k8s.io/priority-class: 'training-priority', "
+            "kueue.x-k8s.io/queue-name: hyperpod-ns-john-localqueue}"
+        ),
         "spec:",
         "    template:",
         "        metadata:",
@@ -325,12 +327,21 @@ def contain(place, **asked):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (contain("containers", **{"nvidia.com/gpu": 5}), "asks for 5 nvidia.com/gpu of ml.g5.12xlarge, of which an instance gives pods 4"),
-        (contain("containers", **{"nvidia.com/gpu": 4, "cpu": 90}), "asks for 90 cpu of ml.g5.12xlarge, of which an instance gives pods 44"),
+        (
+            contain("containers", **{"nvidia.com/gpu": 5}),
+            "asks for 5 nvidia.com/gpu of ml.g5.12xlarge, of which an instance gives pods 4",
+        ),
+        (
+            contain("containers", **{"nvidia.com/gpu": 4, "cpu": 90}),
+            "asks for 90 cpu of ml.g5.12xlarge, of which an instance gives pods 44",
+        ),
         (contain("initContainers", **{"nvidia.com/gpu": 40}), "asks for 40 nvidia.com/gpu"),
-        (contain("containers", **{"nvidia.com/gpu": 4, "example.com/fpga": 1}), "the queue of john does not count example.com/fpga"),
+        (
+            contain("containers", **{"nvidia.com/gpu": 4, "example.com/fpga": 1}),
+            "the queue of john does not count example.com/fpga",
+        ),
     ],
-)  # fmt: skip
+)
 def test_pods_that_no_instance_holds_can_never_run(change, message):
     (found,) = findings(changed(change))
     assert (found.severity, found.check) == ("error", "quota")
@@ -376,14 +387,22 @@ HEAD = {"metadata": BIG["metadata"]}
     "document",
     [
         {"kind": "List", "items": [{"kind": "ConfigMap"}, BIG]},
-        {"kind": "CronJob", **HEAD, "spec": {"jobTemplate": {"metadata": {"labels": BIG["metadata"]["labels"]}, "spec": BIG["spec"]}}},
+        {
+            "kind": "CronJob",
+            **HEAD,
+            "spec": {"jobTemplate": {"metadata": {"labels": BIG["metadata"]["labels"]}, "spec": BIG["spec"]}},
+        },
         {"kind": "AppWrapper", **HEAD, "spec": {"components": [{"template": BIG}]}},
-        {"kind": "HyperPodPyTorchJob", **HEAD, "spec": {"replicaSpecs": [{"name": "pods", "replicas": 2, "template": POD}]}},
+        {
+            "kind": "HyperPodPyTorchJob",
+            **HEAD,
+            "spec": {"replicaSpecs": [{"name": "pods", "replicas": 2, "template": POD}]},
+        },
         {"kind": "LeaderWorkerSet", **HEAD, "spec": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": POD}}},
         {"kind": "StatefulSet", **HEAD, "spec": {"replicas": 1, "template": POD}},
     ],
     ids=lambda document: document["kind"],
-)  # fmt: skip
+)
 def test_every_kind_that_is_queued_is_looked_into(document):
     (found,) = findings(document)
     assert (found.check, found.severity) == ("quota", "error")

@@ -59,14 +59,14 @@ def test_a_ray_job_is_submitted_without_a_job_that_would_name_no_queue(plan):
 
 
 def test_topology_is_refused_for_a_type_of_which_no_place_in_the_network_is_known(plan):
-    with pytest.raises(SelectionError, match="EC2 says of no ml.g5.12xlarge where it stands in the network"):
+    with pytest.raises(SelectionError, match=r"EC2 says of no ml\.g5\.12xlarge where it stands in the network"):
         made(plan, topology=("required", NETWORK_LAYERS[2]))
 
 
 def test_a_priority_class_that_is_not_the_teams_is_refused(plan):
     john = dataclasses.replace(team_of(plan, "john"), priority_classes=("experiment",))
     narrow = dataclasses.replace(plan, teams=(john,))
-    with pytest.raises(SelectionError, match="john may not use the priority class training: .* are experiment"):
+    with pytest.raises(SelectionError, match=r"john may not use the priority class training: .* are experiment"):
         made(narrow, priority="training")
     assert made(narrow, priority="experiment")["metadata"]["labels"][PRIORITY] == "experiment-priority"
 
@@ -136,8 +136,14 @@ def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it():
     assert pods.template["metadata"]["annotations"] == {"kueue.x-k8s.io/podset-required-topology": NETWORK_LAYERS[2]}
     assert find_instance_type(kind) is not None
     document = made(
-        topology, team, kind="pytorchjob", count=2, instance_type=kind, priority=None, topology=("required", NETWORK_LAYERS[2])
-    )  # fmt: skip
+        topology,
+        team,
+        kind="pytorchjob",
+        count=2,
+        instance_type=kind,
+        priority=None,
+        topology=("required", NETWORK_LAYERS[2]),
+    )
     names = [pods.template["metadata"]["annotations"]["kueue.x-k8s.io/podset-group-name"] for pods in pods_of(document)]
     assert names == ["train", "train"]
 
