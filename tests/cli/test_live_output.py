@@ -5,10 +5,12 @@ import sys
 
 import pytest
 
-from hpkit.cli import formats, live_common, status, topology
+from hpkit.cli import formats, jobs, live_common, status, topology
+from hpkit.errors import ToolError
 from hpkit.live.status import status_of
 from hpkit.live.topology import placements, tree_of
 from hpkit.plan.derive import derive
+from hpkit.project import load_stack
 from tests.builders import organization, typed
 from tests.live.builders import node, observed, pod, queue, task
 from tests.live.test_status import platform
@@ -70,6 +72,26 @@ def test_status_keeps_to_the_terminal_without_colour(terminal, columns):
     assert "\x1b" not in text
     for word in ("john", "smith", "huge", "needs attention", "not as the stack file says"):
         assert word in " ".join(text.split())
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_jobs_keep_to_the_terminal_and_names_stay_whole(terminal, columns):
+    written = terminal(columns)
+    name = "a-rather-long-name-of-a-job-0-x7k2p"
+    seen = observed(tasks=(task("john", name, 2, runs=True),))
+    jobs._print(seen, list(seen.tasks))
+    lines = written.getvalue().splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(name in line for line in lines)
+
+
+def test_jobs_that_could_not_be_read_are_not_said_to_be_none():
+    plan = load_stack("handson-dev").plans["dev"]
+    team = plan.teams[0].name
+    for seen in (observed(unread=frozenset({"workloads"})), observed(namespaces=("hyperpod-ns-other",))):
+        with pytest.raises(ToolError, match=f"which tasks team {team} has could not be read"):
+            jobs._require_read(plan, seen, team)
+    jobs._require_read(plan, observed(namespaces=(f"hyperpod-ns-{team}",)), team)
 
 
 def test_many_teams_are_plain_columns(terminal):

@@ -59,8 +59,14 @@ def queue(team, nominal, *, used=0, borrowed=0, limit=None, lending=None, weight
     )
 
 
-def task(team, name, pods, *, gpus=4, runs=False, priority=0, minutes=5, **conditions):
-    """Return a job's Workload; conditions: type → (status, reason, message)."""
+def task(
+    team, name, pods, *, gpus=4, runs=False, priority=0, minutes=5, spec=None, template=None, topology=None, more=None,
+    **conditions,
+):  # fmt: skip
+    """Return a job's Workload; conditions: type → (status, reason, message).
+
+    spec, template: of its Workload and its pod template; more: resources of all its pods beside the GPUs.
+    """
     created = f"2026-11-22T11:{60 - minutes:02d}:00Z"
     said = {"QuotaReserved": (runs, "", ""), "Admitted": (True, "Admitted", ""), **conditions}
     if not runs:
@@ -76,7 +82,7 @@ def task(team, name, pods, *, gpus=4, runs=False, priority=0, minutes=5, **condi
             }
             for kind, (is_true, reason, message) in said.items()
         ],
-        "resourceRequests": [{"name": "main", "resources": {GPU: str(pods * gpus)}}],
+        "resourceRequests": [{"name": "main", "resources": {GPU: str(pods * gpus), **(more or {})}}],
     }
     if runs:
         usage = {"name": "main", "count": pods, "flavors": {GPU: KIND}, "resourceUsage": {GPU: str(pods * gpus)}}
@@ -94,7 +100,15 @@ def task(team, name, pods, *, gpus=4, runs=False, priority=0, minutes=5, **condi
             "spec": {
                 "queueName": local,
                 "priority": priority,
-                "podSets": [{"name": "main", "count": pods, "template": {"spec": {"containers": []}}}],
+                "podSets": [
+                    {
+                        "name": "main",
+                        "count": pods,
+                        "template": {"spec": {"containers": []}, **(template or {})},
+                        **({"topologyRequest": topology} if topology else {}),
+                    }
+                ],
+                **(spec or {}),
             },
             "status": status,
         },

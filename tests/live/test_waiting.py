@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit.live.waiting import preemptor, waiting_reason
+from hpkit.live.waiting import preemption, preemptor, preemptor_queue, waiting_reason
 from tests.live.builders import GPU, KIND, queue, task
 
 LARGE = (
@@ -25,7 +25,18 @@ PREEMPTED = (
             f"{SHORT}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
             f"8 more {GPU} of {KIND} must become free, or 4 more {GPU} of ml.p5.48xlarge must become free",
         ),
-        (f"{LARGE}, {SHORT}", f"8 more {GPU} of {KIND} must become free"),
+        (
+            f"{LARGE}, insufficient unused quota for cpu in flavor {KIND}, 1 more needed",
+            f"it can never run: it asks for 24 {GPU} of {KIND}, where quota and borrowing together are 8",
+        ),
+        (
+            f"{LARGE}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
+            f"4 more {GPU} of ml.p5.48xlarge must become free",
+        ),
+        (
+            f"{SHORT}, insufficient unused quota for cpu in flavor {KIND}, 2 more needed",
+            f"8 more {GPU} and 2 more cpu of {KIND} must become free",
+        ),
         ("The workload has failed admission checks", "The workload has failed admission checks"),
         ("", "Kueue has not looked at it yet"),
     ],
@@ -45,6 +56,17 @@ def test_a_task_that_was_preempted_says_so_first():
     )
     assert preemptor(waiting) == "uid-own"
     assert preemptor(task("smith", "train", 1)) is None
+
+
+def test_a_task_that_runs_again_still_says_why_and_by_whom_it_was_preempted():
+    path = "preemptor path: /hyperpod-cohort/hyperpod-ns-john-clusterqueue; preemptee path: /hyperpod-cohort/x"
+    why = "due to reclamation within the cohort"
+    said = f"Previously: Preempted to accommodate a workload (UID: uid-own, JobUID: 1) {why}; {path}"
+    back = task("smith", "train", 1, runs=True, Preempted=(False, "QuotaReserved", said))
+    assert preemption(back) == "it was preempted, since the team that had lent the quota needed it back"
+    assert (preemptor(back), preemptor_queue(back)) == ("uid-own", "hyperpod-ns-john-clusterqueue")
+    never = task("smith", "train", 1, runs=True, Preempted=(False, "QuotaReserved", ""))
+    assert (preemption(never), preemptor(never), preemptor_queue(never)) == ("", None, None)
 
 
 def test_a_queue_that_is_not_there_or_stopped_is_the_reason():

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.completion import complete_teams
-from hpkit.cli.formats import width
-from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
+from hpkit.cli.live_common import age, choose_stack, columns, observe, platform_options, rights
+from hpkit.errors import ToolError
+from hpkit.plan.model import Plan
 
 if TYPE_CHECKING:
     from hpkit.live.model import Observed, Task
@@ -31,6 +32,7 @@ def command(stack: str | None, profile: str | None, team: str | None, everything
     if team is not None and team not in known:
         raise click.UsageError(f"{plan.stack} has no team {team}; it has {', '.join(known) or 'none'}")
     observed = observe(plan, profile, aws=())
+    _require_read(plan, observed, team)
     tasks = [
         task
         for task in observed.tasks
@@ -42,7 +44,19 @@ def command(stack: str | None, profile: str | None, team: str | None, everything
     elif tasks:
         _print(observed, tasks)
     else:
-        click.echo(f"no task{'' if everything else ' runs or waits'}")
+        where = "" if observed.namespaces is None or team is not None else f" in {', '.join(observed.namespaces)}"
+        click.echo(f"no task{'' if everything else ' runs or waits'}{where}")
+
+
+def _require_read(plan: Plan, observed: Observed, team: str | None) -> None:
+    """Raise ToolError where nothing was read of what is asked for: an empty list would say that nothing runs."""
+    namespaces = [each.namespace for each in plan.teams if team in (None, each.name)]
+    if "workloads" in observed.unread or not any(map(observed.sees, namespaces or ("",))):
+        whose = f"team {team} has" if team else "there are"
+        raise ToolError(
+            f"which tasks {whose} could not be read. What to do: run it as a role that may list "
+            "workloads.kueue.x-k8s.io, everywhere or in the team's namespace"
+        )
 
 
 def _as_dict(observed: Observed, task: Task) -> dict[str, Any]:
@@ -61,36 +75,24 @@ def _as_dict(observed: Observed, task: Task) -> dict[str, Any]:
 
 
 def _print(observed: Observed, tasks: list[Task]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     from hpkit.live.status import main_resource
     from hpkit.live.waiting import amount
 
-    grid = Table(box=box.SIMPLE_HEAD)
-    for name, is_number in (
-        ("team", False),
-        ("name", False),
-        ("kind", False),
-        ("state", False),
-        ("priority", True),
-        ("pods", True),
-        ("asks for", False),
-        ("age", True),
-    ):
-        grid.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    head = ("team", "name", "kind", "state", "priority", "pods", "asks for", "age")
+    rows = []
     for task in tasks:
         resource = main_resource(task.requests)
         asked = f"{amount(task.requests[resource])} {resource.rpartition('/')[2]}" if resource in task.requests else ""
-        grid.add_row(
-            task.team,
-            task.owner_name,
-            task.owner_kind,
-            task.state,
-            str(task.priority),
-            str(task.pods),
-            asked,
-            age(int((observed.time - task.created).total_seconds())),
+        rows.append(
+            (
+                task.team,
+                task.owner_name,
+                task.owner_kind,
+                task.state,
+                str(task.priority),
+                str(task.pods),
+                asked,
+                age(int((observed.time - task.created).total_seconds())),
+            )
         )
-    Console(width=width(), highlight=False).print(grid)
+    click.echo(columns([head, *rows]))

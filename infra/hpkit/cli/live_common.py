@@ -83,7 +83,10 @@ def observe(
 
     session = aws_session(profile, plan.spec.region)
     parts = AWS_PARTS if aws is None else aws
-    observed = read(session, cluster=plan.spec.cluster.name, aws=parts, inside=inside, quotas=quotas)
+    namespaces = [team.namespace for team in plan.teams]
+    observed = read(
+        session, cluster=plan.spec.cluster.name, aws=parts, inside=inside, quotas=quotas, namespaces=namespaces
+    )
     for each in observed.unknown:
         click.echo(f"warning: not read: {each}", err=True)
     return observed

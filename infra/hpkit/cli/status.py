@@ -80,7 +80,8 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
     session = aws_session(profile, plan.spec.region)
 
     def look() -> Page:
-        observed = read(session, cluster=plan.spec.cluster.name)
+        namespaces = [team.namespace for team in plan.teams]
+        observed = read(session, cluster=plan.spec.cluster.name, namespaces=namespaces)
         return Page(f"{plan.stack} in {plan.spec.region}", status_of(observed), differences(observed, plan))
 
     watch = Watch(look, seconds=every)
@@ -176,8 +177,8 @@ def _team(team: TeamStatus) -> dict[str, Any]:
             }
             for share in team.shares
         ],
-        "running": team.running,
-        "waiting": [_task(each) for each in team.waiting],
+        "running": team.running if team.seen else None,
+        "waiting": [_task(each) for each in team.waiting] if team.seen else None,
         "problem": team.problem or None,
     }
 
@@ -290,8 +291,8 @@ def _teams(console: Console, status: Status) -> None:
                 _amount(share.used),
                 share.borrowed_words,
                 share.lent_words,
-                str(team.running) if first else "",
-                str(len(team.waiting)) if first else "",
+                team.runs_words if first else "",
+                team.waits_words if first else "",
             )
         )
     _table(console, [(name, name not in ("team", "of")) for name in names], rows)

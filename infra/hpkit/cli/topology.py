@@ -70,7 +70,7 @@ def _branch(branch: Branch) -> dict[str, Any]:
                 "ready": leaf.node.ready,
                 "resource": leaf.resource,
                 "allocatable": float(leaf.allocatable),
-                "used": float(leaf.used),
+                "used": None if leaf.used is None else float(leaf.used),
                 "tasks": dict(leaf.tasks),
             }
             for leaf in branch.leaves
@@ -104,10 +104,7 @@ def _use(leaf: Leaf) -> str:
 
 
 def _amounts(leaf: Leaf) -> str:
-    from hpkit.live.waiting import amount
-
-    state = "" if leaf.node.ready else ", not ready"
-    return f"{amount(leaf.used)} of {amount(leaf.allocatable)} {leaf.resource.rpartition('/')[2]}{state}"
+    return leaf.use_words + ("" if leaf.node.ready else ", not ready")
 
 
 def _tree(tree: Iterable[Branch]) -> None:

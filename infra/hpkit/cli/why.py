@@ -27,7 +27,8 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
     """Say why a job waits, who holds what it needs, and what would let it run now.
 
     The reason is Kueue's own, in words. What would let it run is tried on the simulator of Kueue's admission, with the
-    quotas and tasks of this moment: one task less, a higher priority class, fewer pods.
+    quotas and tasks of this moment: one task less, a higher priority class, fewer pods. When it could run is said where
+    those that run say how long they may: by Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
     """
     from hpkit.live.why import explain, find_task
     from hpkit.whatif import fair_sharing_of
@@ -45,6 +46,9 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
             "preemptedBy": found.preempted_by,
             "holders": found.holders,
             "wouldRunIf": found.remedies,
+            "outlook": found.outlook or None,
+            "couldRunAt": None if found.runs_at is None else found.runs_at.isoformat(),
+            "when": found.when or None,
         }
         click.echo(json.dumps(data, indent=2, ensure_ascii=False))
         return
@@ -62,8 +66,10 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
         click.echo(folded(f"It was preempted for {found.preempted_by}.", "  ", "  "))
     _list("Who holds it", found.holders)
     _list("It would run now if", found.remedies)
-    if asked.state == "pending" and not found.remedies:
-        click.echo(folded("No single change would let it run now: several tasks must end.", "  ", "  "))
+    if found.outlook:
+        click.echo(folded(f"{found.outlook[:1].upper()}{found.outlook[1:]}.", "  ", "  "))
+    if found.when:
+        click.echo(folded(f"When it could run: {found.when}.", "  ", "  "))
 
 
 def _list(title: str, lines: tuple[str, ...]) -> None:

@@ -39,6 +39,7 @@ _LIST: Final = tuple(
         "localqueues.kueue.x-k8s.io",
         "workloads.kueue.x-k8s.io",
         "workloadpriorityclasses.kueue.x-k8s.io",
+        "resourceflavors.kueue.x-k8s.io",
         "nodepools.karpenter.sh",
     )
 )

@@ -46,7 +46,7 @@ def topology_html(title: str, tree: Sequence[Branch], places: Sequence[Placement
             leaf.node.name,
             leaf.node.instance_type,
             leaf.node.zone,
-            f"{amount(leaf.used)} of {amount(leaf.allocatable)} {leaf.resource.rpartition('/')[2]}",
+            leaf.use_words,
             "" if leaf.node.ready else "not ready",
             " / ".join(leaf.node.layers),
             ", ".join(sorted(leaf.tasks)),
@@ -102,8 +102,8 @@ def _teams(status: Status) -> Section:
             amount(share.used),
             share.borrowed_words,
             share.lent_words,
-            str(team.running) if share is team.shares[0] else "",
-            str(len(team.waiting)) if share is team.shares[0] else "",
+            team.runs_words if share is team.shares[0] else "",
+            team.waits_words if share is team.shares[0] else "",
         )
         for team in status.teams
         for share in team.shares

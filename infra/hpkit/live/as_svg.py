@@ -11,7 +11,6 @@ from html import escape
 from typing import Final
 
 from hpkit.live.topology import Branch, Leaf
-from hpkit.live.waiting import amount
 
 __all__ = ["topology_svg"]
 
@@ -70,13 +69,14 @@ def _branch(branch: Branch, x: float, y: float, width: float) -> _Drawn:
 def _squares(leaves: Sequence[Leaf], x: float, y: float, across: int) -> Iterator[str]:
     for number, leaf in enumerate(leaves):
         left, top = x + number % across * (_CELL + _BETWEEN), y + number // across * (_CELL + _BETWEEN)
-        used = float(leaf.used / leaf.allocatable) if leaf.allocatable else 0.0
+        used = float(leaf.used / leaf.allocatable) if leaf.used is not None and leaf.allocatable else 0.0
+        unknown = ' stroke-dasharray="2"' if leaf.used is None else ""
         filled = _CELL * min(1.0, used)
         cross = f'<path class="lost" d="M{left:g} {top:g}l{_CELL} {_CELL}m0 -{_CELL}l-{_CELL} {_CELL}"/>'
         square = f'x="{left:g}" width="{_CELL}"'
         yield (
             f"<g><title>{escape(_words(leaf))}</title>"
-            f'<rect class="node" {square} y="{top:g}" height="{_CELL}"/>'
+            f'<rect class="node" {square} y="{top:g}" height="{_CELL}"{unknown}/>'
             f'<rect class="used" {square} y="{top + _CELL - filled:g}" height="{filled:g}"/>'
             f"{'' if leaf.node.ready else cross}</g>"
         )
@@ -85,8 +85,4 @@ def _squares(leaves: Sequence[Leaf], x: float, y: float, across: int) -> Iterato
 def _words(leaf: Leaf) -> str:
     state = "" if leaf.node.ready else ", not ready"
     tasks = f": {', '.join(sorted(leaf.tasks))}" if leaf.tasks else ""
-    short = leaf.resource.rpartition("/")[2]
-    return (
-        f"{leaf.node.name}, {leaf.node.instance_type}, {leaf.node.zone}, {amount(leaf.used)} of "
-        f"{amount(leaf.allocatable)} {short}{state}{tasks}"
-    )
+    return f"{leaf.node.name}, {leaf.node.instance_type}, {leaf.node.zone}, {leaf.use_words}{state}{tasks}"

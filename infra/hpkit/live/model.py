@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX
 
@@ -18,6 +18,7 @@ __all__ = [
     "ClusterEvent",
     "ClusterNode",
     "Condition",
+    "Flavor",
     "Group",
     "KubernetesNode",
     "NodePool",
@@ -28,6 +29,7 @@ __all__ = [
     "Quota",
     "SchedulerPolicy",
     "Task",
+    "TaskPods",
     "TaskState",
     "team_of",
 ]
@@ -159,7 +161,12 @@ class Queue:
         """Return the team whose queue the service made, None for any other queue."""
         if not self.name.startswith(NAMESPACE_PREFIX) or not self.name.endswith(CLUSTER_QUEUE_SUFFIX):
             return None
-        return team_of(self.name.removesuffix(CLUSTER_QUEUE_SUFFIX))
+        return team_of(self.namespace)
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace whose tasks the queue is for, by the name that the service gives it."""
+        return self.name.removesuffix(CLUSTER_QUEUE_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +180,32 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Flavor:
+    """A ResourceFlavor: the labels of its nodes, and whether its pods are placed by a topology."""
+
+    name: str
+    labels: Mapping[str, str]
+    topology: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPods:
+    """Equal pods of a task. requests: of one; spec: of their template; topology: whether they ask for one."""
+
+    name: str
+    count: int
+    requests: Mapping[str, Decimal]
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    topology: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """A Workload: what Kueue admits or not. owner is what a person made: its kind and name.
 
     queue: of the ClusterQueue, empty where none serves its LocalQueue. requests: of all its pods, by resource. usage:
-    what it holds, by (flavor, resource). conditions by type.
+    what it was given last, by (flavor, resource). conditions by type. pod_sets: its pods, by what they ask for.
+    longest: the seconds that it runs at most, None where nothing says so.
     """
 
     name: str
@@ -195,6 +223,13 @@ class Task:
     requests: Mapping[str, Decimal]
     usage: Mapping[tuple[str, str], Decimal]
     conditions: Mapping[str, Condition]
+    pod_sets: tuple[TaskPods, ...] = ()
+    longest: float | None = None
+
+    @property
+    def holds(self) -> Mapping[tuple[str, str], Decimal]:
+        """Return what it holds now: a finished one keeps its admission, and holds nothing."""
+        return {} if self._is("Finished") else self.usage
 
     @property
     def team(self) -> str:
@@ -235,7 +270,7 @@ class KubernetesNode:
 class Pod:
     """A pod that has not ended; task is the name of its Workload, where Kueue admitted it.
 
-    owner: the kind of the controller that made it, empty where none did.
+    owner: the kind of the controller that made it, empty where none did. unplaced: why the scheduler finds no node.
     """
 
     name: str
@@ -244,6 +279,7 @@ class Pod:
     task: str | None
     requests: Mapping[str, Decimal]
     owner: str = ""
+    unplaced: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +297,8 @@ class NodePool:
 class Observed:
     """All that was read at one time. unknown: what could not be, each with the reason; its part is empty then.
 
-    unread: the kinds of which nothing was read, in the plural.
+    unread: the kinds of which nothing was read, in the plural. namespaces: where pods, LocalQueues and Workloads were
+    read; None is everywhere.
     """
 
     time: datetime
@@ -273,4 +310,10 @@ class Observed:
     pools: tuple[NodePool, ...] = ()
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    flavors: Mapping[str, Flavor] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    namespaces: tuple[str, ...] | None = None
+
+    def sees(self, namespace: str, kind: str = "workloads") -> bool:
+        """Return whether all of a kind in a namespace was read: what was not is not known to be absent."""
+        return kind not in self.unread and (self.namespaces is None or namespace in self.namespaces)

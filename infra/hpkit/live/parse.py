@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
@@ -16,6 +17,7 @@ from hpkit.live.model import (
     ClusterEvent,
     ClusterNode,
     Condition,
+    Flavor,
     Group,
     KubernetesNode,
     NodePool,
@@ -25,12 +27,18 @@ from hpkit.live.model import (
     Quota,
     SchedulerPolicy,
     Task,
+    TaskPods,
 )
+from hpkit.plan.pods import pod_requests
 
-__all__ = ["group_of", "node_of", "node_pool_of", "platform_of", "pod_of", "queue_of", "task_of"]
+__all__ = ["flavor_of", "group_of", "node_of", "node_pool_of", "platform_of", "pod_of", "queue_of", "task_of"]
 
 Amounts = dict[str, Decimal]
 Key = TypeVar("Key", bound=Hashable)
+# How long a pod of the local cloud runs; elsewhere nobody reads it.
+_LOCAL_RUN = "hpkit.local/run"
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh])")
 
 
 def platform_of(
@@ -188,7 +196,53 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) 
         requests=_requests(spec["podSets"], status),
         usage=_usage(admission),
         conditions=_conditions(status),
+        pod_sets=tuple(_pods(each, status) for each in spec["podSets"]),
+        longest=_longest(spec),
     )
+
+
+def _pods(pod_set: Mapping[str, Any], status: Mapping[str, Any]) -> TaskPods:
+    """Return pods with what one asks for: as Kueue counted them, else by their template."""
+    template, name, count = pod_set["template"], pod_set.get("name") or "main", pod_set["count"]
+    counted = next((each for each in status.get("resourceRequests") or () if each.get("name") == name), None)
+    requests = (
+        _pod_requests(template["spec"])
+        if counted is None or not count
+        else {key: _quantity(amount) / count for key, amount in (counted.get("resources") or {}).items()}
+    )
+    asked = pod_set.get("topologyRequest") or {}
+    topology = any(asked.get(key) for key in ("required", "preferred", "unconstrained"))
+    return TaskPods(name, count, requests, template["spec"], topology)
+
+
+def _longest(spec: Mapping[str, Any]) -> float | None:
+    """Return the seconds after which a task has ended for certain: Kueue or the kubelet ends it, or its pods do.
+
+    Kueue: maximumExecutionTimeSeconds of the Workload; the kubelet: activeDeadlineSeconds of a pod, if all have one.
+    """
+    limit = spec.get("maximumExecutionTimeSeconds")
+    of_pods = [_longest_pod(each["template"]) for each in spec["podSets"]]
+    known = [each for each in of_pods if each is not None]
+    limits = [float(limit)] if limit is not None else []
+    if known and len(known) == len(of_pods):
+        limits.append(max(known))
+    return min(limits, default=None)
+
+
+def _longest_pod(template: Mapping[str, Any]) -> float | None:
+    deadline = (template.get("spec") or {}).get("activeDeadlineSeconds")
+    text = ((template.get("metadata") or {}).get("annotations") or {}).get(_LOCAL_RUN)
+    found = [] if deadline is None else [float(deadline)]
+    parts = _DURATION.findall(str(text or ""))
+    if parts:
+        found.append(sum(float(amount) * _SECONDS[unit] for amount, unit in parts))
+    return min(found, default=None)
+
+
+def flavor_of(document: Mapping[str, Any]) -> Flavor:
+    """Return a ResourceFlavor."""
+    spec = document.get("spec") or {}
+    return Flavor(document["metadata"]["name"], dict(spec.get("nodeLabels") or {}), bool(spec.get("topologyName")))
 
 
 def _requests(pod_sets: Iterable[Mapping[str, Any]], status: Mapping[str, Any]) -> Amounts:
@@ -223,24 +277,7 @@ def _usage(admission: Mapping[str, Any]) -> dict[tuple[str, str], Decimal]:
 
 
 def _pod_requests(spec: Mapping[str, Any]) -> Amounts:
-    """Return what a pod asks for: the sum of its containers, or an init container that asks for more.
-
-    A limit without a request is one (Kubernetes, Resource Management for Pods and Containers); an init container that
-    restarts always runs beside the others (Sidecar Containers).
-    """
-    first = spec.get("initContainers") or ()
-    beside = [each for each in first if each.get("restartPolicy") == "Always"]
-    total = _sum(item for each in (*(spec.get("containers") or ()), *beside) for item in _of_container(each).items())
-    for each in first:
-        if each not in beside:
-            total |= {name: max(total.get(name, amount), amount) for name, amount in _of_container(each).items()}
-    return total
-
-
-def _of_container(container: Mapping[str, Any]) -> Amounts:
-    resources = container.get("resources") or {}
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: _quantity(amount) for name, amount in asked.items()}
+    return pod_requests(spec, lambda _name, amount: _quantity(amount))
 
 
 def node_of(document: Mapping[str, Any]) -> KubernetesNode:
@@ -270,6 +307,7 @@ def pod_of(document: Mapping[str, Any]) -> Pod:
     """Return a pod."""
     metadata, spec = document["metadata"], document["spec"]
     owner = next((each["kind"] for each in metadata.get("ownerReferences") or () if each.get("controller")), "")
+    placed = _conditions(document.get("status") or {}).get("PodScheduled")
     return Pod(
         name=metadata["name"],
         namespace=metadata["namespace"],
@@ -277,6 +315,7 @@ def pod_of(document: Mapping[str, Any]) -> Pod:
         task=(metadata.get("annotations") or {}).get("kueue.x-k8s.io/workload"),
         requests=_pod_requests(spec),
         owner=owner,
+        unplaced="" if placed is None or placed.status else placed.message,
     )
 
 

@@ -5,7 +5,7 @@ A call that is refused or fails does not mean absence: it is kept as unknown, wi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,9 +15,9 @@ from boto3 import Session
 from kubernetes.client import ApiException
 
 from hpkit.errors import ToolError
-from hpkit.live.kubernetes import NOT_FOUND, Kubernetes
+from hpkit.live.kubernetes import FORBIDDEN, NOT_FOUND, Kubernetes
 from hpkit.live.model import Observed, Platform
-from hpkit.live.parse import node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
+from hpkit.live.parse import flavor_of, node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
 from hpkit.preflight.aws_client import call_all
 from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
 from hpkit.preflight.model import ApiCall, FailedCall, Responses
@@ -37,6 +37,12 @@ _FROM_CACHE: Final = ("resourceVersion", "0")
 _ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
 
 
+_QUOTAS: Final = ("clusterqueues", "workloadpriorityclasses", "resourceflavors")
+# Kinds that a team's members may list in the namespace of their team alone.
+_NAMESPACED: Final = ("pods", "localqueues", "workloads")
+_KINDS: Final = ("nodes", *_NAMESPACED, *_QUOTAS, "nodepools")
+
+
 def read(
     session: Session,
     *,
@@ -44,20 +50,24 @@ def read(
     aws: Collection[AwsPart] = AWS_PARTS,
     inside: bool = True,
     quotas: bool = True,
+    namespaces: Sequence[str] = (),
 ) -> Observed:
     """Return what a platform says now; cluster is the HyperPod cluster's name.
 
     aws: what SageMaker and EKS are asked about beside the two clusters; without any there is no platform. inside:
-    whether the Kubernetes API is asked. quotas: whether queues, NodePools and priority classes are listed there, and
-    not nodes and what runs on them alone. Raises ToolError when the cluster or its EKS cluster cannot be described:
-    all else depends on them.
+    whether the Kubernetes API is asked. quotas: whether queues, flavors, NodePools and priority classes are listed
+    there, and not nodes and what runs on them alone. namespaces: where pods and tasks are read when the caller may not
+    list them everywhere. Raises ToolError when the cluster or its EKS cluster cannot be described: all else depends on
+    them.
     """
     clusters = find(session, cluster)
     described, eks = clusters.hyperpod, clusters.eks
     unknown: list[str] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         platform = pool.submit(_platform, session, described, eks, aws, unknown) if aws else None
-        objects = pool.submit(_kubernetes, session, eks, unknown, quotas=quotas) if inside else None
+        objects = (
+            pool.submit(_kubernetes, session, eks, unknown, quotas=quotas, namespaces=namespaces) if inside else None
+        )
         found = {} if objects is None else objects.result()
         return Observed(
             time=datetime.now(tz=UTC),
@@ -193,31 +203,38 @@ class _Answers:
         return list((self.one(call) or {}).get(key) or ())
 
 
-def _kubernetes(session: Session, eks: Mapping[str, Any], unknown: list[str], *, quotas: bool) -> dict[str, Any]:
+def _kubernetes(
+    session: Session, eks: Mapping[str, Any], unknown: list[str], *, quotas: bool, namespaces: Sequence[str]
+) -> dict[str, Any]:
     try:
         with api_client(session, eks) as client:
-            return objects_of(Kubernetes(client), unknown, quotas=quotas)
+            return objects_of(Kubernetes(client), unknown, quotas=quotas, namespaces=namespaces)
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
         unknown.append(
             f"the Kubernetes API of {eks['name']} does not answer this identity ({said}). "
             "Run it from where the API is reachable, as a role that has an access entry with a view policy"
         )
-        return {}
+        return {"unread": frozenset(_KINDS)}
 
 
-def objects_of(api: Kubernetes, unknown: list[str], *, quotas: bool = True) -> dict[str, Any]:
+def objects_of(
+    api: Kubernetes, unknown: list[str], *, quotas: bool = True, namespaces: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the fields of Observed that an API server says; a kind that may not be listed is in unknown."""
-    return _Objects(api, unknown).read(quotas=quotas)
+    return _Objects(api, unknown, namespaces).read(quotas=quotas)
 
 
 class _Objects:
     """Lists objects of the Kubernetes API, side by side."""
 
-    def __init__(self, api: Kubernetes, unknown: list[str]) -> None:
+    def __init__(self, api: Kubernetes, unknown: list[str], namespaces: Sequence[str]) -> None:
         self._api = api
         self._unknown = unknown
+        self._namespaces = namespaces
         self._unread: set[str] = set()
+        # Of a kind that may not be listed everywhere, where it may be.
+        self._read_in: dict[str, set[str]] = {}
 
     def read(self, *, quotas: bool) -> dict[str, Any]:
         """Return the fields of Observed that the Kubernetes API says."""
@@ -228,13 +245,14 @@ class _Objects:
             "pods": ("/api/v1/pods", (_ALIVE,)),
         }
         if kueue is not None:
-            kinds = ("localqueues", "workloads", *(("clusterqueues", "workloadpriorityclasses") if quotas else ()))
+            kinds = ("localqueues", "workloads", *(_QUOTAS if quotas else ()))
             wanted |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
         if karpenter is not None:
             wanted["nodepools"] = (f"{karpenter}/nodepools", ())
         with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
             running = {kind: pool.submit(self._list, kind, path, query) for kind, (path, query) in wanted.items()}
             found = {kind: each.result() for kind, each in running.items()}
+        namespaces = self._where()
         queues = {
             (each["metadata"]["namespace"], each["metadata"]["name"]): str(each["spec"]["clusterQueue"])
             for each in found.get("localqueues", ())
@@ -248,15 +266,49 @@ class _Objects:
             "priority_classes": {
                 each["metadata"]["name"]: int(each["value"]) for each in found.get("workloadpriorityclasses", ())
             },
+            "flavors": {each.name: each for each in map(flavor_of, found.get("resourceflavors", ()))},
             "unread": frozenset(self._unread),
+            "namespaces": namespaces,
         }
 
     def _list(self, kind: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
-        """Return all objects of a kind; none, with the reason in unknown, where the caller may not list them."""
+        """Return all objects of a kind, in the namespaces where the caller may list them if nowhere else."""
         try:
             return list(self._api.pages(path, query))
         except ApiException as error:
-            if error.status != NOT_FOUND:
-                self._unread.add(kind)
-                self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
+            if error.status == NOT_FOUND:
+                return []
+            if error.status == FORBIDDEN and kind in _NAMESPACED and self._namespaces:
+                return self._list_in_namespaces(kind, path, query)
+            self._refused(kind, path, error)
             return []
+
+    def _refused(self, kind: str, path: str, error: ApiException) -> None:
+        self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
+        self._unread.add(kind)
+
+    def _list_in_namespaces(self, kind: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
+        found: list[Any] = []
+        read: set[str] = set()
+        group = path.removesuffix(f"/{kind}")
+        for namespace in self._namespaces:
+            try:
+                found += self._api.pages(f"{group}/namespaces/{namespace}/{kind}", query)
+                read.add(namespace)
+            except ApiException as error:
+                refused = error
+        if not read:
+            self._refused(kind, path, refused)
+            return []
+        self._read_in[kind] = read
+        return found
+
+    def _where(self) -> tuple[str, ...] | None:
+        """Return in which namespaces all was read that could be; None is everywhere."""
+        if not self._read_in:
+            return None
+        read = set.intersection(*self._read_in.values())
+        where = tuple(each for each in self._namespaces if each in read)
+        kinds = ", ".join(kind for kind in _NAMESPACED if kind in self._read_in)
+        self._unknown.append(f"{kinds} of other namespaces than {', '.join(where) or 'none'}: they may not be listed")
+        return where

@@ -91,13 +91,27 @@ class WaitingTask:
 
 @dataclass(frozen=True, slots=True)
 class TeamStatus:
-    """A team: its shares, and its tasks by state. problem: why its queue admits nothing, empty where it does."""
+    """A team: its shares, and its tasks by state. problem: why its queue admits nothing, empty where it does.
+
+    seen: whether its tasks could be read; where not, none of them is here, and that says nothing.
+    """
 
     team: str
     shares: tuple[Share, ...]
     running: int
     waiting: tuple[WaitingTask, ...]
     problem: str
+    seen: bool = True
+
+    @property
+    def runs_words(self) -> str:
+        """Return how many tasks run, as far as that is known."""
+        return str(self.running) if self.seen else "?"
+
+    @property
+    def waits_words(self) -> str:
+        """Return how many tasks wait, as far as that is known."""
+        return str(len(self.waiting)) if self.seen else "?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +196,7 @@ def _teams(observed: Observed) -> Iterable[TeamStatus]:
             running=sum(each.state in ("running", "starting") for each in tasks),
             waiting=tuple(_waiting(observed, each, queue) for each in waiting),
             problem="" if queue.active else queue.message or "its queue is not active",
+            seen=observed.sees(queue.namespace),
         )
 
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from hpkit.live.model import KubernetesNode, Observed, Pod, team_of
 from hpkit.live.status import main_resource
+from hpkit.live.waiting import amount
 
 __all__ = ["Branch", "Leaf", "Placement", "placements", "tree_of"]
 
@@ -22,14 +23,20 @@ _NO_LAYER = "(no network layer)"
 class Leaf:
     """A node: how many pieces of its main resource it has, and how many are in use.
 
-    tasks: team/name of what runs on it → its pods there.
+    used: None where pods of some namespaces could not be read. tasks: team/name of what runs on it → its pods there.
     """
 
     node: KubernetesNode
     resource: str
     allocatable: Decimal
-    used: Decimal
+    used: Decimal | None
     tasks: Mapping[str, int]
+
+    @property
+    def use_words(self) -> str:
+        """Return how many pieces of the main resource are in use, and of how many."""
+        used = "unknown use" if self.used is None else amount(self.used)
+        return f"{used} of {amount(self.allocatable)} {self.resource.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +77,15 @@ def tree_of(observed: Observed) -> tuple[Branch, ...]:
         if pod.node is not None:
             by_node[pod.node].append(pod)
     names = {(task.namespace, task.name): f"{task.team}/{task.owner_name}" for task in observed.tasks}
-    leaves = [_leaf(node, by_node[node.name], names) for node in sorted(observed.nodes, key=lambda each: each.name)]
+    everywhere = observed.namespaces is None and "pods" not in observed.unread
+    leaves = [
+        _leaf(node, by_node[node.name], names, everywhere=everywhere)
+        for node in sorted(observed.nodes, key=lambda each: each.name)
+    ]
     return _branches(leaves, 0)
 
 
-def _leaf(node: KubernetesNode, pods: Sequence[Pod], names: Mapping[tuple[str, str], str]) -> Leaf:
+def _leaf(node: KubernetesNode, pods: Sequence[Pod], names: Mapping[tuple[str, str], str], *, everywhere: bool) -> Leaf:
     resource = main_resource(name for name, amount in node.allocatable.items() if amount)
     tasks = Counter(
         names.get((pod.namespace, pod.task), f"{team_of(pod.namespace)}/{pod.task}")
@@ -82,7 +93,7 @@ def _leaf(node: KubernetesNode, pods: Sequence[Pod], names: Mapping[tuple[str, s
         if pod.task is not None
     )
     used = sum((pod.requests.get(resource, Decimal(0)) for pod in pods), Decimal(0))
-    return Leaf(node, resource, node.allocatable.get(resource, Decimal(0)), used, dict(tasks))
+    return Leaf(node, resource, node.allocatable.get(resource, Decimal(0)), used if everywhere else None, dict(tasks))
 
 
 def _branches(leaves: Sequence[Leaf], depth: int) -> tuple[Branch, ...]:

@@ -8,7 +8,16 @@ from typing import Final
 
 from hpkit.live.model import Queue, Task
 
-__all__ = ["amount", "counted", "preemption", "preemptor", "sized", "waiting_reason"]
+__all__ = [
+    "amount",
+    "counted",
+    "message_words",
+    "preemption",
+    "preemptor",
+    "preemptor_queue",
+    "sized",
+    "waiting_reason",
+]
 
 _GIB: Final = 1024**3
 _IN_BYTES: Final = ("memory", "ephemeral-storage")
@@ -22,12 +31,23 @@ _NO_ROOM: Final = re.compile(
 )
 # preemptionMessage of pkg/scheduler/preemption.
 _PREEMPTOR: Final = re.compile(r"\(UID: (?P<uid>[^,)]+)")
+_PREEMPTOR_QUEUE: Final = re.compile(r"preemptor path: (?:/[^/;\s]+)*/(?P<queue>[^/;\s]+)")
 _WHY_PREEMPTED: Final = {
     "InClusterQueue": "a task of its own team with a higher priority needed the quota",
     "InCohortReclamation": "the team that had lent the quota needed it back",
     "InCohortFairSharing": "another team had less than its fair share of what is lent",
     "InCohortReclaimWhileBorrowing": "the team that had lent the quota needed it back while borrowing itself",
 }
+
+
+# What the message says of each; the reason goes when the task is admitted again (workload.go, "Previously: ").
+_PREEMPTED_BY_MESSAGE: Final = {
+    "due to reclamation within the cohort while borrowing": "InCohortReclaimWhileBorrowing",
+    "due to reclamation within the cohort": "InCohortReclamation",
+    "due to Fair Sharing within the cohort": "InCohortFairSharing",
+    "due to prioritization in the ClusterQueue": "InClusterQueue",
+}
+_PREVIOUSLY: Final = "Previously: "
 
 
 def amount(value: Decimal) -> str:
@@ -51,6 +71,11 @@ def waiting_reason(task: Task, queue: Queue | None) -> str:
         return f"no queue serves it: LocalQueue {task.local_queue or '(none named)'} is not in {task.namespace}"
     if not queue.active:
         return f"its queue admits nothing: {queue.message or 'not active'}"
+    return message_words(task)
+
+
+def message_words(task: Task) -> str:
+    """Return why a task waits by its own conditions alone."""
     reserved = task.conditions.get("QuotaReserved")
     if reserved is not None and reserved.status:
         return "it has quota, and waits for its nodes to be provisioned or its pods to be placed"
@@ -63,31 +88,53 @@ def waiting_reason(task: Task, queue: Queue | None) -> str:
 
 
 def _quota_words(message: str) -> str:
-    """Return what a message says of each flavor that was tried."""
-    never = [
-        f"{each['request']} {each['resource']} of {each['flavor']}, where quota and borrowing together are "
-        f"{each['maximum']}"
-        for each in _TOO_LARGE.finditer(message)
-    ]
-    short = [
-        f"{each['missing']} more {each['resource']} of {each['flavor']} must become free"
-        for each in _NO_ROOM.finditer(message)
-    ]
+    """Return what a message says of each flavor that was tried: where it can never fit, what comes free is no help."""
+    never: dict[str, list[str]] = {}
+    for each in _TOO_LARGE.finditer(message):
+        never.setdefault(each["flavor"], []).append(
+            f"{each['request']} {each['resource']} of {each['flavor']}, where quota and borrowing together are "
+            f"{each['maximum']}"
+        )
+    short: dict[str, list[str]] = {}
+    for each in _NO_ROOM.finditer(message):
+        if each["flavor"] not in never:
+            short.setdefault(each["flavor"], []).append(f"{each['missing']} more {each['resource']}")
     if short:
-        return ", or ".join(dict.fromkeys(short))
-    return f"it can never run: it asks for {', or '.join(dict.fromkeys(never))}" if never else ""
+        return ", or ".join(
+            f"{' and '.join(dict.fromkeys(said))} of {flavor} must become free" for flavor, said in short.items()
+        )
+    said = [words for each in never.values() for words in dict.fromkeys(each)]
+    return f"it can never run: it asks for {', or '.join(said)}" if said else ""
+
+
+def _last_preemption(task: Task) -> tuple[str, str] | None:
+    """Return reason and message of a task's last preemption, which Kueue keeps when the task is admitted again."""
+    found = task.conditions.get("Preempted")
+    if found is None:
+        return None
+    if found.status:
+        return found.reason, found.message
+    if not found.message.startswith(_PREVIOUSLY):
+        return None
+    reason = next((name for words, name in _PREEMPTED_BY_MESSAGE.items() if words in found.message), "")
+    return reason, found.message.removeprefix(_PREVIOUSLY)
 
 
 def preemption(task: Task) -> str:
     """Return why a task was last preempted, in words; empty where it was not."""
-    found = task.conditions.get("Preempted")
-    if found is None or not found.status:
-        return ""
-    return f"it was preempted, since {_WHY_PREEMPTED.get(found.reason, found.message)}"
+    found = _last_preemption(task)
+    return "" if found is None else f"it was preempted, since {_WHY_PREEMPTED.get(*found)}"
 
 
 def preemptor(task: Task) -> str | None:
     """Return the UID of the Workload for which a task was last preempted, None where it was not."""
-    found = task.conditions.get("Preempted")
-    match = None if found is None or not found.status else _PREEMPTOR.search(found.message)
+    found = _last_preemption(task)
+    match = None if found is None else _PREEMPTOR.search(found[1])
     return None if match is None else match["uid"]
+
+
+def preemptor_queue(task: Task) -> str | None:
+    """Return the ClusterQueue of the Workload for which a task was last preempted, which outlives that Workload."""
+    found = _last_preemption(task)
+    match = None if found is None else _PREEMPTOR_QUEUE.search(found[1])
+    return None if match is None else match["queue"]

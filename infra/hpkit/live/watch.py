@@ -284,14 +284,14 @@ def _rows(teams: Iterable[TeamStatus]) -> Iterable[tuple[str, tuple[str, ...]]]:
                     amount(share.used),
                     amount(share.borrowed),
                     share.lent_words,
-                    str(team.running),
-                    str(len(team.waiting)),
+                    team.runs_words,
+                    team.waits_words,
                 ),
             )
 
 
 def _team_lines(team: TeamStatus) -> Iterable[str]:
-    yield f"team {team.team}: {team.running} running, {len(team.waiting)} waiting"
+    yield f"team {team.team}: {team.runs_words} running, {team.waits_words} waiting"
     if team.problem:
         yield team.problem
     for share in team.shares:

@@ -1,37 +1,25 @@
-"""Why a task waits and what would let it run now, tried out on the simulator of Kueue's admission."""
+"""Why a task waits, what would let it run now, and when it could run, tried on the simulator of Kueue's admission."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Final, cast
+from typing import Final
 
-from hpkit.errors import SelectionError
+from hpkit.errors import SelectionError, ToolError
 from hpkit.live.model import Observed, Queue, Task
-from hpkit.live.waiting import amount, preemption, preemptor, waiting_reason
-from hpkit.whatif import (
-    Admission,
-    ClusterQueue,
-    FlavorQuotas,
-    Model,
-    Outcome,
-    PodSet,
-    PodSetAssignment,
-    Preemption,
-    ResourceGroup,
-    ResourceQuota,
-    Simulator,
-    Workload,
-    per_unit,
-)
-from hpkit.whatif.model import Policy, Strategy
+from hpkit.live.trial import Trial
+from hpkit.live.waiting import amount, message_words, preemption, preemptor, preemptor_queue, waiting_reason
+from hpkit.whatif.model import Strategy
 
 __all__ = ["Explanation", "explain", "find_task", "holders"]
 
 # As many running tasks are tried one by one; more would take longer than anybody waits.
 _MOST_TRIED: Final = 50
+_SHOWN: Final = 5
 Strategies = tuple[Strategy, ...] | None
 
 
@@ -40,31 +28,44 @@ class Explanation:
     """A task's state in words.
 
     preempted_by: the task for which it was last preempted, with its team. holders: who holds quota of the kinds that
-    it needs: team, flavor, pieces. remedies: what would let it run now, each tried on the simulator.
+    it needs: team, flavor, pieces. remedies: what would let it run now, each tried on the simulator; without any,
+    outlook says why. runs_at: when it could run, as far as can be said; when says it, or why it cannot be said.
     """
 
     task: Task
     reason: str
-    preempted_by: str | None
-    holders: tuple[str, ...]
-    remedies: tuple[str, ...]
+    preempted_by: str | None = None
+    holders: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    outlook: str = ""
+    runs_at: datetime | None = None
+    when: str = ""
 
 
 def find_task(observed: Observed, name: str, team: str | None) -> Task:
     """Return the task that a person means: by the name of its job or its Workload, the newest where several match.
 
-    SelectionError where there is none, or where several teams have one.
+    SelectionError where there is none, or where several teams have one; ToolError where tasks could not be read.
     """
+    if "workloads" in observed.unread:
+        raise ToolError(
+            "which tasks there are could not be read. What to do: run it as a role that may list "
+            "workloads.kueue.x-k8s.io, everywhere or in the team's namespace"
+        )
     found = [
         task for task in observed.tasks if name in (task.owner_name, task.name) and (team is None or task.team == team)
     ]
     if not found:
         near = sorted({task.owner_name for task in observed.tasks})
         shown = ", ".join(near[:8]) + (", …" if len(near) > 8 else "")
+        where = (
+            "" if observed.namespaces is None else f" in {', '.join(observed.namespaces)}, and no other could be read"
+        )
         raise SelectionError(
             f"Kueue knows no task {name}"
             + (f" of team {team}" if team else "")
             + (f"; it knows {shown}" if near else "; it knows none at all")
+            + where
         )
     teams = sorted({task.team for task in found})
     if len(teams) > 1:
@@ -73,25 +74,55 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
 
 
 def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Explanation:
-    """Return why a task waits, who holds what it needs, and what would let it run now."""
+    """Return why a task waits, who holds what it needs, what would let it run now, and when it could run."""
     queue = next((each for each in observed.queues if each.name == task.queue), None)
     by = _preempted_by(observed, task)
     if task.state != "pending":
-        return Explanation(task, _ended(task), by, (), ())
+        return Explanation(task, _not_waiting(observed, task), by)
+    if queue is None and observed.unread & {"localqueues", "clusterqueues"}:
+        return Explanation(
+            task, message_words(task), by, outlook="what would let it run is not known: queues were not read"
+        )
     reason = waiting_reason(task, queue)
-    if queue is None or not queue.active:
-        return Explanation(task, reason, by, (), ())
-    trial = _Trial(observed, task, queue.cohort, fair_sharing)
-    return Explanation(task, reason, by, tuple(holders(observed, task)), tuple(_remedies(observed, task, queue, trial)))
+    if queue is None:
+        return Explanation(task, reason, by, outlook="it can never run so: its LocalQueue has to be there")
+    if not queue.active:
+        return Explanation(task, reason, by, outlook="it runs when its queue is active, and not before")
+    if task.holds:
+        return Explanation(task, reason, by, outlook="no quota has to come free for it")
+    trial = Trial(observed, task, queue, fair_sharing)
+    holding = tuple(holders(trial, observed, task, queue))
+    never = trial.never()
+    if never is not None:
+        fewer = tuple(_fewer_pods(trial, task, never=True))
+        return Explanation(task, reason, by, holding, fewer, "" if fewer else f"it can never run as it is: {never}")
+    remedies = tuple(_remedies(observed, task, queue, trial))
+    outlook = "" if remedies else "no single change would let it run now: several tasks must end"
+    if observed.namespaces is not None:
+        more = "what waits before it in other namespaces was not read, and is not counted"
+        outlook = f"{outlook}; {more}" if outlook else more
+    runs_at, when = _when(observed, trial)
+    return Explanation(task, reason, by, holding, remedies, outlook, runs_at, when)
 
 
 def _preempted_by(observed: Observed, task: Task) -> str | None:
     uid = preemptor(task)
     found = next((each for each in observed.tasks if each.uid == uid), None)
-    return None if found is None else f"{found.owner_name} of {found.team}"
+    if found is not None:
+        return f"{found.owner_name} of {found.team}"
+    name = preemptor_queue(task)
+    if name is None:
+        return None
+    team = next((each.team for each in observed.queues if each.name == name), None)
+    there = "that is gone" if team is not None and observed.sees(_namespace(observed, team)) else "that is not read"
+    return f"a task of {team or name} {there}"
 
 
-def _ended(task: Task) -> str:
+def _namespace(observed: Observed, team: str) -> str:
+    return next((each.namespace for each in observed.queues if each.team == team), team)
+
+
+def _not_waiting(observed: Observed, task: Task) -> str:
     words = {
         "running": "it runs",
         "starting": "it is admitted, and its pods are not all ready yet",
@@ -101,137 +132,88 @@ def _ended(task: Task) -> str:
     }
     finished = task.conditions.get("Finished")
     said = f": {finished.message}" if finished is not None and finished.status and finished.message else ""
+    if task.state in ("running", "starting"):
+        said += _pods_words(observed, task)
     before = preemption(task)
     return words[task.state] + said + (f". Before, {before}" if before else "")
 
 
-def holders(observed: Observed, task: Task) -> Iterable[str]:
+def _pods_words(observed: Observed, task: Task) -> str:
+    """Return what keeps the pods of an admitted task from running, empty where nothing is known to."""
+    if not observed.sees(task.namespace, "pods"):
+        return ""
+    mine = [pod for pod in observed.pods if (pod.namespace, pod.task) == (task.namespace, task.name)]
+    unplaced = [pod.unplaced for pod in mine if pod.node is None and pod.unplaced]
+    if unplaced:
+        return f": {len(unplaced)} of {task.pods} pods find no node: {unplaced[0].rstrip('.')}"
+    if task.state == "starting" and not mine:
+        kind = task.owner_kind.lower()
+        return f": none is there; `kubectl describe {kind} {task.owner_name} -n {task.namespace}` says why"
+    return ""
+
+
+def holders(trial: Trial, observed: Observed, task: Task, queue: Queue) -> Iterable[str]:
     """Return who holds what a task needs, those that hold most first."""
-    queue = next(each for each in observed.queues if each.name == task.queue)
     teams = {each.name: each.team or "idle capacity" for each in observed.queues if each.cohort == queue.cohort}
     # Whoever waits for accelerators does not wait for CPUs.
     scarce = task.requests.keys() - {"cpu", "memory"} or task.requests.keys()
     held: defaultdict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
-    for each in observed.tasks:
-        for (flavor, resource), used in each.usage.items():
+    for each in trial.running:
+        for (flavor, resource), used in each.holds.items():
             if each.queue in teams and resource in scarce and (flavor, resource) in queue.quotas and used:
                 held[teams[each.queue], flavor, resource] += used
     for (team, flavor, resource), used in sorted(held.items(), key=lambda each: (-each[1], each[0])):
         yield f"{team} holds {amount(used)} {resource} of {flavor}"
 
 
-def _remedies(observed: Observed, task: Task, queue: Queue, trial: _Trial) -> Iterable[str]:
+def _remedies(observed: Observed, task: Task, queue: Queue, trial: Trial) -> Iterable[str]:
     if trial.runs(task):
         yield "nothing: the simulator admits it as things are; Kueue should within seconds"
         return
     needed = {key for key in queue.quotas if key[1] in task.requests}
-    tried = [each for each in trial.running if needed & each.usage.keys()][:_MOST_TRIED]
+    tried = [each for each in trial.running if needed & each.holds.keys() and each.owner_name][:_MOST_TRIED]
     ended = [each.owner_name for each in tried if trial.runs(task, without=each.uid)]
-    for name in ended[:5]:
+    for name in ended[:_SHOWN]:
         yield f"task {name} ends"
-    if len(ended) > 5:
-        yield f"any one of {len(ended) - 5} other tasks ends"
+    if len(ended) > _SHOWN:
+        yield f"any one of {len(ended) - _SHOWN} other tasks ends"
     for name, value in sorted(observed.priority_classes.items(), key=lambda each: each[1]):
         if value > task.priority:
             victims = trial.preempts(replace(task, priority=value))
-            if victims:
+            if victims is not None:
                 shown = ", ".join(sorted(victims))
-                yield f"it gets the priority class {name}; then it preempts {shown}"
+                yield f"it gets the priority class {name}" + (f"; then it preempts {shown}" if shown else "")
                 break
-    if task.pods > 1:
-        fits = trial.most_pods(task)
-        ever = fits or trial.most_pods(task, idle=True)
-        if fits:
-            yield f"it asks for {fits} of its {task.pods} pods"
-        elif ever and not trial.runs(task, idle=True):
-            yield f"it asks for at most {ever} of its {task.pods} pods, and others end"
+    yield from _fewer_pods(trial, task)
 
 
-class _Trial:
-    """The platform's queues and tasks as the simulator takes them up, again for each question."""
+def _fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[str]:
+    if task.pods < 2:
+        return
+    fits = trial.most_pods()
+    if fits:
+        yield f"it asks for {fits} of its {task.pods} pods"
+        return
+    ever = trial.most_pods(idle=True) if never else 0
+    if ever:
+        yield f"it asks for at most {ever} of its {task.pods} pods, and others end"
 
-    def __init__(self, observed: Observed, asked: Task, cohort: str | None, fair_sharing: Strategies) -> None:
-        self._model = Model(
-            queues=tuple(_queue(each) for each in observed.queues if each.active and each.cohort == cohort),
-            fair_sharing=fair_sharing,
+
+def _when(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
+    """Return when a task could run if nothing more came, and the words for it; or why that cannot be said."""
+    starts = trial.starts(observed.time.timestamp())
+    if starts is not None:
+        when = datetime.fromtimestamp(starts, tz=UTC)
+        minutes = max(1, round((starts - observed.time.timestamp()) / 60))
+        return when, (
+            f"by the simulator at {when:%Y-%m-%d %H:%M} UTC, in {minutes} min, if tasks run as long as they may and "
+            "nothing more is submitted"
         )
-        known = {each.name for each in self._model.queues}
-        self.running = sorted(
-            (each for each in observed.tasks if each.usage and each.queue in known and each.uid != asked.uid),
-            key=lambda each: (each.priority, -each.created.timestamp()),
-        )
-        self._workloads = {each.uid: _running(each) for each in self.running}
-
-    def runs(self, task: Task, *, without: str = "", idle: bool = False) -> bool:
-        """Return whether a task would be admitted in the next cycle, preempting nobody; idle: if nothing else ran."""
-        running = () if idle else [each for each in self.running if each.uid != without]
-        return any(each.name == task.uid for each in self._cycle(task, running).admitted)
-
-    def preempts(self, task: Task) -> list[str]:
-        """Return whom a task would preempt in the next cycle."""
-        names = {each.uid: each.owner_name for each in self.running}
-        return [names[each.name] for each in self._cycle(task, self.running).preempted]
-
-    def most_pods(self, task: Task, *, idle: bool = False) -> int:
-        """Return with how many of its pods a task would be admitted now; idle: if nothing else ran."""
-        low, high = 0, task.pods
-        while high - low > 1:
-            middle = (low + high) // 2
-            smaller = {name: each * middle / task.pods for name, each in task.requests.items()}
-            if self.runs(replace(task, pods=middle, requests=smaller), idle=idle):
-                low = middle
-            else:
-                high = middle
-        return low
-
-    def _cycle(self, task: Task, running: Iterable[Task]) -> Outcome:
-        workloads = [*(self._workloads[each.uid] for each in running), _waiting(task)]
-        return Simulator(self._model, workloads, now=task.created.timestamp()).run_cycle()
-
-
-def _queue(queue: Queue) -> ClusterQueue:
-    flavors: dict[str, dict[str, ResourceQuota]] = {}
-    for (flavor, resource), quota in queue.quotas.items():
-        flavors.setdefault(flavor, {})[resource] = ResourceQuota(
-            _units(resource, quota.nominal),
-            _limit(resource, quota.borrowing_limit),
-            _limit(resource, quota.lending_limit),
-        )
-    covered = tuple(dict.fromkeys(resource for _, resource in queue.quotas))
-    groups = (ResourceGroup(covered, tuple(FlavorQuotas(name, each) for name, each in flavors.items())),)
-    return ClusterQueue(
-        name=queue.name,
-        cohort=queue.cohort,
-        resource_groups=groups if flavors else (),
-        fair_weight=float(queue.weight),
-        preemption=Preemption(cast("Policy", queue.within), cast("Policy", queue.reclaim)),
+    endless = [each for each in trial.running if each.longest is None]
+    names = ", ".join(dict.fromkeys(each.owner_name or f"those of {each.team}" for each in endless[:_SHOWN]))
+    more = f" and {len(endless) - _SHOWN} more" if len(endless) > _SHOWN else ""
+    return None, (
+        f"cannot be said: nothing says how long {names}{more} may run"
+        if endless
+        else "cannot be said: what waits before it runs for an unknown time"
     )
-
-
-def _limit(resource: str, value: Decimal | None) -> int | None:
-    return None if value is None else _units(resource, value)
-
-
-def _units(resource: str, value: Decimal) -> int:
-    return int(value * per_unit(resource))
-
-
-def _running(task: Task) -> Workload:
-    usage = {resource: _units(resource, value) for (_, resource), value in task.usage.items()}
-    flavors = {resource: flavor for flavor, resource in task.usage}
-    admitted = task.conditions.get("QuotaReserved")
-    since = task.created if admitted is None or admitted.since is None else admitted.since
-    return replace(
-        _workload(task, usage),
-        admission=Admission(since.timestamp(), (PodSetAssignment("main", 1, flavors, usage),)),
-    )
-
-
-def _waiting(task: Task) -> Workload:
-    return _workload(task, {name: _units(name, value) for name, value in task.requests.items()})
-
-
-def _workload(task: Task, amounts: Mapping[str, int]) -> Workload:
-    """Return a task as one pod that asks for all: pods of unlike flavors would be one pod set each."""
-    pods = (PodSet("main", 1, amounts),)
-    return Workload(task.uid, task.queue, pods, priority=task.priority, created=task.created.timestamp())
