@@ -160,12 +160,12 @@ def _never(fields: list[str], today: datetime.date | None) -> tuple[str, str] | 
     day, month, weekday, year = fields[2:]
     if (day == "?") == (weekday == "?"):
         said = "neither" if day == "?" else "both"
-        fix = f"Write `{_as_cron(fields)}`." if "*" in (day, weekday) else "Write `?` for the one that does not count."
+        fix = f"Write `{_as_cron(fields)}`." if "*" in (day, weekday) else "Put `?` for the one that does not count."
         return f"`{text}` says {said} day of month and day of week, and AWS takes `?` for one of the two", fix
     if no_such_day(day, month):
         return f"`{text}` is of day {day} of month {month}, which there never is", "Write a day that there is."
     if today is not None and year.isdecimal() and int(year) < today.year:
-        return f"`{text}` is of the year {year}, which is over", "Write `*` for the year, or one to come."
+        return f"`{text}` is of the year {year}, which is over", "Put `*` for the year, or one to come."
     return None
 
 
