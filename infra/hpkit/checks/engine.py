@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from hpkit.checks import (
     access,
     addons,
+    allocations,
     allowances,
     capacity,
     cluster,
@@ -32,7 +33,7 @@ from hpkit.plan.model import Plan
 __all__ = ["RULES", "check", "rule_by_id"]
 
 _BY_PREFIX = (
-    access, addons, allowances, capacity, cluster, cluster_values, config_file,
+    access, addons, allocations, allowances, capacity, cluster, cluster_values, config_file,
     eks, governance, karpenter, network, node_pools, observability, restricted_groups, storage, waivers,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
