@@ -178,7 +178,7 @@ def test_the_parts_are_those_that_the_program_makes():
         made = {f"teams/{name}": each.inputs["name"] for name, each in program.named("ComputeQuota").items()}
         made |= {f"natGateways/{name}": name for name in program.named("NatGateway")}
         made |= {f"addons/{name}": name for name in program.named("eks/addon:Addon")}
-        made |= {f"addons/{name}": name for name in program.named("Release") if name == "keda"}
+        made |= {f"addons/{name}": name for name in program.named("Release")}
         pools = [each.inputs["metadata"]["name"] for each in program.named("NodePool").values()]
         assert kept == made | {f"nodePools/{name}": name for name in pools}
 
