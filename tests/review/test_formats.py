@@ -269,7 +269,7 @@ def test_json_keys_are_the_contract():
     (stack,) = said["stacks"]
     assert list(stack) == [
         "stack", "file", "why", "status", "verdict", "reasons", "note", "findings", "watch", "losses", "cost",
-        "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
+        "budgets", "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
         "preview", "scenario",
     ]  # fmt: skip
     loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3, "names": []}
