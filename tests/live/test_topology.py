@@ -70,7 +70,7 @@ def test_a_tree_of_seven_instances_is_drawn_for_mermaid(monkeypatch):
         *(("left_b", name) for name in ("i4", "i5")),
         *(("right_a", name) for name in ("i6", "i7")),
     }
-    assert sum(line.endswith('<br/>ml.g5.12xlarge"]') for line in lines) == 7
+    assert sum("<br/>ml.g5.12xlarge" in line for line in lines) == 7
 
 
 def test_a_tree_of_seven_instances_is_drawn_in_text(monkeypatch):
