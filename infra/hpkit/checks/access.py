@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup
@@ -81,8 +80,7 @@ def _arns(context: Context) -> Iterator[Issue]:
     """Compare ARNs of one environment and of the teams with the environment's partition, and with its region."""
     region = context.spec.region
     partition = partition_of(region)
-    teams = [team.model_dump(by_alias=True, exclude_defaults=True) for team in context.organization.teams]
-    for path, arn in (*_texts(_environment(context), ()), *_texts({"teams": teams}, ())):
+    for path, arn in context.texts:
         match = _ARN.match(arn)
         if match is None or not context.knows_region:
             continue
@@ -102,7 +100,7 @@ def _arns(context: Context) -> Iterator[Issue]:
 
 def _roles_of_others(context: Context) -> Iterator[Issue]:
     account = context.spec.account
-    for path, arn in _texts(_environment(context), ()):
+    for path, arn in context.texts:
         match = _ARN.match(arn)
         if path[-1] not in _HANDED_OVER or account is None or match is None or match["account"] in (None, account):
             continue
@@ -119,8 +117,7 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
 
 
 def _names_of_roles(context: Context) -> Iterator[Issue]:
-    teams = [team.model_dump(by_alias=True, exclude_defaults=True) for team in context.organization.teams]
-    for path, arn in (*_texts(_environment(context), ()), *_texts({"teams": teams}, ())):
+    for path, arn in context.texts:
         begins = _ROLE_LIKE.match(arn)
         if begins is None or _ROLE.match(arn):
             continue
@@ -143,19 +140,6 @@ def _scripts_are_objects(context: Context) -> Iterator[Issue]:
                     f"{uri} is a {'folder' if key else 'bucket'}, and nodes of {group.name} run a script",
                     f"Name the script in it, such as {uri.rstrip('/')}/on_create.sh.",
                 )
-
-
-def _environment(context: Context) -> dict[str, Any]:
-    spec = context.spec.model_dump(by_alias=True, exclude_defaults=True)
-    return {"environments": {context.environment: spec}}
-
-
-def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        yield path, value
-    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
-    for step, each in entries:
-        yield from _texts(each, (*path, step))
 
 
 def _account(context: Context) -> Iterator[Issue]:

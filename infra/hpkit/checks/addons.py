@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addons, is_older
 from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.config.base import BUCKET_PATTERN
 from hpkit.plan.dependencies import alternatives_brought
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
 from hpkit.spelling import near
@@ -32,7 +33,6 @@ _INFERENCE_ROLE = re.compile(
     r"arn:aws[a-z-]*:iam::\d{12}:role/(?:[\w+=,.@-]+/)*SageMakerHyperPodInference[\w+=,.@-]*", re.ASCII
 )
 # Amazon S3 user guide, rules of general purpose bucket names.
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 # Part of an add-on's name is what has more letters.
 _SHORT = 3
 _UPDATING = "Amazon EKS user guide, update an Amazon EKS add-on"
@@ -210,7 +210,7 @@ def _inference_told(context: Context) -> Iterator[Issue]:
             "takes no other",
             "Write arn:aws:iam::ACCOUNT:role/SageMakerHyperPodInference-NAME, with the account's 12 digits.",
         )
-    if not _BUCKET.fullmatch(str(bucket)):
+    if not re.fullmatch(BUCKET_PATTERN, str(bucket)):
         yield Issue(
             (*path, "tlsCertificateS3Bucket"),
             f"{bucket} is no name of a bucket",

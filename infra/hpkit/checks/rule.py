@@ -98,6 +98,13 @@ class Context:
             paths.setdefault(team.name, ("teams", index))
         return paths
 
+    @cached_property
+    def texts(self) -> tuple[tuple[Path, str], ...]:
+        """Return path and value of every text of the environment, then of every team, as the file spells the keys."""
+        spec = self.spec.model_dump(by_alias=True, exclude_defaults=True)
+        teams = [team.model_dump(by_alias=True, exclude_defaults=True) for team in self.organization.teams]
+        return (*_texts({"environments": {self.environment: spec}}, ()), *_texts({"teams": teams}, ()))
+
     def sharing_path(self, team: str) -> Path:
         """Return where a team's sharing is written: in this environment, or with the team."""
         overrides = self.spec.governance.overrides if self.spec.governance else {}
@@ -148,3 +155,11 @@ def listing(parts: list[str], most: int = 8) -> str:
     """Join parts with commas, and say how many were left out."""
     shown = ", ".join(parts[:most])
     return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown
+
+
+def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        yield path, value
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    for step, each in entries:
+        yield from _texts(each, (*path, step))

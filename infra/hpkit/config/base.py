@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from hpkit.catalog import limit
 
-__all__ = ["Api", "Model", "Name", "Quantity", "Version", "is_name"]
+__all__ = ["BUCKET_PATTERN", "Api", "BucketName", "Model", "Name", "Quantity", "Version", "is_name"]
 
 
 class Model(BaseModel):
@@ -114,6 +114,10 @@ Quantity = Annotated[
 _DNS_LABEL = r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$"
 
 _MOST_OF_A_NAME = 40
+
+# As S3 documents the names of general purpose buckets.
+BUCKET_PATTERN = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
+BucketName = Annotated[str, Field(pattern=BUCKET_PATTERN)]
 
 # The name of a thing that the kit or Kubernetes uses as a DNS label.
 Name = Annotated[str, Field(pattern=_DNS_LABEL, min_length=1, max_length=_MOST_OF_A_NAME)]

@@ -4,26 +4,24 @@ Sources: SageMaker HyperPod developer guide, "Setting up your HyperPod clusters 
 operator in aws/sagemaker-hyperpod-cli.
 """
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Model
+from hpkit.config.base import BucketName, Model
 
 __all__ = ["Inference"]
-
-_Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 
 
 class Inference(Model):
     """The inference operator, as its EKS add-on, with its roles and the add-ons that it needs."""
 
-    tls_certificate_bucket: _Bucket | None = Field(
+    tls_certificate_bucket: BucketName | None = Field(
         default=None,
         description="Bucket that is there already: the operator puts the certificates of its endpoints into it. "
         "Absent: the kit makes one.",
     )
-    model_buckets: tuple[_Bucket, ...] = Field(
+    model_buckets: tuple[BucketName, ...] = Field(
         default=(),
         description="Buckets that models are read from, by a role that the kit makes for the S3 CSI driver. Absent: "
         "none, and that driver gets no role.",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hpkit.config.base import Model
+from hpkit.config.base import BucketName, Model
 
 __all__ = ["ExistingStorage", "Lustre", "Storage"]
 
@@ -32,8 +32,7 @@ class Lustre(Model):
 class ExistingStorage(Model):
     """A bucket that is already there; the kit changes nothing about it."""
 
-    bucket: str = Field(
-        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+    bucket: BucketName = Field(
         description="Its name. The kit's own script is put into it only for groups that run it.",
     )
 
