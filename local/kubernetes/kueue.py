@@ -101,7 +101,7 @@ class Kueue:
 
     def _certificates(self) -> tuple[Pair, Pair]:
         """Return authority and server pair; Kueue's rotator leaves them alone only if names and files are these."""
-        ca = authority(self.folder, "kueue-ca")
+        ca = authority(self.folder, "kueue-ca", rsa=True)
         pair = signed(self.folder, "webhook", issuer=ca, names=(f"{_SERVICE}.{_NAMESPACE}.svc", "127.0.0.1"))
         served = self.folder / "served"
         served.mkdir(mode=0o700, exist_ok=True)

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as new_ec_key
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as new_rsa_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from local.processes.files import write_private
@@ -18,32 +21,39 @@ __all__ = ["Pair", "authority", "signed"]
 _LIFETIME = datetime.timedelta(days=3650)
 _SLACK = datetime.timedelta(days=1)
 
+_Key = EllipticCurvePrivateKey | RSAPrivateKey
+
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate and its key, both PEM files; the key is PKCS#1, the form that Kueue's rotator reads."""
+    """A certificate and its key, both PEM files."""
 
     certificate: Path
     key: Path
 
 
-def authority(folder: Path, name: str) -> Pair:
-    """Return the authority of that name (also its DNS name, which Kueue's rotator checks); made if absent."""
-    return _kept(folder, name, issuer=None, organization="", names=(name,))
+def authority(folder: Path, name: str, *, rsa: bool = False) -> Pair:
+    """Return the authority of that name (also its DNS name, which Kueue's rotator checks); made if absent.
+
+    rsa: with a key of that kind in PKCS#1, the only form that Kueue's rotator reads; what the authority signs has one
+    too. Other keys are of the curve P-256, which are made in no time.
+    """
+    return _kept(folder, name, issuer=None, organization="", names=(name,), rsa=rsa)
 
 
 def signed(
     folder: Path, name: str, *, issuer: Pair, organization: str = "", names: Sequence[str] = ("127.0.0.1", "localhost")
 ) -> Pair:
     """Return a certificate for server and client use, signed by the issuer; made if absent."""
-    return _kept(folder, name, issuer=issuer, organization=organization, names=names)
+    rsa = isinstance(_read(issuer)[1], RSAPrivateKey)
+    return _kept(folder, name, issuer=issuer, organization=organization, names=names, rsa=rsa)
 
 
-def _kept(folder: Path, name: str, *, issuer: Pair | None, organization: str, names: Sequence[str]) -> Pair:
+def _kept(folder: Path, name: str, *, issuer: Pair | None, organization: str, names: Sequence[str], rsa: bool) -> Pair:
     pair = Pair(folder / f"{name}.crt", folder / f"{name}.key")
     # The certificate is written last: where it is, the key is whole.
     if not pair.certificate.exists():
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        key = new_rsa_key(public_exponent=65537, key_size=2048) if rsa else new_ec_key(SECP256R1())
         certificate = _certificate(key, name, issuer=issuer, organization=organization, names=names)
         pem = serialization.Encoding.PEM
         plain = serialization.NoEncryption()
@@ -53,7 +63,7 @@ def _kept(folder: Path, name: str, *, issuer: Pair | None, organization: str, na
 
 
 def _certificate(
-    key: rsa.RSAPrivateKey, name: str, *, issuer: Pair | None, organization: str, names: Sequence[str]
+    key: _Key, name: str, *, issuer: Pair | None, organization: str, names: Sequence[str]
 ) -> x509.Certificate:
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
     if organization:
@@ -73,7 +83,7 @@ def _certificate(
         .add_extension(x509.SubjectAlternativeName([_san(each) for each in names]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
-        .add_extension(_usage(signs=issuer is None), critical=True)
+        .add_extension(_usage(signs=issuer is None, encrypts=isinstance(key, RSAPrivateKey)), critical=True)
     )
     if issuer is not None:
         uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -81,10 +91,10 @@ def _certificate(
     return builder.sign(signer, hashes.SHA256())
 
 
-def _read(issuer: Pair) -> tuple[x509.Name, rsa.RSAPrivateKey]:
+def _read(issuer: Pair) -> tuple[x509.Name, _Key]:
     key = serialization.load_pem_private_key(issuer.key.read_bytes(), password=None)
-    if not isinstance(key, rsa.RSAPrivateKey):
-        raise TypeError(f"{issuer.key} is not an RSA key")
+    if not isinstance(key, _Key):
+        raise TypeError(f"{issuer.key} is a key of neither kind")
     return x509.load_pem_x509_certificate(issuer.certificate.read_bytes()).subject, key
 
 
@@ -95,10 +105,10 @@ def _san(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _usage(*, signs: bool) -> x509.KeyUsage:
+def _usage(*, signs: bool, encrypts: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=True,
-        key_encipherment=not signs,
+        key_encipherment=encrypts and not signs,
         key_cert_sign=signs,
         crl_sign=signs,
         content_commitment=False,
