@@ -1,12 +1,18 @@
 """What an FSx for Lustre file system is inside the cluster."""
 
+import copy
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from hpkit.change import change
 from hpkit.plan.names import short_type
+from provider.engine.errors import RefusedError
+from provider.engine.values import UNKNOWN
+from provider.resources.change_guard import ChangeGuardHandler
+from provider.server import HyperpodServicer
 from tests.builders import organization, team
 from tests.program.recorder import recorded_from
 
@@ -69,6 +75,31 @@ def test_a_claim_waits_for_its_volume_its_namespace_and_the_driver(shared):
 def test_without_being_asked_for_there_is_none():
     kinds = {short_type(each.type) for each in program().resources.values()}
     assert not [kind for kind in kinds if "PersistentVolume" in kind or "StorageClass" in kind]
+
+
+def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_grows_passes(shared):
+    def guarded(size):
+        """Ask the plugin's guard as the engine does: it knows no id of what is replaced."""
+        found = change(shared, program(teams=True, storageCapacityGiB=size))
+        (step,) = [step for step in found.steps if step.name == "keep-base"]
+        new = copy.deepcopy(program(teams=True, storageCapacityGiB=size).one(step.type, step.name).inputs)
+        for cause in step.causes:
+            if cause.because:
+                whole, _, part = cause.path.partition(".")
+                new[whole][part] = UNKNOWN
+        old = shared.one(step.type, step.name).inputs
+        return ChangeGuardHandler(HyperpodServicer().clients).diff(old, new, old)
+
+    assert not guarded(4800).changes
+    with pytest.raises(RefusedError) as refused:
+        guarded(1200)
+    for text in (
+        "fileSystem: lustre-id is replaced",
+        "(2400 GiB) with all files on it",
+        "`allowReplace: [fileSystem]`",
+    ):
+        assert text in str(refused.value)
+    assert shared.one("fsx/lustreFileSystem:LustreFileSystem").protect, "without a preview the engine refuses it"
 
 
 def test_the_manifest_of_the_page_mounts_what_a_team_has(shared):

@@ -2,6 +2,7 @@
 
 import json
 
+import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
@@ -15,8 +16,9 @@ from tests.provider.harness import TYPE, FailedError, quota
 
 GUARDED = {
     "subject": "acme-dev",
-    "identity": {"vpc": "vpc-1", "eks": "acme-dev", "bucket": "acme"},
+    "identity": {"vpc": "vpc-1", "eks": "acme-dev", "bucket": "acme", "fileSystem": "fs-1"},
     "contents": {
+        "fileSystem": "the FSx for Lustre file system (2400 GiB) with all files on it",
         "vpc": "the VPC",
         "eks": "the EKS cluster",
         "cluster": "the HyperPod cluster (gpu 4 × ml.g5.12xlarge; teams nlp)",
@@ -179,6 +181,36 @@ def test_the_engine_hears_of_another_region(engine):
     assert len(said) == 1, "the engine asks once for every resource"
 
 
+def test_another_account_is_refused_before_anything_is_compared(engine):
+    old = {"region": "us-west-2", "accountId": "123456789012", "contents": "gpu 4"}
+    request = provider_pb2.DiffRequest(
+        urn="urn:pulumi:dev::hpkit::pulumi:providers:hyperpod::hyperpod",
+        old_inputs=to_struct(old),
+        news=to_struct(old | {"accountId": "210987654321", "allowReplace": "true"}),
+    )
+    with pytest.raises(grpc.RpcError) as refused:
+        engine.stub.DiffConfig(request)
+    for text in (
+        "accountId: 123456789012 → 210987654321 would leave behind, unmanaged and at its price, everything",
+        "that is in 123456789012: gpu 4",
+        "`account` of the environment",
+        "`pulumi destroy` with credentials of 123456789012",
+    ):
+        assert text in refused.value.details()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({}, {"accountId": "123456789012"}),
+        ({"accountId": "123456789012"}, {}),
+        ({"accountId": "123456789012"}, {"accountId": UNKNOWN}),
+    ],
+)
+def test_an_account_that_is_named_or_no_longer_named_moves_nothing(old, new):
+    assert changed_settings(old, new).names == ["accountId"]
+
+
 # -- guards
 
 
@@ -187,6 +219,7 @@ def test_the_engine_hears_of_another_region(engine):
     [
         ({"vpc": UNKNOWN}, ["vpc: vpc-1 is replaced", "the HyperPod cluster (gpu 4"], "[vpc, eks, cluster]"),
         ({"eks": "other"}, ["eks: acme-dev becomes other", "the EKS cluster"], "[eks, cluster]"),
+        ({"fileSystem": UNKNOWN}, ["fileSystem: fs-1 is replaced", "with all files on it"], "[fileSystem]"),
         ({"bucket": None}, ["bucket: acme is not in the program any more", "the bucket"], "[bucket]"),
     ],
 )
@@ -207,7 +240,8 @@ def test_what_is_allowed_is_a_warning_and_what_nothing_needs_as_well():
 
 
 def test_what_leaves_the_program_needs_a_run_that_lifts_its_protection():
-    new = {**GUARDED, "identity": {"eks": "acme-dev", "bucket": "acme"}, "allowReplace": ["vpc"]}
+    left = {name: id_ for name, id_ in identity().items() if name != "vpc"}
+    new = {**GUARDED, "identity": left, "allowReplace": ["vpc"]}
     with pytest.raises(RefusedError, match=r"still protected in the state(.|\n)*run `pulumi up`"):
         guard().diff(GUARDED, new, {})
     assert guard().diff({**GUARDED, "allowReplace": ["vpc"]}, new, {}).changes

@@ -1,7 +1,8 @@
 """The settings of the provider: what each is for, old names of some, and what a change of them does.
 
-Another region is refused, since it would leave everything behind. The engine replaces all resources of a provider that
-is replaced without asking for their Diff: this is the only place where that can be refused before it begins.
+Another region or account is refused, since it would leave everything behind. The engine replaces all resources of a
+provider that is replaced without asking for their Diff, and asks of no resource in which account it is: this is the
+only place where that can be refused before it begins.
 """
 
 from __future__ import annotations
@@ -53,14 +54,21 @@ def with_new_names(settings: Mapping[str, Any]) -> Props:
 
 
 def changed_settings(old: Props, new: Props) -> SettingChanges:
-    """Compare; raises RefusedError for another region that is not allowed."""
+    """Compare; raises RefusedError for another account, and for another region that is not allowed."""
     old, new = with_new_names(old), with_new_names(new)
     names = sorted(name for name in SETTINGS.keys() - _MESSAGE_TEXTS if old.get(name) != new.get(name))
-    before, after = old.get("region"), new.get("region")
-    if before is None or after is None or is_unknown(after) or before == after:
-        return SettingChanges(names)
     contents = old.get("contents")
     lost = f": {contents}" if isinstance(contents, str) else ""
+    if _moves("accountId", old, new):
+        before, after = old["accountId"], new["accountId"]
+        raise RefusedError(
+            f"accountId: {before} → {after} would leave behind, unmanaged and at its price, everything that is in "
+            f"{before}{lost}.\nWhat to do: take the change back (hpkit: `account` of the environment); for another "
+            f"account, make another stack. One that is to go, `pulumi destroy` with credentials of {before}."
+        )
+    if not _moves("region", old, new):
+        return SettingChanges(names)
+    before, after = old["region"], new["region"]
     if allows_replacement(new) and not allows_replacement(old):
         # On behalf of what is deleted first, the engine asks a plugin with the settings of the run before.
         raise RefusedError(
@@ -77,3 +85,9 @@ def changed_settings(old: Props, new: Props) -> SettingChanges:
         "`allowReplace` of the provider to true (hpkit: `allowReplace` in the environment, with the names of all that "
         "it has: [bucket, cluster, eks, fileSystem, key, vpc]), and take that out again afterwards."
     )
+
+
+def _moves(name: str, old: Props, new: Props) -> bool:
+    """Return whether a setting that says where everything is becomes another; one that was not given says nothing."""
+    before, after = old.get(name), new.get(name)
+    return before is not None and after is not None and not is_unknown(after) and before != after
