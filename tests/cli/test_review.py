@@ -119,6 +119,39 @@ def test_a_stacks_own_file_touches_that_stack_only(repository):
     assert said["stacks"][0]["why"] == "stacks/Pulumi.acme-dev.yaml changed"
 
 
+def test_a_policy_file_touches_its_organizations_stacks_and_says_what_it_asks_now(repository):
+    policies = {"regions-allowed": {"allowed": ["us-west-2"]}, "budget-of-teams": {"teams": {"ada": 90000}}}
+    repository.write("stacks/acme.policy.json", json.dumps(policies).encode())
+    repository.commit()
+    repository.write("stacks/acme.policy.json", json.dumps(policies, indent=4).encode())
+    assert verdicts(repository.review("--base", "HEAD")) == {"acme-dev": ("unchanged", "ok")}
+    policies["budget-of-teams"]["teams"]["ada"] = 5
+    policies["regions-allowed"] = "disabled"
+    repository.write("stacks/acme.policy.json", json.dumps(policies).encode())
+    said = repository.review("--base", "HEAD")
+    assert verdicts(said) == {"acme-dev": ("unchanged", "attention")}
+    (stack,) = said["stacks"]
+    assert stack["why"] == "stacks/acme.policy.json changed"
+    assert [each["message"].partition(";")[0] for each in stack["watch"]] == [
+        "the policy budget-of-teams: teams.ada 90000 → 5",
+        "the policy regions-allowed: allowed us-west-2 → unset, enforcementLevel unset → disabled",
+    ]
+    assert any(reason.endswith("US$ a month, 5 are given") for reason in stack["reasons"])
+    page = repository.run("--base", "HEAD", "--format", "markdown").stdout.split("<details open>")[1]
+    assert "- the policy budget-of-teams: teams.ada 90000 → 5" in page
+
+
+def test_a_policy_file_that_was_wrong_at_the_base_is_compared_with_nothing(repository):
+    repository.write("stacks/acme.policy.json", b"[]")
+    repository.commit()
+    repository.write("stacks/acme.policy.json", b'{"budget-of-teams": {"teams": {"ada": 90000}}}')
+    (stack,) = repository.review("--base", "HEAD")["stacks"]
+    assert [each["subject"] for each in stack["watch"]] == ["budget-of-teams"]
+    repository.write("stacks/acme.policy.json", b"[]")
+    repository.write("stacks/acme.yaml", acme(2))
+    assert "stacks/acme.policy.json: it is no JSON object of policy → settings" in repository.run().stderr
+
+
 def test_a_stack_pointed_at_a_path_is_refused_as_the_program_refuses_it(repository):
     repository.write("stacks/sub/evil.yaml", {**acme(1), "organization": "evil"})
     settings = {"config": {"hpkit:organization": "sub/evil", "hpkit:environment": "dev"}}

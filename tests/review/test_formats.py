@@ -10,6 +10,7 @@ import pytest
 
 from hpkit.catalog.prices import find_price, near_price
 from hpkit.plan.budgets import budgets_of
+from hpkit.plan.diff import Change
 from hpkit.review.as_html import as_html
 from hpkit.review.as_json import as_dict
 from hpkit.review.as_markdown import LIMIT, as_markdown, escape
@@ -295,19 +296,25 @@ def test_what_a_budget_is_exceeded_by_is_said_in_every_format_and_asks_for_atten
         for count in (1, 9)
     ]
     given = budgets_of({"teams": {"ada": 100_000, "gone": 5}})
-    review = review_of(*map(text_of, sides), budgets={FILE: given})
+    review = review_of(*map(text_of, sides), budgets={FILE: Change(given, given)})
     one, nine = (round(find_price(kind, "us-west-2").monthly * count) for count in (1, 9))
     for said in (as_text(review, width=200), as_markdown(review), as_html(review)):
         text = html.unescape(said)
         assert f"{one:,} → {nine:,}" in text
         assert f"{100_000 - one:,} → {100_000 - nine:,}" in text
     (budget,) = as_dict(review)["stacks"][0]["budgets"]
-    assert (budget["name"], budget["givenUsd"]) == ("ada", 100_000)
+    assert (budget["name"], budget["givenUsd"]) == ("ada", {"before": 100_000, "after": 100_000})
     assert budget["quotaUsd"] == {"before": one, "after": nine}
     reason = f"the quota of team ada comes to {nine:,} US$ a month, 100,000 are given"
     assert [each for each in review.reasons if each.endswith(reason)]
-    back = review_of(*map(text_of, reversed(sides)), budgets={FILE: given})
+    back = review_of(*map(text_of, reversed(sides)), budgets={FILE: Change(given, given)})
     assert not [each for each in back.reasons if "are given" in each], "it goes back within what is given"
+    less = review_of(
+        text_of(sides[0]), text_of(sides[0]), budgets={FILE: Change(given, budgets_of({"teams": {"ada": 7}}))}
+    )
+    assert [each for each in less.reasons if each.endswith(f"comes to {one:,} US$ a month, 7 are given")]
+    more = review_of(text_of(sides[1]), text_of(sides[1]), budgets={FILE: Change(given, ())})
+    assert more.verdict == "ok", "who is bound by nothing exceeds nothing"
 
 
 def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():

@@ -8,18 +8,24 @@ from hpkit.errors import InputError
 from hpkit.plan.budgets import BUDGET_POLICY, Budget, budgets_of
 from hpkit.project import project_root
 
-__all__ = ["budgets", "policy_settings"]
+__all__ = ["budgets", "budgets_in", "policy_file", "policy_settings", "read_settings"]
+
+
+def policy_file(organization: str) -> str:
+    """Return the name of an organization's policy file in the project."""
+    return f"stacks/{organization}.policy.json"
 
 
 def policy_settings(organization: str) -> tuple[str, str] | None:
     """Return name and text of an organization's policy file, None where it has none."""
-    file = project_root() / "stacks" / f"{organization}.policy.json"
+    name = policy_file(organization)
+    file = project_root() / name
     if not file.is_file():
         return None
     try:
-        return str(file.relative_to(project_root())), file.read_text(encoding="utf-8")
+        return name, file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file.relative_to(project_root())}: cannot be read ({error})") from None
+        raise InputError(f"{name}: cannot be read ({error})") from None
 
 
 def budgets(organization: str) -> tuple[Budget, ...]:
@@ -28,17 +34,27 @@ def budgets(organization: str) -> tuple[Budget, ...]:
     Raises InputError for a file that is wrong.
     """
     found = policy_settings(organization)
-    if found is None:
-        return ()
-    name, text = found
+    return () if found is None else budgets_in(found[0], read_settings(*found))
+
+
+def read_settings(name: str, text: str | bytes) -> Mapping[str, Any]:
+    """Return what a policy file of that name sets, by policy; raises InputError for what is no object of JSON."""
     try:
         data: Any = json.loads(text)
-        parameters = data.get(BUDGET_POLICY) if isinstance(data, Mapping) else None
-        # A level alone, or a policy that does not run, gives nobody anything.
-        if not isinstance(parameters, Mapping) or parameters.get("enforcementLevel") == "disabled":
-            return ()
-        return budgets_of(parameters)
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise InputError(f"{name}: it is no JSON: {error}") from None
+    if not isinstance(data, Mapping):
+        raise InputError(f"{name}: it is no JSON object of policy → settings")
+    return data
+
+
+def budgets_in(name: str, settings: Mapping[str, Any]) -> tuple[Budget, ...]:
+    """Return what the settings of a policy file of that name give teams and projects; raises InputError."""
+    parameters = settings.get(BUDGET_POLICY)
+    # A level alone, or a policy that does not run, gives nobody anything.
+    if not isinstance(parameters, Mapping) or parameters.get("enforcementLevel") == "disabled":
+        return ()
+    try:
+        return budgets_of(parameters)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None

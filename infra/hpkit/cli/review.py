@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -10,14 +11,17 @@ import click
 from hpkit.change import Recorded
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
-from hpkit.cli.policy_settings import budgets
-from hpkit.cli.review_git import find_base
+from hpkit.cli.policy_settings import budgets_in, policy_file, policy_settings, read_settings
+from hpkit.cli.review_git import Base, content_at, find_base
 from hpkit.cli.review_scope import Scope, scope_of
 from hpkit.errors import InputError
+from hpkit.plan.budgets import Budget
+from hpkit.plan.diff import Change
 from hpkit.plan.model import Plan
 from hpkit.project import project_root
 from hpkit.review import Review, review
 from hpkit.review.model import Preview, ScenarioChange
+from hpkit.review.policy_risks import PolicySettings
 
 __all__ = ["command"]
 
@@ -56,6 +60,8 @@ def command(
     base = find_base(folder, ref)
     scope = scope_of(folder, base, stacks)
     previews = _previews(folder, scope) if preview else {}
+    policies = {file: _policies(folder, base, file) for file in {each.file for each in scope.stacks}}
+    budgets = {file: _budgets(file, change) for file, change in policies.items()}
     found = review(
         scope.files,
         scope.stacks,
@@ -65,7 +71,8 @@ def command(
         notes=scope.notes,
         previews=previews,
         scenarios=_scenarios(scope, scenario) if scenario else {},
-        budgets={each.file: budgets(Path(each.file).stem) for each in scope.stacks},
+        budgets=budgets,
+        policies=policies,
     )
     text = _writer(form)(found)
     if output is None:
@@ -100,6 +107,25 @@ def _writer(form: str) -> Callable[[Review], str]:
     from hpkit.review.as_text import as_text
 
     return lambda found: as_text(found, width=width())
+
+
+def _policies(folder: Path, base: Base, file: str) -> Change[PolicySettings]:
+    """Return what stands in the policy file beside an organization's file; of a base that is wrong, nothing."""
+    name = policy_file(Path(file).stem)
+    here, there = policy_settings(Path(file).stem), content_at(folder, base, name)
+    before = None
+    if there is not None:
+        with suppress(InputError):
+            before = read_settings(name, there)
+    return Change(before, None if here is None else read_settings(*here))
+
+
+def _budgets(file: str, policies: Change[PolicySettings]) -> Change[Sequence[Budget]]:
+    name = policy_file(Path(file).stem)
+    before: Sequence[Budget] = ()
+    with suppress(InputError):
+        before = budgets_in(name, policies.before or {})
+    return Change(before, budgets_in(name, policies.after or {}))
 
 
 def _scenarios(scope: Scope, file: str) -> dict[str, ScenarioChange]:

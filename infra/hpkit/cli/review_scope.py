@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from hpkit.cli.policy_settings import policy_file
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
 from hpkit.errors import InputError, SelectionError
@@ -121,6 +122,8 @@ def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:
             for stack, place in tree.stacks.items():
                 if place.file == name:
                     why[stack] = f"{name} changed"
+                elif policy_file(place.organization) == name:
+                    why.setdefault(stack, f"{name} changed")
         stack = name.removeprefix(f"{_STACKS}/Pulumi.").removesuffix(".yaml")
         if name == f"{_STACKS}/Pulumi.{stack}.yaml" and stack in everything:
             why.setdefault(stack, f"{name} changed")

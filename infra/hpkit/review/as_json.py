@@ -173,7 +173,7 @@ def _budget(change: BudgetChange) -> dict[str, Any]:
         "kind": budget.kind,
         "name": budget.name,
         "teams": sorted(budget.teams),
-        "givenUsd": round(budget.monthly),
+        "givenUsd": _change(change.given, lambda given: round(given.monthly)),
         "quotaUsd": _change(change.cost, lambda spent: round(spent.dollars)),
         "unknown": _change(change.cost, lambda spent: list(spent.unknown)),
         "pricesOf": _change(change.cost, lambda spent: list(spent.about)),

@@ -115,9 +115,9 @@ def _stack(stack: StackReview) -> Iterator[str]:
         rows = tables.wait_rows(stack.scenario)[:_MOST]
         body = ["\n".join(lines), *([_table(tables.WAIT_HEAD, rows)] if rows else [])]
         yield _details(f"{stack.stack}: waits in {stack.scenario.scenario}", "\n\n".join(body), is_open=True)
-    if stack.status in ("unchanged", "unreadable") and stack.preview is None:
-        return
     yield from _lists(stack)
+    if stack.status in ("unchanged", "unreadable"):
+        return
     teams = tables.changed_teams(stack)
     rows = tables.team_table(stack, teams)
     for index in range(0, len(rows), _MOST):
@@ -127,7 +127,7 @@ def _stack(stack: StackReview) -> Iterator[str]:
             _table(tables.TEAM_HEAD, rows[index : index + _MOST]),
         )
     capacity = list(tables.capacity_rows(stack))
-    if capacity and stack.status != "unchanged":
+    if capacity:
         table = _table(tables.CAPACITY_HEAD, capacity[:_MOST])
         money = _table(tables.COST_HEAD, list(tables.cost_rows(stack)))
         budgets = tables.budget_rows(stack)[:_MOST]

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 from hpkit.change import Recorded, StackChange, change, change_of_plans
 from hpkit.checks import Finding
-from hpkit.plan.budgets import Budget, budget_cells
+from hpkit.plan.budgets import Budget, Spent, budget_cells
 from hpkit.plan.diff import Change, PlanDiff, diff
 from hpkit.plan.model import Plan
 from hpkit.review.cost import budget_changes, guaranteed_cost, maximum_cost
@@ -28,6 +30,7 @@ from hpkit.review.model import (
     gravest_first,
     worst,
 )
+from hpkit.review.policy_risks import PolicySettings
 from hpkit.review.risks import risks_of, with_rename_risks
 from hpkit.simulate.formatting import span
 
@@ -37,6 +40,7 @@ __all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "review"]
 Record = Callable[[Plan, str], Recorded]
 # A tenth more and a minute: below that, waits differ by chance.
 _LONGER, _MINUTE = 1.1, 60
+_NOTHING: Change[Any] = Change(None, None)
 _UNREAD_BASE = "the base could not be read, so what is lost is not known"
 _QUICK = "the files are compared, not what is made of them: what is replaced is not known; leave --quick out to know it"
 
@@ -90,19 +94,28 @@ def review(
     notes: Sequence[str] = (),
     previews: Mapping[str, Preview] | None = None,
     scenarios: Mapping[str, ScenarioChange] | None = None,
-    budgets: Mapping[str, Sequence[Budget]] | None = None,
+    budgets: Mapping[str, Change[Sequence[Budget]]] | None = None,
+    policies: Mapping[str, Change[PolicySettings]] | None = None,
 ) -> Review:
     """Return the review of a change.
 
     record returns what a plan registers in a stack; without it, only what the files say is compared. base and commit
     name what the change is compared with; previews holds what the engine said, by stack, and scenarios what becomes of
-    a scenario's tasks; budgets what each organization file's teams and projects are given.
+    a scenario's tasks; budgets what each organization file's teams and projects are given, and policies what stands in
+    the policy file beside it.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
-    previews, scenarios, budgets = previews or {}, scenarios or {}, budgets or {}
+    previews, scenarios, budgets, policies = previews or {}, scenarios or {}, budgets or {}, policies or {}
     reviewed = with_rename_risks(
         [
-            _stack(each, record, previews.get(each.stack), scenarios.get(each.stack), budgets.get(each.file, ()))
+            _stack(
+                each,
+                record,
+                preview=previews.get(each.stack),
+                scenario=scenarios.get(each.stack),
+                budgets=budgets.get(each.file, _NOTHING),
+                policies=policies.get(each.file, _NOTHING),
+            )
             for each in stacks
         ]
     )
@@ -158,9 +171,11 @@ def _plan(version: StackVersion | None) -> Plan | None:
 def _stack(
     given: StackInput,
     record: Record | None,
+    *,
     preview: Preview | None,
     scenario: ScenarioChange | None,
-    budgets: Sequence[Budget],
+    budgets: Change[Sequence[Budget]],
+    policies: Change[PolicySettings],
 ) -> StackReview:
     before, after = _plan(given.before), _plan(given.after)
     unread = [
@@ -174,7 +189,7 @@ def _stack(
     findings = _unless_unread(findings, given.after.file if given.after is not None else None)
     changed, unrecorded = _compared(given, before, after, record)
     losses = losses_of(difference) if difference else ()
-    risks = risks_of(difference, changed, losses) if difference else ()
+    risks = risks_of(difference, changed, losses, policies) if difference else ()
     spending = budget_changes(before, after, budgets)
     verdicts = [
         *_verdicts_of_budgets(spending),
@@ -254,13 +269,18 @@ def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict,
     """Return the budgets that the change exceeds, or exceeds by more; one that was exceeded before says nothing new."""
     found: list[tuple[Verdict, str]] = []
     for each in changes:
-        before, after = each.cost.before, each.cost.after
-        if after is None or not after.exceeds(each.budget) or (before is not None and before.dollars >= after.dollars):
+        was, now = _above(each.given.before, each.cost.before), _above(each.given.after, each.cost.after)
+        if each.cost.after is None or now <= 0 or was >= now:
             continue
-        comes_to, given, _ = budget_cells(each.budget, after)
+        comes_to, given, _ = budget_cells(each.budget, each.cost.after)
         message = f"the quota of {each.budget.label} comes to {comes_to} US$ a month, {given} are given"
         found.append(("attention", message))
     return found
+
+
+def _above(given: Budget | None, cost: Spent | None) -> Fraction:
+    """Return how many dollars a month are reserved beyond what is given; nothing where nobody is bound."""
+    return Fraction(0) if given is None or cost is None else max(Fraction(0), cost.dollars - given.monthly)
 
 
 def _verdicts_of_findings(findings: FindingChanges) -> list[tuple[Verdict, str]]:

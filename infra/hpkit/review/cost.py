@@ -148,19 +148,28 @@ def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:
     return Change(before, after), any(side is not None and side[1] for side in sides)
 
 
-def budget_changes(before: Plan | None, after: Plan | None, budgets: Iterable[Budget]) -> tuple[BudgetChange, ...]:
+def budget_changes(
+    before: Plan | None, after: Plan | None, budgets: Change[Sequence[Budget]]
+) -> tuple[BudgetChange, ...]:
     """Return what the quota of each budget's teams comes to on both sides; of those of which a side has a team."""
     there = {team.name for plan in (before, after) if plan is not None for team in plan.teams}
-    mine = [budget for budget in budgets if budget.teams & there]
-    one, other = (_spent(plan, mine) for plan in (before, after))
-    return tuple(BudgetChange(budget, Change(*sides)) for budget, *sides in zip(mine, one, other, strict=True))
+    sides = (_spent(before, budgets.before or ()), _spent(after, budgets.after or ()))
+    changes = []
+    for key in {**sides[0], **sides[1]}:
+        (old, was), (new, now) = (side.get(key, (None, None)) for side in sides)
+        given = [budget for budget in (new, old) if budget is not None]
+        if any(budget.teams & there for budget in given):
+            changes.append(BudgetChange(given[0], Change(old, new), Change(was, now)))
+    return tuple(changes)
 
 
-def _spent(plan: Plan | None, budgets: Sequence[Budget]) -> list[Spent | None]:
-    if plan is None:
-        return [None] * len(budgets)
-    table = quotas_of(plan)
-    return [spent(table, budget.teams, plan.spec.region) for budget in budgets]
+def _spent(plan: Plan | None, budgets: Sequence[Budget]) -> dict[tuple[str, str], tuple[Budget, Spent | None]]:
+    """Return each budget with what its teams have reserved, by kind and name."""
+    table = quotas_of(plan) if plan is not None else ()
+    return {
+        (each.kind, each.name): (each, None if plan is None else spent(table, each.teams, plan.spec.region))
+        for each in budgets
+    }
 
 
 def _reserved(

@@ -30,7 +30,7 @@ GRAVITY: Final = (
     "refused", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "access-leaves", "fewer-images", "endpoint",
     "administrators", "viewers", "borrowing", "shared-pool", "sharing",
-    "policy", "priority-class-leaves", "priority-order", "preemption", "group-settings",
+    "policy", "policy-settings", "priority-class-leaves", "priority-order", "preemption", "group-settings",
     "node-pool-settings", "configuration", "resources-go", "settings", "waiver", "allowance", "more-nodes",
 )  # fmt: skip
 

@@ -121,9 +121,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class BudgetChange:
-    """What the quota of a budget's teams comes to a month; None on a side where the stack is not there."""
+    """What a team or project is given, and what the quota of its teams comes to a month.
+
+    budget: that of after; one that is given no more, as it was. A side is None where nothing is given, or the stack is
+    not there.
+    """
 
     budget: Budget
+    given: Change[Budget]
     cost: Change[Spent]
 
 

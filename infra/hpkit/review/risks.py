@@ -11,7 +11,7 @@ from hpkit.catalog import TASK_GOVERNANCE, cluster_hour
 from hpkit.catalog.prices import HOURS_PER_MONTH
 from hpkit.change import GUARDED_TYPES, StackChange, Step
 from hpkit.checks.rule import amount, listing
-from hpkit.plan.diff import PlanDiff
+from hpkit.plan.diff import Change, PlanDiff
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
 from hpkit.plan.registry import pulled_repositories
@@ -21,6 +21,7 @@ from hpkit.review.formatting import as_fraction, cost, maximum, money, plural
 from hpkit.review.group_risks import group_risks
 from hpkit.review.model import Loss, Risk, StackReview, worst
 from hpkit.review.node_pool_risks import node_pool_risks
+from hpkit.review.policy_risks import PolicySettings, policy_risks
 from hpkit.review.setting_risks import setting_risks
 from hpkit.review.sharing_risks import sharing_risks
 from hpkit.review.software_risks import software_risks
@@ -39,15 +40,21 @@ _NAMED = {
     "repository-leaves": (("Repository", ""),),
 }
 
+_NO_POLICIES: Change[PolicySettings] = Change(None, None)
 # Versions of the task-governance add-on by how they keep cohorts (developer guide, troubleshooting its upgrade).
 _STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
 _READS_OLD_COHORTS = (*_STORES_OLD_COHORTS, "v1.4.")
 
 
-def risks_of(diff: PlanDiff, change: StackChange | None, losses: Sequence[Loss] = ()) -> tuple[Risk, ...]:
+def risks_of(
+    diff: PlanDiff,
+    change: StackChange | None,
+    losses: Sequence[Loss] = (),
+    policies: Change[PolicySettings] = _NO_POLICIES,
+) -> tuple[Risk, ...]:
     """Return what to watch, gravest first; change is None where the sides could not be recorded.
 
-    What losses say of a team is not said again.
+    What losses say of a team is not said again. policies: what stands in the organization's policy file.
     """
     found = list(_stack(diff))
     found += _guards(change) if change is not None else ()
@@ -71,7 +78,7 @@ def risks_of(diff: PlanDiff, change: StackChange | None, losses: Sequence[Loss] 
         found += [] if "cluster" in lost else [*group_risks(before, after), *_recovery(before, after)]
         found += [*_capacity(diff), *sharing_risks(diff)]
         found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
-    found += _waivers(diff.before, diff.after) if diff.after is not None else ()
+    found += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
     return gravest_risks_first(with_effects(found, diff))
 
 

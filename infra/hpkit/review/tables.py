@@ -8,7 +8,7 @@ from hpkit.catalog.prices import near_note
 from hpkit.change import CLUSTER, GUARDED_TYPES, Step, describe, place_text
 from hpkit.checks import Finding
 from hpkit.checks.rule import listing
-from hpkit.plan.budgets import budget_cells
+from hpkit.plan.budgets import Budget, Spent, budget_cells
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, PlanDiff, TeamChange
 from hpkit.plan.names import short_type
@@ -256,12 +256,16 @@ def budget_rows(stack: StackReview) -> list[Row]:
     """Return what the quota of each budget's teams comes to, before and after, and what is left of it."""
     rows: list[Row] = []
     for each in stack.budgets:
-        both = (each.cost.before, each.cost.after)
-        sides = [None if side is None else budget_cells(each.budget, side) for side in both]
-        comes_to = arrow(*("–" if cells is None else cells[0] for cells in sides))
-        left = arrow(*("–" if cells is None else cells[2] for cells in sides))
-        rows.append((each.budget.label, comes_to, f"{round(each.budget.monthly):,}", left))
+        sides = ((each.given.before, each.cost.before), (each.given.after, each.cost.after))
+        both = [_budget_cells(*side) for side in sides]
+        rows.append((each.budget.label, *(arrow(*cells) for cells in zip(*both, strict=True))))
     return rows
+
+
+def _budget_cells(given: Budget | None, cost: Spent | None) -> Row:
+    if given is None or cost is None:
+        return ("–", "–" if given is None else f"{round(given.monthly):,}", "–")
+    return budget_cells(given, cost)
 
 
 def unknown_lines(stack: StackReview) -> Iterator[str]:
