@@ -16,7 +16,7 @@ __all__ = ["GRAVITY", "gravest_risks_first", "with_effects"]
 _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
     "another-account", "addon-leaves", "configuration", "dependency-leaves", "governance-leaves",
     "nat-gateway-leaves", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-leaves",
-    "addon-migration", "stack-leaves", "stack-renamed", "version",
+    "addon-migration", "way-out", "stack-leaves", "stack-renamed", "version",
 }  # fmt: skip
 _OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing"}
 _OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
@@ -28,10 +28,10 @@ GRAVITY: Final = (
     "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-lets-go",
     "addon-leaves", "dependency-leaves", "node-recovery", "nat-gateway-leaves", "repository-leaves", "no-room-yet",
     "refused", "version", "addon-migration",
-    "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "access-leaves", "fewer-images", "endpoint",
-    "administrators", "viewers", "borrowing", "shared-pool", "sharing",
+    "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "access-leaves", "fewer-images", "way-out",
+    "endpoint", "administrators", "viewers", "alerts", "borrowing", "shared-pool", "sharing",
     "policy", "policy-settings", "priority-class-leaves", "priority-order", "preemption", "group-settings",
-    "node-pool-settings", "configuration", "resources-go", "settings", "waiver", "allowance", "more-nodes",
+    "node-pool-settings", "configuration", "resources-go", "tags", "settings", "waiver", "allowance", "more-nodes",
 )  # fmt: skip
 
 

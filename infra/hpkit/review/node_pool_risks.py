@@ -145,7 +145,7 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -
                 f"NodePool {name} adds no more nodes of the {what} {listing(gone, 20)}; those that stand there count "
                 "as drifted and are ended, with what runs on them",
             )
-    sides = [side.spec.model_dump(by_alias=True, mode="json", exclude_none=True) for side in (old, new)]
+    sides = [_stated(side.spec.model_dump(by_alias=True, mode="json", exclude_none=True)) for side in (old, new)]
     for key, means in _MEANS.items():
         said = means
         then, after_that = (side.get(key) for side in sides)
@@ -157,6 +157,13 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -
                     "ended, with what runs on them; if you meant a rename, keep the old name"
                 )
             yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {said}")
+
+
+def _stated(value: Any) -> Any:
+    """Return settings without lists that name nothing, at any depth: there, nobody restricts anything."""
+    if isinstance(value, dict):
+        return {key: _stated(each) for key, each in value.items() if each != []}
+    return [_stated(each) for each in value] if isinstance(value, list) else value
 
 
 def _difference(was: Any, now: Any) -> str:

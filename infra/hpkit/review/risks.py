@@ -1,4 +1,4 @@
-"""What to watch in a change: what goes or is refused, types that leave, borrowing that ends, access that opens.
+"""What to watch in a change: what goes or is refused, versions, types that leave, limits below what is counted on.
 
 Does not: decide what is replaced or refused; that is hpkit.change's. Source: SageMaker developer guide, upgrading task
 governance.
@@ -14,7 +14,7 @@ from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import Change, PlanDiff
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
-from hpkit.plan.registry import pulled_repositories
+from hpkit.review.access_risks import access_risks
 from hpkit.review.cost import guaranteed_cost
 from hpkit.review.effects import gravest_risks_first, with_effects
 from hpkit.review.formatting import as_fraction, cost, maximum, money, plural
@@ -74,7 +74,7 @@ def risks_of(
                 *software_risks(before, after),
             ]
         )
-        found += [*_access(before, after), *_images(before, after), *node_pool_risks(before, after)]
+        found += [*access_risks(before, after), *_tags(before, after), *node_pool_risks(before, after)]
         found += [] if "cluster" in lost else [*group_risks(before, after), *_recovery(before, after)]
         found += [*_capacity(diff), *sharing_risks(diff)]
         found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
@@ -175,6 +175,18 @@ def _recovery(before: Plan, after: Plan) -> Iterator[Risk]:
         yield Risk("node-recovery", "attention", "cluster", f"{change}: {means}")
 
 
+def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield tags that go or are another; one that comes changes no count of before."""
+    gone = [
+        f"{key} {was} → {after.tags.get(key, 'none')}"
+        for key, was in before.tags.items()
+        if after.spec.manage_tags and after.tags.get(key) != was
+    ]
+    if gone:
+        means = "reports of cost and policies that go by it count from then on under the other"
+        yield Risk("tags", "attention", "tags", f"tag {listing(gone)} on every resource of the stack: {means}")
+
+
 def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
     """Yield new waivers and longer ones: what they cover is not fixed."""
     old = {(each.rule, each.path): each.until for each in (before.spec.waivers if before else ())}
@@ -189,62 +201,6 @@ def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
 def _minor(version: str) -> int | None:
     major, _, minor = version.partition(".")
     return int(minor) if major == "1" and minor.isdecimal() else None
-
-
-def _images(before: Plan, after: Plan) -> Iterator[Risk]:
-    was, now = (pulled_repositories(each, each.spec.account or "") for each in (before, after))
-    if now is None:
-        return
-    gone = ["any other repository of the account"] if was is None else [name for name in was if name not in now]
-    if gone:
-        yield Risk(
-            "fewer-images",
-            "attention",
-            "registry",
-            f"nodes no longer pull images of {listing(gone)}: what jobs need beside {listing(list(now))} has to be in "
-            "`registry.pullFrom`",
-        )
-
-
-def _access(before: Plan, after: Plan) -> Iterator[Risk]:
-    old, new = before.spec, after.spec
-    if old.protect and not new.protect:
-        yield Risk(
-            "unprotected", "attention", "protect", "deletion protection of cluster, EKS, VPC and buckets is turned off"
-        )
-    for word, was, now in (
-        ("administrator", old.eks.administrators, new.eks.administrators),
-        ("viewer", old.eks.viewers, new.eks.viewers),
-        ("deployer", old.deployers, new.deployers),
-    ):
-        gone = [role for role in was if role not in now]
-        if gone:
-            ends = f"{plural(len(gone), word)} no longer: {listing(gone, 20)}"
-            yield Risk("access-leaves", "attention", f"{word}s", ends)
-    gained = [role for role in new.eks.administrators if role not in old.eks.administrators]
-    if gained:
-        yield Risk(
-            "administrators", "attention", "eks", f"{plural(len(gained), 'new administrator')}: {listing(gained)}"
-        )
-    looking = [role for role in new.eks.viewers if role not in old.eks.viewers]
-    if looking:
-        what = f"{plural(len(looking), 'new viewer')} of the whole cluster, its Secrets too: {listing(looking)}"
-        yield Risk("viewers", "attention", "eks", what)
-    opened = [cidr for cidr in new.eks.endpoint.public_cidrs if cidr not in old.eks.endpoint.public_cidrs]
-    if new.eks.endpoint.public and (opened or not old.eks.endpoint.public):
-        ranges = listing(opened or list(new.eks.endpoint.public_cidrs)) or "any address"
-        yield Risk("endpoint", "attention", "eks", f"the Kubernetes API opens to {ranges}")
-    was = (*(old.eks.endpoint.public_cidrs if old.eks.endpoint.public else ()), *old.eks.endpoint.private_from)
-    now = (*(new.eks.endpoint.public_cidrs if new.eks.endpoint.public else ()), *new.eks.endpoint.private_from)
-    closed = [cidr for cidr in was if cidr not in now]
-    if closed:
-        who = "who comes from there can no longer use kubectl"
-        yield Risk("endpoint", "attention", "eks", f"the Kubernetes API closes to {listing(closed, 20)}: {who}")
-    connected = [cidr for cidr in new.eks.endpoint.private_from if cidr not in old.eks.endpoint.private_from]
-    if connected:
-        yield Risk(
-            "endpoint", "attention", "eks", f"the Kubernetes API opens to connected networks {listing(connected)}"
-        )
 
 
 def _capacity(diff: PlanDiff) -> Iterator[Risk]:

@@ -77,6 +77,10 @@ _SAID: Final = tuple(
         r"environment\.eks\.(administrators|viewers)": ("access-leaves",),
         r"environment\.eks\.version": ("version",),
         r"environment\.protect": ("unprotected",),
+        r"(environment\.|hyperpod\.\S* \S* )?tags.*": ("tags",),
+        r"environment\.network\.(closed|natGateways|endpoints)": ("way-out",),
+        r"environment\.observability\.alerts.*": ("alerts",),
+        r"environment\.cluster\.dependencies\.imageRegistry": ("configuration",),
         r"environment\.registry(\.pullFrom)?": ("fewer-images",),
         r"iam\.RolePolicy nodes policy\..*": ("fewer-images",),
     }.items()

@@ -1,7 +1,11 @@
-"""What to watch in how teams share: borrowing that ends, queues and ranks that go, preemption that changes."""
+"""What to watch in how teams share: borrowing that ends, queues and ranks that go, preemption that changes.
 
-from collections.abc import Iterator
+Source of what the policy's settings mean: SageMaker API reference, SchedulerConfig.
+"""
+
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Final
 
 from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import PlanDiff, ShareChange, TeamChange
@@ -9,6 +13,15 @@ from hpkit.review.formatting import arrow, as_fraction, decreased, quantity
 from hpkit.review.model import Risk
 
 __all__ = ["sharing_risks"]
+
+_POLICY_MEANS: Final = {
+    ("fairShare", "Enabled"): "idle compute goes to who waits by the weights of teams",
+    ("fairShare", "Disabled"): "idle compute goes to who comes first, whatever the weights of teams",
+    ("idleResourceSharing", "Enabled"): "what nobody reserved may be borrowed",
+    ("idleResourceSharing", "Disabled"): "what nobody reserved can no longer be borrowed",
+    ("taskPrioritization", "Rank"): "tasks of a team queue by their priority classes",
+    ("taskPrioritization", "FirstComeFirstServed"): "tasks queue as they come, whatever their priority classes",
+}
 
 
 def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
@@ -154,16 +167,24 @@ def _ranks(diff: PlanDiff) -> Iterator[Risk]:
     for key in ("taskPrioritization", "fairShare", "idleResourceSharing"):
         change = policy[key]
         if governed and change.changed:
-            yield Risk(
-                "policy", "attention", key, f"{key} {arrow(str(change.before), str(change.after))}, for every team"
-            )
+            both, means = arrow(str(change.before), str(change.after)), _POLICY_MEANS.get((key, change.after or ""))
+            said = f"{key} {both}, for every team" + (f": {means}" if means else "")
+            yield Risk("policy", "attention", key, said)
     gone = [name for name, change in diff.priority_classes.items() if change.after is None]
     if gone:
         labels = listing([f"{name}-priority" for name in sorted(gone)], 20)
-        yield Risk(
-            "priority-class-leaves", "attention", "priorityClasses", f"jobs that carry {labels} are no longer accepted"
-        )
+        said = f"jobs that carry {labels} are no longer accepted{_new_name(diff, gone)}"
+        yield Risk("priority-class-leaves", "attention", "priorityClasses", said)
     yield from _order(diff)
+
+
+def _new_name(diff: PlanDiff, gone: Sequence[str]) -> str:
+    """Return what a class seems to be called now: the only one that comes has the weight of the only one that goes."""
+    come = [name for name, change in diff.priority_classes.items() if change.before is None]
+    classes = diff.priority_classes
+    if len(gone) != 1 or len(come) != 1 or classes[gone[0]].before != classes[come[0]].after:
+        return ""
+    return f"; {come[0]} has its weight now: if you meant a rename, jobs have to carry {come[0]}-priority"
 
 
 def _order(diff: PlanDiff) -> Iterator[Risk]:

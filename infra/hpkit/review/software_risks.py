@@ -29,7 +29,12 @@ _DEFAULT: Final = "its own default"
 def software_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield what to watch in charts and add-ons that are there on both sides."""
     if before.dependencies is not None and after.dependencies is not None:
-        yield from _chart(before.dependencies.values, after.dependencies.values)
+        registries = [plan.spec.cluster.dependencies.image_registry for plan in (before, after)]
+        was, now = (dict(_leaves(each.values)) for each in (before.dependencies, after.dependencies))
+        if registries[0] != registries[1]:
+            yield _registry(*registries)
+            was, now = (_of_elsewhere(*side) for side in zip((was, now), registries, strict=True))
+        yield from _chart(was, now)
     new = {addon.name: addon for addon in after.addons}
     for addon in before.addons:
         if addon.name in new:
@@ -37,8 +42,23 @@ def software_risks(before: Plan, after: Plan) -> Iterator[Risk]:
             yield from _values(f"the add-on {addon.name}", addon.name, was, now)
 
 
-def _chart(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Risk]:
-    was, now = dict(_leaves(before)), dict(_leaves(after))
+def _registry(before: str | None, after: str | None) -> Risk:
+    old, new = (each or "the chart's own registries" for each in (before, after))
+    means = "a part whose image is not there starts on no new node; `hpkit images` lists them"
+    return Risk(
+        "configuration",
+        "attention",
+        "dependencies",
+        f"images of the dependencies chart come from {new} instead of {old}: {means}",
+    )
+
+
+def _of_elsewhere(values: Mapping[str, Any], registry: str | None) -> dict[str, Any]:
+    """Return the values without the names of images in a registry."""
+    return {key: each for key, each in values.items() if registry is None or not str(each).startswith(registry)}
+
+
+def _chart(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Risk]:
     # A part that is on by default is off by false alone; one that EKS offers as an add-on too is on by true alone.
     switches = {each.switch: (each.subchart, False) for each in dependencies_chart().images}
     switches |= {each.switch: (each.addon, True) for each in dependencies_chart().alternatives}

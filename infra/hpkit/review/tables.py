@@ -325,7 +325,7 @@ def loss_line(loss: Loss) -> str:
     if loss.what == "queue":
         return f"{loss.team}: its queue"
     if loss.what == "access":
-        return f"{loss.team}: access of {plural(len(loss.names), 'member')}"
+        return f"{loss.team}: access of {plural(len(loss.names), 'member')}, {listing(list(loss.names))}"
     if loss.what in _LOSSES:
         change = f"{'all' if loss.before is None else quantity(loss.before)} → {quantity(loss.after)}"
         return f"{loss.team}: {_LOSSES[loss.what].format(names=listing(list(loss.names), 20), change=change)}"

@@ -1,0 +1,143 @@
+"""What to watch in who gets in and what gets out: roles, the Kubernetes API, the internet, images, alerts, protection.
+
+Source of what an address gets before it is confirmed: Amazon SNS developer guide, email subscriptions.
+"""
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hpkit.checks.rule import listing
+from hpkit.config.network import Endpoint
+from hpkit.plan.model import Plan
+from hpkit.plan.registry import pulled_repositories
+from hpkit.review.formatting import plural
+from hpkit.review.model import Risk
+
+__all__ = ["access_risks"]
+
+_ANYWHERE: Final = "0.0.0.0/0"
+
+
+def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield what to watch of an environment that is there on both sides."""
+    if before.spec.protect and not after.spec.protect:
+        yield Risk(
+            "unprotected", "attention", "protect", "deletion protection of cluster, EKS, VPC and buckets is turned off"
+        )
+    yield from _roles(before, after)
+    yield from _endpoint(before.spec.eks.endpoint, after.spec.eks.endpoint)
+    yield from _way_out(before, after)
+    yield from _images(before, after)
+    yield from _alerts(before, after)
+
+
+def _roles(before: Plan, after: Plan) -> Iterator[Risk]:
+    old, new = before.spec, after.spec
+    for word, was, now in (
+        ("administrator", old.eks.administrators, new.eks.administrators),
+        ("viewer", old.eks.viewers, new.eks.viewers),
+        ("deployer", old.deployers, new.deployers),
+    ):
+        gone = [role for role in was if role not in now]
+        if gone:
+            ends = f"{plural(len(gone), word)} no longer: {listing(gone, 20)}"
+            yield Risk("access-leaves", "attention", f"{word}s", ends)
+    gained = [role for role in new.eks.administrators if role not in old.eks.administrators]
+    if gained:
+        yield Risk(
+            "administrators", "attention", "eks", f"{plural(len(gained), 'new administrator')}: {listing(gained)}"
+        )
+    looking = [role for role in new.eks.viewers if role not in old.eks.viewers]
+    if looking:
+        what = f"{plural(len(looking), 'new viewer')} of the whole cluster, its Secrets too: {listing(looking)}"
+        yield Risk("viewers", "attention", "eks", what)
+
+
+def _endpoint(old: Endpoint, new: Endpoint) -> Iterator[Risk]:
+    was, now = _public(old), _public(new)
+    opened = _beyond(now, was)
+    if opened:
+        yield Risk("endpoint", "attention", "eks", f"the Kubernetes API opens to {listing(opened)}")
+    closed = [*_beyond(was, now), *_beyond(old.private_from, new.private_from)]
+    if closed:
+        texts = [_without(each, [*now, *new.private_from]) for each in closed]
+        who = "who comes from there can no longer use kubectl"
+        yield Risk("endpoint", "attention", "eks", f"the Kubernetes API closes to {listing(texts, 20)}: {who}")
+    connected = _beyond(new.private_from, old.private_from)
+    if connected:
+        yield Risk(
+            "endpoint", "attention", "eks", f"the Kubernetes API opens to connected networks {listing(connected)}"
+        )
+
+
+def _public(endpoint: Endpoint) -> Sequence[str]:
+    """Return from where on the internet the API is reached; a public one that names no range is open to all."""
+    return (endpoint.public_cidrs or (_ANYWHERE,)) if endpoint.public else ()
+
+
+def _beyond(ranges: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the ranges that do not lie whole in one of the others."""
+    return [each for each in ranges if not any(_lies_in(each, other) for other in others)]
+
+
+def _without(cidr: str, kept: Sequence[str]) -> str:
+    """Return a range, and the parts of it that are kept."""
+    parts = [each for each in kept if _lies_in(each, cidr)]
+    return f"{cidr} but for {' and '.join(parts)}" if parts else cidr
+
+
+def _lies_in(inner: str, outer: str) -> bool:
+    """Return whether a range is part of another; what is no range is part of none but itself."""
+    try:
+        one, other = (ipaddress.IPv4Network(each, strict=False) for each in (inner, outer))
+    except ValueError:
+        return inner == outer
+    return one.subnet_of(other)
+
+
+def _way_out(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say when a network that the kit makes opens to the internet, or closes to it."""
+    if before.spec.network.existing is not None or after.spec.network.existing is not None:
+        return
+    was, now = (bool(plan.network.nat_gateways) for plan in (before, after))
+    if now and not was:
+        means = (
+            "nodes, and the pods on them, reach the internet from now on, and no longer only services with an endpoint"
+        )
+        yield Risk("way-out", "attention", "network", f"the network opens: {means}")
+    if was and not now:
+        means = (
+            "nodes, and the pods on them, reach services with an endpoint and no other address: no image of another "
+            "registry, no package or data of the internet"
+        )
+        yield Risk("way-out", "attention", "network", f"the network closes: {means}")
+
+
+def _images(before: Plan, after: Plan) -> Iterator[Risk]:
+    was, now = (pulled_repositories(each, each.spec.account or "") for each in (before, after))
+    if now is None:
+        return
+    gone = ["any other repository of the account"] if was is None else [name for name in was if name not in now]
+    if gone:
+        yield Risk(
+            "fewer-images",
+            "attention",
+            "registry",
+            f"nodes no longer pull images of {listing(gone)}: what jobs need beside {listing(list(now))} has to be in "
+            "`registry.pullFrom`",
+        )
+
+
+def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say who is told of alerts no more, and who only once an address is confirmed."""
+    was, now = (_emails(plan) for plan in (before, after))
+    gone, come = ([each for each in one if each not in other] for one, other in ((was, now), (now, was)))
+    if gone:
+        waits = f"; {listing(come)} gets none before the link that AWS sends there is opened" if come else ""
+        yield Risk("alerts", "attention", "observability", f"{listing(gone)} gets no alerts any more{waits}")
+
+
+def _emails(plan: Plan) -> tuple[str, ...]:
+    alerts = plan.spec.observability.alerts if plan.spec.observability is not None else None
+    return alerts.emails if alerts is not None else ()
