@@ -112,6 +112,8 @@ def test_a_cluster_is_found_by_its_name_in_a_region(live):
     result = adopt((endpoint, "train"), "--region", "us-west-2")
     assert result.returncode == 0, result.stderr
     assert f"# Adopted from {arn}." in result.stdout
+    assert result.stderr.endswith("nothing was written: add --write stacks/train.yaml\n")
+    assert "hpkit adopt run" not in result.stderr
 
 
 def test_a_file_that_is_there_is_not_replaced_unasked(live, tmp_path):
@@ -120,7 +122,9 @@ def test_a_file_that_is_there_is_not_replaced_unasked(live, tmp_path):
     assert result.returncode == 2
     assert "--force" in result.stderr
     assert (tmp_path / "mine.yaml").read_text() == "precious: true\n"
-    assert adopt(live, "--write", "mine.yaml", "--force", cwd=tmp_path).returncode == 0
+    forced = adopt(live, "--write", "mine.yaml", "--force", cwd=tmp_path)
+    assert forced.returncode == 0
+    assert "then: move it to stacks/train.yaml, and what was written beside it to stacks/\n" in forced.stderr
 
 
 def test_what_is_no_cluster_is_said_without_a_traceback(live):
@@ -133,6 +137,7 @@ def test_what_is_no_cluster_is_said_without_a_traceback(live):
     result = adopt((endpoint, gone))
     assert result.returncode == 1
     assert "sagemaker:DescribeCluster: ResourceNotFound" in result.stderr
+    assert "Check its name, the region, and whose account these credentials are of" in result.stderr
 
 
 def test_a_service_that_cannot_be_reached_is_said_without_a_traceback(live):

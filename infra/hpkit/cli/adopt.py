@@ -65,7 +65,7 @@ def command(
         write(file.parent / f"Pulumi.{stack}.yaml", _settings(name, environment), unless_there=True)
         if prepared.imports is not None and not _blockers(prepared):
             write(file.parent / f"{stack}.import.json", import_file(prepared.imports))
-    _say(prepared, stack=stack, file=shown)
+    _say(prepared, stack=stack, file=file, home=f"stacks/{name}.yaml")
 
 
 def _region(cluster: str, region: str | None) -> str:
@@ -100,8 +100,11 @@ def _blockers(prepared: "Prepared") -> list[str]:
     return [*prepared.remarks.blockers, *errors, *(prepared.imports.blockers if prepared.imports else ())]
 
 
-def _say(prepared: "Prepared", *, stack: str, file: str) -> None:
-    """Say on standard error what was found and what is left to do, so that standard output is the file alone."""
+def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> None:
+    """Say on standard error what was found and what is left to do, so that standard output is the file alone.
+
+    home is where the program reads the file.
+    """
     remarks, imports = prepared.remarks, prepared.imports
     _list("stays as it is, and is not in the file", remarks.unmanaged)
     _list("assumed in the file, since no API says it", remarks.assumed)
@@ -110,8 +113,15 @@ def _say(prepared: "Prepared", *, stack: str, file: str) -> None:
         _list("is imported", [f"{each['type']} {each['logicalName']}" for each in imports.entries])
         _list("is not live, so the first `pulumi up` makes it", imports.created)
     warnings = len(prepared.findings) - len(prepared.errors)
-    click.echo(f"{len(prepared.errors)} errors, {warnings} warnings: see `hpkit validate {file}`", err=True)
+    see = f": see `hpkit validate {file}`" if file is not None else ""
+    click.echo(f"{len(prepared.errors)} errors, {warnings} warnings{see}", err=True)
     stop_at(_blockers(prepared))
+    if file is None:
+        click.echo(f"nothing was written: add --write {home}", err=True)
+        return
+    # The program, and so `adopt run`, knows a file by its place alone.
+    if file.absolute().parts[-2:] != Path(home).parts:
+        click.echo(f"then: move it to {home}, and what was written beside it to stacks/", err=True)
     click.echo(f"then: hpkit adopt run --stack {stack}", err=True)
 
 

@@ -59,10 +59,7 @@ def budgets_of(parameters: Mapping[str, Any]) -> tuple[Budget, ...]:
             raise InputError(f"{BUDGET_POLICY}: {key} is {found!r}; write name → budget")
         given[key] = found
     return (
-        *(
-            Budget("team", name, frozenset({name}), _dollars(name, each))
-            for name, each in sorted(given["teams"].items())
-        ),
+        *(_team(name, each) for name, each in sorted(given["teams"].items())),
         *(_project(name, each) for name, each in sorted(given["projects"].items())),
     )
 

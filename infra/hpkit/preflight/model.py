@@ -70,6 +70,8 @@ class FailedCall:
         """Return what makes the call succeed the next time."""
         if any(word in self.code for word in _DENIED):
             return f"Allow {self.action} to whoever runs this"
+        if self.is_absence:
+            return "Check its name, the region, and whose account these credentials are of"
         return "Run it again when the service can be reached with these credentials"
 
 
