@@ -269,7 +269,7 @@ def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict,
     """Return the budgets that the change exceeds, or exceeds by more; one that was exceeded before says nothing new."""
     found: list[tuple[Verdict, str]] = []
     for each in changes:
-        was, now = _above(each.given.before, each.cost.before), _above(each.given.after, each.cost.after)
+        was, now = _over_budget(each.given.before, each.cost.before), _over_budget(each.given.after, each.cost.after)
         if each.cost.after is None or now <= 0 or was >= now:
             continue
         comes_to, given, _ = budget_cells(each.budget, each.cost.after)
@@ -278,7 +278,7 @@ def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict,
     return found
 
 
-def _above(given: Budget | None, cost: Spent | None) -> Fraction:
+def _over_budget(given: Budget | None, cost: Spent | None) -> Fraction:
     """Return how many dollars a month are reserved beyond what is given; nothing where nobody is bound."""
     return Fraction(0) if given is None or cost is None else max(Fraction(0), cost.dollars - given.monthly)
 
