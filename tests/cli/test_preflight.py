@@ -55,7 +55,7 @@ def run(*arguments):
     return result
 
 
-def checked(project, **changes):
+def checked(project, *, is_reached=True, **changes):
     """Run over an organization that differs from the plainest one by `changes` of its environment."""
     top = changes.pop("top", None)
     (project / "stacks" / "acme.yaml").write_bytes(text_of(organization(environment=changes, top=top)))
@@ -65,7 +65,7 @@ def checked(project, **changes):
     assert len(rows) == len(report["checks"]), "a name that stands twice names nothing"
     counted = [row["status"] for row in report["checks"]]
     assert report["summary"] == {status: counted.count(status) for status in ("ok", "missing", "changed", "unknown")}
-    assert result.exit_code == (1 if report["summary"]["missing"] else 0)
+    assert result.exit_code == (1 if report["summary"]["missing"] else 0 if is_reached else 3)
     return rows
 
 
@@ -354,14 +354,15 @@ def test_throttled_calls_are_made_again(account, project):
     assert not [row for row in rows.values() if "Throttling" in row["why"]]
 
 
-def test_a_service_that_cannot_be_reached_leaves_everything_unknown(account, project, monkeypatch):
+def test_where_aws_answers_nothing_the_exit_code_is_one_of_its_own(account, project, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    rows = checked(project)
+    rows = checked(project, is_reached=False)
     assert {row["area"] for row in rows.values() if row["status"] == "ok"} == {"account"}, "only what needs no call"
     assert "EndpointConnectionError" in rows["identity"]["why"]
     result = run("--stack", "acme-dev")
-    assert result.exit_code == 0, "what is unknown is not missing"
+    assert result.exit_code == 3, "neither good nor missing: nobody knows"
     assert "could not be found out" in result.stderr
+    assert "error: AWS answered none of the calls, so nothing is known of the account" in result.stderr
 
 
 def test_misuse_is_exit_2(account, project, monkeypatch):

@@ -37,6 +37,38 @@ def test_a_team_has_its_quota_and_the_groups_under_it_are_named():
     )
 
 
+def of_allocation(*rows, groups=None):
+    data = organization(teams=[team("a")], groups=groups or [group("gpu", GPU, 4)], allocations={"a": list(rows)})
+    return derive(typed(data), "dev")
+
+
+def test_groups_that_karpenter_fills_do_not_always_stand():
+    burst = group("burst", GPU, 0)
+    plan = plan_of(
+        {"a": 1}, environment={"cluster": {"name": "acme", "instanceGroups": [group("base", GPU, 1), burst]}}
+    )
+    assert "of 1 that always stand, in group base: its jobs get them" in said(plan, "a")
+
+
+def test_jobs_of_more_quota_than_stands_are_promised_nothing():
+    text = said(plan_of({"a": 3, "b": 2}), "a")
+    assert "Has 3 instances (12 accelerators) of 4 that always stand, in group gpu; 5 are reserved in all" in text
+    assert "whatever other teams do" not in text
+
+
+@pytest.mark.parametrize(
+    ("row", "has"),
+    [
+        ({"accelerators": 12, "vCpu": 1}, "Has 12 accelerators, 1 vCPU, 576 GiB of memory on the 4 that always stand"),
+        ({"vCpu": 48, "memoryInGiB": 1}, "Has 48 vCPU, 1 GiB of memory on the 4 that always stand"),
+        ({"vCpu": 48}, "Has 1 instance of 4 that always stand, in group gpu: its jobs get them"),
+        ({"accelerators": 4}, "Has 1 instance (4 accelerators) of 4 that always stand, in group gpu: its jobs get"),
+    ],
+)
+def test_quota_of_unlike_parts_of_an_instance_is_not_called_instances(row, has):
+    assert has in said(of_allocation({"instanceType": GPU, **row}), "a")
+
+
 def test_a_limit_that_others_cannot_fill_says_so():
     plan = plan_of({"a": 3, "b": 1}, {"a": borrows(100)})
     (part,) = explain_team(plan, "a").types

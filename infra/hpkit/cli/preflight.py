@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+# Neither success nor something missing (1) nor misuse (2).
+_NOT_REACHED = 3
 _COLORS = {"ok": "green", "missing": "red", "changed": "yellow", "unknown": "yellow"}
 
 
@@ -33,11 +35,12 @@ _COLORS = {"ok": "green", "missing": "red", "changed": "yellow", "unknown": "yel
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice.")
 def command(stack: str, form: str, profile: str | None) -> None:
-    """Say whether an AWS account has what a stack needs; exit 1 if something is missing.
+    """Say whether an AWS account has what a stack needs; exit 1 if something is missing, 3 if AWS answered nothing.
 
     Asks for quotas, zones, subnets, add-on versions, roles and clusters, and writes nothing to the account. What could
     not be found out is unknown, with the reason, and no error; nor is what somebody changed and `up` would put right.
     """
+    from hpkit.preflight.calls import is_reached
     from hpkit.preflight.evaluate import count_by_status, evaluate
     from hpkit.recording import UNKNOWN_ACCOUNT, Answers
 
@@ -47,7 +50,8 @@ def command(stack: str, form: str, profile: str | None) -> None:
     organization = cast("Organization", loaded.parsed.organization)
     session = aws_session(profile, plan.spec.region)
     recording = record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT))
-    results = evaluate(organization, recording, _fetch(session, recording))
+    responses = _fetch(session, recording)
+    results = evaluate(organization, recording, responses)
     counts = count_by_status(results)
     if form == "json":
         checks = [each.as_dict() for each in results]
@@ -60,6 +64,9 @@ def command(stack: str, form: str, profile: str | None) -> None:
         click.echo(f"warning: {counts['changed']} of {len(results)} are not as the program makes them", err=True)
     if counts["missing"]:
         sys.exit(1)
+    if not is_reached(recording, responses):
+        click.echo("error: AWS answered none of the calls, so nothing is known of the account", err=True)
+        sys.exit(_NOT_REACHED)
 
 
 def _fetch(session: "Session", recording: "Recording") -> "Responses":

@@ -6,12 +6,13 @@ back whatever the borrower's priority is deduced from AWS's workshop (it evicts 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from hpkit.catalog import InstanceType
 from hpkit.config.governance import PriorityClass
 from hpkit.errors import SelectionError
-from hpkit.plan.capacity import Amount, TypeQuota, borrow_percent, reserve
+from hpkit.plan.capacity import Amount, TypeQuota, borrow_percent, dimensions_of, reserve
 from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 from hpkit.spelling import near
@@ -21,6 +22,9 @@ __all__ = ["Bound", "Peer", "TeamExplanation", "TypeExplanation", "explain_team"
 # What keeps a team from borrowing more: it never borrows, it has nothing a percentage could be of, its own limit, or
 # that others lend no more.
 Bound = Literal["strategy", "noQuota", "limit", "lenders"]
+
+# What jobs ask for of an instance, in the order of quota's dimensions behind the whole instances.
+_RESOURCES = ("accelerators", "vCPU", "GiB of memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +40,16 @@ class Peer:
 class TypeExplanation:
     """One instance type: the team's part, and who lends to it and borrows from it.
 
-    accelerators and slices are None where the catalog does not know them. percent is None where a limit in instances
-    stands in its place. borrowers: how much of the team's own each may hold at most. idle: what no team reserved and
-    the policy lends.
+    accelerators and slices are None where the catalog does not know them. parts: what is reserved of each resource,
+    where that is not the same part of an instance: no job can then use as many instances as reserved says. percent is
+    None where a limit in instances stands in its place. borrowers: how much of the team's own each may hold at most.
+    idle: what no team reserved and the policy lends.
     """
 
     quota: TypeQuota
     reserved: Amount
     elastic: Amount
+    parts: tuple[tuple[str, Amount], ...]
     accelerators: Amount | None
     slices: Amount | None
     percent: int | None
@@ -143,6 +149,7 @@ def _of_type(
         quota=quota,
         reserved=own.reserved,
         elastic=own.elastic,
+        parts=_parts(team.quota_resources, quota.instance_type, instance),
         accelerators=accelerators,
         slices=slices,
         percent=None if absolute else borrow_percent(team),
@@ -171,6 +178,21 @@ def _accelerators(
         return None, None
     vector = reserve((each, instance) for each in resources if each.instance_type == instance_type)
     return vector[1], vector[4]
+
+
+def _parts(
+    resources: tuple[QuotaResource, ...], instance_type: str, instance: InstanceType | None
+) -> tuple[tuple[str, Amount], ...]:
+    if instance is None:
+        return ()
+    static = [each for each in resources if each.instance_type == instance_type and not each.elastic]
+    reserved = reserve((each, instance) for each in static)
+    named = zip(_RESOURCES, reserved[1:4], dimensions_of(instance)[1:4], strict=True)
+    # Whoever reserved no accelerators runs jobs that ask for none.
+    needed = [(what, part, one) for what, part, one in named if part or (part is not None and what != _RESOURCES[0])]
+    known = [(what, part, Fraction(part) / one) for what, part, one in needed if one]
+    uneven = len({ratio for _, _, ratio in known}) > 1
+    return tuple((what, part) for what, part, _ in known) if uneven else ()
 
 
 def _sorted(peers: Iterable[Peer], *, by_amount: bool = False) -> tuple[Peer, ...]:

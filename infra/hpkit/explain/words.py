@@ -69,10 +69,21 @@ def _has(part: TypeExplanation, so: str) -> str:
     capacity = part.quota.capacity
     sentences = []
     if part.reserved:
-        sentences.append(
-            f"Has {_instances(part.reserved)}{_accelerators(part)} of {capacity.guaranteed} that always stand"
-            f"{_in_groups(capacity.groups)}{so}."
-        )
+        stand = f"{capacity.guaranteed} that always stand{_in_groups(capacity.standing)}"
+        together = sum(each.reserved for each in part.quota.teams)
+        if together > capacity.guaranteed:
+            sentences.append(
+                f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}; {amount(together)} are reserved in "
+                "all, so its jobs may wait for what is not there."
+            )
+        elif part.parts:
+            each = listing([f"{amount(value)} {what}" for what, value in part.parts])
+            sentences.append(
+                f"Has {each} on the {stand}: by the largest, {_instances(part.reserved)}. A job asks for each of "
+                "them, and the scarcest decides how many fit."
+            )
+        else:
+            sentences.append(f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}{so}.")
     if part.elastic:
         most = "without a bound" if capacity.maximum is None else f"up to {capacity.maximum} in all"
         also = "also " if part.reserved else ""

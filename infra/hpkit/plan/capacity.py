@@ -304,6 +304,7 @@ def type_capacities(
     guaranteed: dict[str, int] = {}
     flexible: dict[str, int] = {}
     from_groups: dict[str, set[str]] = {}
+    standing_groups: dict[str, set[str]] = {}
     for group in groups:
         alone = len(set(group.instance_types)) == 1
         for name in dict.fromkeys(group.instance_types):
@@ -311,12 +312,15 @@ def type_capacities(
             guaranteed[name] = guaranteed.get(name, 0) + (standing if alone else 0)
             flexible[name] = flexible.get(name, 0) + (0 if alone else standing)
             from_groups.setdefault(name, set()).add(group.name)
+            if standing and alone:
+                standing_groups.setdefault(name, set()).add(group.name)
     return {
         name: TypeCapacity(
             guaranteed=guaranteed[name],
             maximum=_maximum(name, guaranteed[name] + flexible[name], pools, instances.get(name)),
             groups=tuple(sorted(from_groups[name])),
             pools=tuple(pool.name for pool in pools if name in pool.instance_types),
+            standing=tuple(sorted(standing_groups.get(name, ()))),
         )
         for name in sorted(guaranteed)
     }
@@ -408,7 +412,7 @@ def _type_quota(
     instance: InstanceType | None,
     lend_unreserved: bool,
 ) -> TypeQuota:
-    capacity = capacity or TypeCapacity(0, 0, (), ())
+    capacity = capacity or TypeCapacity(0, 0, (), (), ())
     static = {team: _instances(own, instance, elastic=False) for team, own in quota_resources.items()}
     elastic = {team: _instances(own, instance, elastic=True) for team, own in quota_resources.items()}
     quota = {team: static[team] + elastic[team] for team in quota_resources}

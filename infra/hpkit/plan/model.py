@@ -133,13 +133,15 @@ class TeamPlan:
 class TypeCapacity:
     """Instances of one type: guaranteed stands always, maximum is what Karpenter may grow to.
 
-    maximum is None where no NodePool limit bounds it. groups and pools name who contributes.
+    maximum is None where no NodePool limit bounds it. groups and pools name who contributes; standing are the groups
+    whose instances are the guaranteed ones.
     """
 
     guaranteed: int
     maximum: int | None
     groups: tuple[str, ...]
     pools: tuple[str, ...]
+    standing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ __all__ = [
     "IDENTITY_CENTER", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS", "NAT_GATEWAYS", "PUBLIC_ADDRESS",
     "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "access_entry", "addon_versions", "applied_quotas",
     "bucket_encryption", "bucket_location", "bucket_tags", "cluster", "default_quotas", "eks_addon", "eks_cluster",
-    "eks_name", "existing_bucket", "first_calls", "further_calls", "made_buckets", "needed_addons", "offerings",
+    "eks_name", "existing_bucket", "first_calls", "further_calls", "is_reached", "made_buckets", "needed_addons",
+    "offerings",
     "oidc_provider", "oidc_provider_arn", "principals", "role", "role_arns", "security_groups", "simulations",
     "subnets", "tags", "topic",
 ]  # fmt: skip
@@ -262,6 +263,12 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
     if existing_bucket(plan) is not None:
         calls += [bucket_location(plan), bucket_encryption(plan)]
     return _unique(calls)
+
+
+def is_reached(recording: Recording, responses: Responses) -> bool:
+    """Return whether AWS answered any of the first calls, be it that there is no such thing."""
+    found = [responses.of(each) for each in first_calls(recording)]
+    return any(not isinstance(each, FailedCall) or each.is_absence for each in found)
 
 
 def further_calls(plan: Plan, responses: Responses) -> tuple[ApiCall, ...]:
