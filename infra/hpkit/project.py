@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
@@ -17,22 +18,27 @@ from hpkit.config.document import Mark, Problem
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
+from hpkit.spelling import near
 
 __all__ = [
     "Loaded",
+    "cluster_problems",
     "environments_in",
     "is_local",
     "load",
     "load_stack",
     "organization_files",
+    "project_findings",
     "project_root",
     "require_names",
     "select",
     "split_stack",
-    "stack_file_findings",
     "stack_file_problems",
     "today",
 ]
+
+# What the program reads of a stack's own file.
+_KEYS: Final = ("hpkit:organization", "hpkit:environment")
 
 
 @dataclass(frozen=True)
@@ -143,8 +149,12 @@ def load_stack(name: str) -> Loaded:
     require_names(name, organization, environment)
     file = folder / f"{organization}.yaml"
     if not file.is_file():
-        known = ", ".join(path.stem for path in organization_files()) or "none"
-        raise SelectionError(f"the stack {name} needs {os.path.relpath(file)}, which is not there (known: {known})")
+        known = [path.stem for path in organization_files()]
+        likely = near(organization, known)
+        meant = f"did you mean {likely}-{environment}?" if likely else f"known: {', '.join(known) or 'none'}"
+        if file.with_suffix(".yml").is_file():
+            meant = f"call {organization}.yml {organization}.yaml"
+        raise SelectionError(f"the stack {name} needs {os.path.relpath(file)}, which is not there ({meant})")
     loaded = load(file, environment)
     known_environments = environments_in(loaded.document)
     if known_environments and environment not in known_environments:
@@ -166,9 +176,14 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
         return [load_stack(name) for name in stacks]
     found = [Path(file) for file in files] or organization_files()
     if not found:
-        raise SelectionError(
-            f"no organization file in {project_root() / 'stacks'}; name one, or begin with a copy of an example"
+        folder = project_root() / "stacks"
+        nearly = sorted(file.name for file in folder.glob("*.yml") if not file.name.startswith("Pulumi."))
+        what = (
+            f"call {nearly[0]} {Path(nearly[0]).stem}.yaml"
+            if nearly
+            else "name one, or begin with a copy of an example"
         )
+        raise SelectionError(f"no organization file in {folder}; {what}")
     return [load(file) for file in found]
 
 
@@ -193,25 +208,95 @@ def require_names(stack: str, organization: str, environment: str) -> None:
             )
 
 
-def stack_file_findings(loaded: Iterable[Loaded]) -> list[Finding]:
-    """Return what is wrong with the project's stack files, given all of its organization files."""
-    known = {Path(each.file).stem: environments_in(each.document) for each in loaded}
-    found = []
-    for settings in sorted((project_root() / "stacks").glob("Pulumi.*.yaml")):
-        found += stack_file_problems(os.path.relpath(settings), read_text(read_file(settings)), known)
+def project_findings(loaded: Iterable[Loaded]) -> list[Finding]:
+    """Return what is wrong with the project's files beside and between its organization files, given all of these."""
+    organizations = list(loaded)
+    known = {Path(each.file).stem: environments_in(each.document) for each in organizations}
+    folder = project_root() / "stacks"
+    files = sorted([*folder.glob("Pulumi.*.yaml"), *folder.glob("*.yml")])
+    documents = {os.path.relpath(file): read_text(read_file(file)) for file in files}
+    return [*stack_file_problems(documents, known), *cluster_problems(organizations)]
+
+
+def stack_file_problems(documents: Mapping[str, Document], known: Mapping[str, list[str]]) -> list[Finding]:
+    """Return what is wrong with stack files and with what is nearly one; known: organization → its environments."""
+    found, stacks = [], {}
+    for file, document in documents.items():
+        name = Path(file).name
+        if name.endswith(".yml"):
+            found += _not_read(file, name, document)
+            continue
+        wrong = _wrong_stack_file(name, document, known, [Path(each).name for each in documents])
+        if wrong is None:
+            stated = _keys_of(document)
+            by_name = name.removeprefix("Pulumi.").removesuffix(".yaml").rpartition("-")
+            meant = (stated.get("organization", by_name[0]), stated.get("environment", by_name[2]))
+            found += _second_stack(file, document, stacks.setdefault(meant, name), meant)
+            found += _unknown_keys(file, document)
+        else:
+            mark, message, fix = wrong
+            found.append(Finding("CFG008", "error", "", file, mark.line, mark.column, message, fix))
     return found
 
 
-def stack_file_problems(file: str, document: Document, known: Mapping[str, list[str]]) -> list[Finding]:
-    """Return what is wrong with one stack file; known maps each organization to its environments."""
-    wrong = _wrong_stack_file(Path(file).name, document, known)
-    if wrong is None:
-        return []
-    mark, message, fix = wrong
-    return [Finding("CFG008", "error", "", file, mark.line, mark.column, message, fix)]
+def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
+    """Return where environments of different files have a cluster of one name in one region and, it seems, account."""
+    found: list[Finding] = []
+    before: list[tuple[Loaded, Plan]] = []
+    for each in loaded:
+        plans = list(each.plans.values())
+        for plan in plans:
+            cluster, region, account = plan.spec.cluster.name, plan.spec.region, plan.spec.account
+            for other, taken in before:
+                same = (cluster, region) == (taken.spec.cluster.name, taken.spec.region)
+                if not same or (account and taken.spec.account and account != taken.spec.account):
+                    continue
+                mark = each.document.locate(("environments", plan.environment, "cluster", "name"))
+                message = (
+                    f"{plan.stack} and {taken.stack} ({Path(other.file).name}) both have a cluster {cluster} in "
+                    f"{region}, which one account takes once"
+                )
+                place = f"environments.{plan.environment}.cluster.name"
+                # Of two names that an account writes down, one has to change; else to write it down may be all.
+                known = account and taken.spec.account
+                fix = f"Write `{cluster}-{plan.environment}`" + (
+                    "." if known else "; or, if their accounts differ, write `account` in both files."
+                )
+                found.append(Finding("CFG011", "warning", place, each.file, mark.line, mark.column, message, fix))
+        before += [(each, plan) for plan in plans]
+    return found
 
 
-def _wrong_stack_file(file: str, document: Document, known: Mapping[str, list[str]]) -> tuple[Mark, str, str] | None:
+def _not_read(file: str, name: str, document: Document) -> Iterator[Finding]:
+    if name.startswith("Pulumi.") or (isinstance(document.data, dict) and "organization" in document.data):
+        meant = f"{name.removesuffix('.yml')}.yaml"
+        message = f"stacks/{name} is not read, for the names of files in stacks/ end in .yaml"
+        yield Finding("CFG012", "error", "", file, 1, 1, message, f"Call it {meant}.")
+
+
+def _second_stack(file: str, document: Document, first: str, meant: tuple[str, str]) -> Iterator[Finding]:
+    if first != Path(file).name:
+        mark = document.locate(("config", "hpkit:environment"), key=True)
+        message = f"{Path(file).name} and {first} are two stacks of {'-'.join(meant)}, and both would make all of it"
+        fix = f"Remove one of them, or write another environment under config `{_KEYS[1]}: …`."
+        yield Finding("CFG010", "warning", "", file, mark.line, mark.column, message, fix)
+
+
+def _unknown_keys(file: str, document: Document) -> Iterator[Finding]:
+    config = document.data.get("config") if isinstance(document.data, dict) else None
+    for key in config if isinstance(config, dict) else ():
+        if not str(key).startswith("hpkit:") or key in _KEYS:
+            continue
+        mark = document.locate(("config", key), key=True)
+        likely = near(key, [each for each in _KEYS if each not in config])
+        message = f"nothing reads `{key}`: of the program's own keys there are {' and '.join(_KEYS)}"
+        fix = f"Did you mean `{likely}`?" if likely else "Remove it."
+        yield Finding("CFG008", "error" if likely else "warning", "", file, mark.line, mark.column, message, fix)
+
+
+def _wrong_stack_file(
+    file: str, document: Document, known: Mapping[str, list[str]], beside: list[str]
+) -> tuple[Mark, str, str] | None:
     if document.problems:
         first = document.problems[0]
         return first.mark or Mark(1, 1), first.message, first.fix
@@ -224,15 +309,19 @@ def _wrong_stack_file(file: str, document: Document, known: Mapping[str, list[st
     if organization not in known:
         said = f"its organization `{organization}`" if organization else "it names no organization, and its name"
         there = ", ".join(f"`{each}`" for each in sorted(known))
-        return (
-            mark,
-            f"{said} is that of no file in stacks/",
-            f"Write under config `{key}: …` with one of {there}; or remove the file.",
-        )
+        fix = f"Write under config `{key}: …` with one of {there}; or remove the file."
+        if f"{organization}.yml" in beside:
+            fix = f"Call {organization}.yml {organization}.yaml."
+        return mark, f"{said} is that of no file in stacks/", fix
     if known[organization] and environment not in known[organization]:
         there = ", ".join(f"`{each}`" for each in known[organization])
         message = f"stacks/{organization}.yaml has no environment `{environment}`"
         return mark, message, f"Write under config `{key}: …` with one of {there}; or remove the file."
+    if by_name[2] in known.get(by_name[0], ()) and (organization, environment) != (by_name[0], by_name[2]):
+        key = _KEYS[organization == by_name[0]]
+        mark = document.locate(("config", key), key=True)
+        message = f"it is called as {name}, and names {environment} of {organization}"
+        return mark, message, f"Remove `{key}` and what goes with it, or give the file and its stack another name."
     return None
 
 
@@ -252,8 +341,7 @@ def _keys_of(document: Document) -> dict[str, str]:
     config = data.get("config") if isinstance(data, dict) else None
     if not isinstance(config, dict):
         return {}
-    keys = {"hpkit:organization": "organization", "hpkit:environment": "environment"}
-    return {short: config[key] for key, short in keys.items() if isinstance(config.get(key), str)}
+    return {key.removeprefix("hpkit:"): config[key] for key in _KEYS if isinstance(config.get(key), str)}
 
 
 def environments_in(document: Document) -> list[str]:

@@ -130,6 +130,7 @@ def test_a_stacks_organization_is_a_name_and_no_path(project, name):
     ("arguments", "says"),
     [
         (["--stack", "nobody-dev"], "needs stacks/nobody.yaml"),
+        (["--stack", "amce-dev"], "needs stacks/amce.yaml, which is not there (did you mean acme-dev?)"),
         (["--stack", "acme-prod"], "has no environment `prod` (it has dev)"),
         (["--stack", "plain"], "is not a stack's name"),
         (["--stack", "broken"], "Pulumi.broken.yaml:2:1: a tab indents this line"),
@@ -154,6 +155,22 @@ def test_stack_files_are_looked_at_with_the_whole_project(project):
     assert "stacks/Pulumi.acme-prod.yaml:1:9: error CFG008" in result.stdout
     assert "stacks/acme.yaml has no environment `prod`" in " ".join(result.stdout.split())
     assert validate("stacks/acme.yaml", cwd=project).returncode == 0
+
+
+def test_files_of_one_project_are_compared(project):
+    write(project, "acme.yaml", organization())
+    (project / "stacks" / "other.yaml").write_bytes(text_of({**organization(), "organization": "other"}))
+    assert "CFG011 acme-dev and" not in validate("stacks/acme.yaml", cwd=project).stdout
+    said = " ".join(validate(cwd=project).stdout.split())
+    assert "warning CFG011 environments.dev.cluster.name" in said
+    assert "other-dev and acme-dev (acme.yaml) both have a cluster acme in us-west-2" in said
+
+
+def test_a_file_that_ends_in_yml_is_named_where_it_is_missed(project):
+    write(project, "acme.yaml", organization())
+    (project / "stacks" / "acme.yaml").rename(project / "stacks" / "acme.yml")
+    assert "call acme.yml acme.yaml" in validate(cwd=project).stderr
+    assert "(call acme.yml acme.yaml)" in validate("--stack", "acme-dev", cwd=project).stderr
 
 
 def test_a_project_without_organizations_says_so(project):

@@ -20,6 +20,7 @@ __all__ = [
     "grafana_regions",
     "is_older",
     "kubernetes_versions",
+    "last_zone",
     "limit",
     "regions",
     "topology_gates",
@@ -117,6 +118,12 @@ def grafana_regions() -> tuple[str, ...]:
 def aws_regions() -> tuple[str, ...]:
     """Return the names of AWS's regions, those without HyperPod too."""
     return tuple(_services()["awsRegions"]["names"])
+
+
+def last_zone(region: str) -> str | None:
+    """Return the last letter of a region's zones that any account has, None where that is not known."""
+    found: str | None = _services()["lastZones"]["byRegion"].get(region)
+    return found
 
 
 def vpc_endpoints() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from hpkit.config.cluster import InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
 from hpkit.config.suggest import explained
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
+from hpkit.plan.registry import region_of_registry
 from hpkit.spelling import near
 
 __all__ = ["RULES", "addresses_needed"]
@@ -360,7 +361,16 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
             f"Run `hpkit images --stack {context.plan.stack} --mirror`, then name the registry that they are in: "
             f"`dependencies: {{imageRegistry: ACCOUNT.dkr.ecr.{region}.amazonaws.com}}`.",
         )
-    elif wanted.is_kits:
+        return
+    elsewhere = region_of_registry(wanted.image_registry)
+    if elsewhere not in (None, region):
+        yield Issue(
+            (*path, "imageRegistry"),
+            f"the network is closed, and its endpoint reaches the registries of {region}: {wanted.image_registry} is "
+            f"of {elsewhere}",
+            f"Run `hpkit images --stack {context.plan.stack} --mirror` for a registry of {region}, and name that.",
+        )
+    if wanted.is_kits:
         for image in unmirrored_images(context.spec):
             yield Issue(
                 (*path, "imageRegistry"),

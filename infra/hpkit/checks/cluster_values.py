@@ -194,6 +194,7 @@ def _clusters_apart(context: Context) -> Iterator[Issue]:
         for name, other in context.organization.environments.items()
         if name < context.environment
         and (other.cluster.name, other.region) == (context.spec.cluster.name, context.spec.region)
+        and not (other.account and context.spec.account and other.account != context.spec.account)
     ]
     if same:
         name = context.spec.cluster.name

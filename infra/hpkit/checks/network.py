@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import vpc_endpoints
+from hpkit.catalog import last_zone, vpc_endpoints
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.suggest import explained
@@ -17,6 +17,7 @@ _VPC = "Amazon VPC user guide, CIDR blocks"
 _EKS = "Amazon EKS user guide, VPC and subnet considerations"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _RESTRICTIONS = "Amazon VPC user guide, IPv4 CIDR block association restrictions"
+_CONTRACT = "Config contract"
 _PRIVATELINK = "AWS PrivateLink guide, services that integrate with AWS PrivateLink"
 _ZONES_OF_EKS = 2
 # Prefixes of the largest and of the smallest range that a VPC takes.
@@ -156,6 +157,8 @@ def _zones(context: Context) -> Iterator[Issue]:
                 f"the zone {name} is not in {context.spec.region}",
                 f"Write `{context.spec.region}{name[-1]}`.",
             )
+        elif name[-1] <= LAST_ZONE:
+            yield from _behind_the_last(context.spec.region, name, path)
         if name in seen:
             yield Issue(path, f"the zone {name} stands twice", "Keep one entry per zone.")
         seen.add(name)
@@ -170,6 +173,42 @@ def _zones(context: Context) -> Iterator[Issue]:
                 else f"the zone is {name}, {hint[0]}",
                 "Name a zone of the environment's region." if hint is None else hint[1],
             )
+        else:
+            path = (*context.path, "network", "existing", "subnets", name)
+            yield from _behind_the_last(context.spec.region, name, path)
+
+
+def _behind_the_last(region: str, zone: str, path: Path) -> Iterator[Issue]:
+    last = last_zone(region)
+    # AWS adds zones now and then, so that this may be one that the catalog does not know yet.
+    if last is not None and zone[-1] > last:
+        yield Issue(
+            path,
+            f"{zone} is no zone that {region} is known to have: they are a to {last}",
+            f"Name one of `aws ec2 describe-availability-zones --region {region}`: accounts have not all the same.",
+            "warning",
+        )
+
+
+def _without_effect(context: Context) -> Iterator[Issue]:
+    network, path = context.spec.network, (*context.path, "network")
+    stated = {"nat_gateways": "natGateways", "endpoints": "endpoints"}
+    beside = [key for name, key in stated.items() if name in network.model_fields_set]
+    if network.existing is not None and beside:
+        has = "have" if len(beside) > 1 else "has"
+        yield Issue(
+            (*path, beside[0]),
+            f"{listing(beside)} {has} no effect beside existing, for the kit adds nothing to a network that is there",
+            "Remove it, and see to the way out and to endpoints in that network."
+            if len(beside) == 1
+            else "Remove them, and see to the way out and to endpoints in that network.",
+        )
+    elif network.closed and "natGateways" in beside and network.nat_gateways != "None":
+        yield Issue(
+            (*path, "natGateways"),
+            f"natGateways is {network.nat_gateways}, and a closed network has none",
+            "Write `None`, or remove `closed: true` if nodes are to reach the internet.",
+        )
 
 
 def _room(context: Context) -> Iterator[Issue]:
@@ -361,11 +400,12 @@ RULES = (
     Rule("NET012", "warning", "Ranges are apart from the one that SageMaker AI uses itself.", _VPC, _docker),
     Rule("NET001", "error", "CIDRs are valid, without host bits, and do not overlap.", _VPC, _cidrs),
     Rule("NET002", "error", "A network without NAT gateway is closed, and says so.", _GUIDE, _egress),
-    Rule("NET003", "error", "The network is either created or existing.", "Config contract", _one_network),
+    Rule("NET003", "error", "The network is either created or existing.", _CONTRACT, _one_network),
     Rule("NET004", "error", "Zones are of the region, each once.", _VPC, _zones),
     Rule("NET005", "error", "vpcCidr has room for the subnets of gateways and control plane.", _EKS, _room),
     Rule("NET007", "error", "Ranges of nodes can be added to the VPC.", _RESTRICTIONS, _secondary_ranges),
     Rule("NET009", "error", "VPC endpoints are of services that have one.", _PRIVATELINK, _endpoints),
     Rule("NET010", "error", "Each zone of an existing network has a subnet of its own.", _VPC, _subnets_once),
+    Rule("NET013", "warning", "What is said of the way out has an effect.", _CONTRACT, _without_effect),
     Rule("NET006", "error", "An EKS cluster that the kit makes has subnets in two zones.", _EKS, _zones_of_eks),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from hpkit.checks import summarize
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import WRITERS
 from hpkit.cli.inputs import resolve
-from hpkit.project import stack_file_findings
+from hpkit.project import project_findings
 
 __all__ = ["command"]
 
@@ -37,7 +37,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, polic
     loaded = resolve(files, stacks)
     findings = [finding for each in loaded for finding in each.findings]
     if not files and not stacks:
-        findings += stack_file_findings(loaded)
+        findings += project_findings(loaded)
     if policies and summarize(findings).errors:
         click.echo("the policies wait until these errors are gone: nothing would be registered", err=True)
     elif policies:

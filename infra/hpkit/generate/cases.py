@@ -8,7 +8,8 @@ How to add a case to tests/stacks/rules/RULE.yaml:
 4. `finds` lists all that is found: `severity`, `path`, `at` (the text at its line and column), `message`, `fix`; and
    `rule` where it is another one.
 5. `today` is the day on which it is looked at, where it matters.
-6. `file` is the name of the file, and `stackFiles` are stack files beside it, name → text, where those matter.
+6. `file` is the name of the file, and `stackFiles` are stack files beside it, name → text, where those matter; `beside`
+   are organization files beside it, name → what they have in place of which text of the base.
 7. `make generate` puts the case, with line and column, among the rule's examples.
 """
 
@@ -23,7 +24,7 @@ from hpkit.checks import Finding
 from hpkit.config import parse, read_file, read_text
 from hpkit.errors import InputError
 from hpkit.generate.patch import Layout, patched
-from hpkit.project import Loaded, environments_in, project_root, stack_file_problems
+from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 
 __all__ = ["Case", "Expected", "cases", "file_of"]
 
@@ -53,6 +54,7 @@ class _Passing(_Strict):
     today: datetime.date = _TODAY
     file: str = ""
     stack_files: dict[str, str] = Field(default={}, alias="stackFiles")
+    beside: dict[str, dict[str, str]] = {}
 
 
 class _Failing(_Passing):
@@ -75,15 +77,17 @@ class Case(_Strict):
     today: datetime.date
     file: str
     stack_files: dict[str, str]
+    beside: dict[str, str]
 
     def findings(self) -> list[Finding]:
         """Return what `hpkit validate` finds."""
         document = read_text(self.text.encode())
         found = list(Loaded(self.file, document, parse(document)).findings_on(self.today))
         known = {"acme": environments_in(document)}
-        for file, text in self.stack_files.items():
-            found += stack_file_problems(file, read_text(text.encode()), known)
-        return found
+        found += stack_file_problems({file: read_text(text.encode()) for file, text in self.stack_files.items()}, known)
+        files = {**self.beside, self.file: self.text}
+        documents = {file: read_text(text.encode()) for file, text in files.items()}
+        return found + cluster_problems([Loaded(file, each, parse(each)) for file, each in documents.items()])
 
 
 def file_of(rule: str) -> str:
@@ -138,4 +142,11 @@ def _case(rule: str, name: str, said: _Passing, layout: Layout, finds: tuple[Exp
         today=said.today,
         file=said.file or f"{rule}.{name}.yaml",
         stack_files=said.stack_files,
+        beside={name: _replaced(base.text, texts) for name, texts in said.beside.items()},
     )
+
+
+def _replaced(text: str, texts: dict[str, str]) -> str:
+    for old, new in texts.items():
+        text = text.replace(old, new)
+    return text

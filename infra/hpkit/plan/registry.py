@@ -14,6 +14,7 @@ __all__ = [
     "Repository",
     "lifecycle_policy",
     "pulled_repositories",
+    "region_of_registry",
     "repositories_of",
     "repository_prefix",
 ]
@@ -64,6 +65,12 @@ def pulled_repositories(plan: Plan, account: str) -> tuple[str, ...] | None:
     stated = (spec.registry or Registry()).pull_from
     named = (f"{repository_prefix(plan)}*", *stated, *_named_elsewhere(plan, account, spec.region))
     return None if "*" in named else tuple(dict.fromkeys(named))
+
+
+def region_of_registry(name: str) -> str | None:
+    """Return the region of a private registry in ECR, None for what is none."""
+    found = _IN_ECR.match(name)
+    return found["region"] if found else None
 
 
 def _named_elsewhere(plan: Plan, account: str, region: str) -> Iterator[str]:
