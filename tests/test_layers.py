@@ -97,7 +97,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"boto3", "kubernetes", "yaml"},
     ),
     "project": (
-        {"hpkit.errors", "hpkit.config", "hpkit.plan", "hpkit.checks"},
+        {"hpkit.errors", "hpkit.spelling", "hpkit.config", "hpkit.plan", "hpkit.checks"},
         set(),
     ),
     "teardown": ({"hpkit.errors"}, set()),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
@@ -220,7 +220,8 @@ def project_findings(loaded: Iterable[Loaded]) -> list[Finding]:
 
 def stack_file_problems(documents: Mapping[str, Document], known: Mapping[str, list[str]]) -> list[Finding]:
     """Return what is wrong with stack files and with what is nearly one; known: organization → its environments."""
-    found, stacks = [], {}
+    found: list[Finding] = []
+    stacks: dict[tuple[str, str], str] = {}
     for file, document in documents.items():
         name = Path(file).name
         if name.endswith(".yml"):
@@ -283,8 +284,8 @@ def _second_stack(file: str, document: Document, first: str, meant: tuple[str, s
 
 
 def _unknown_keys(file: str, document: Document) -> Iterator[Finding]:
-    config = document.data.get("config") if isinstance(document.data, dict) else None
-    for key in config if isinstance(config, dict) else ():
+    config = _config_of(document)
+    for key in config:
         if not str(key).startswith("hpkit:") or key in _KEYS:
             continue
         mark = document.locate(("config", key), key=True)
@@ -337,11 +338,13 @@ def _stated(settings: Path) -> dict[str, str]:
 
 
 def _keys_of(document: Document) -> dict[str, str]:
-    data = document.data
-    config = data.get("config") if isinstance(data, dict) else None
-    if not isinstance(config, dict):
-        return {}
+    config = _config_of(document)
     return {key.removeprefix("hpkit:"): config[key] for key in _KEYS if isinstance(config.get(key), str)}
+
+
+def _config_of(document: Document) -> dict[str, Any]:
+    config = document.data.get("config") if isinstance(document.data, dict) else None
+    return config if isinstance(config, dict) else {}
 
 
 def environments_in(document: Document) -> list[str]:

@@ -64,7 +64,8 @@ class PinnedChart:
 
     contents: sha256 of that folder, package: of the whole with its parts, both of contents. replaced: files of the
     folder that packing leaves out, since packages of parts beside the folders of the same parts are made from those.
-    alternatives: parts that EKS offers as add-ons too (conditions of Chart.yaml; values.yaml has them off).
+    alternatives: parts that EKS offers as add-ons too (conditions of Chart.yaml; values.yaml has them off). values:
+    keys at the top of its values that reach one of its parts (Chart.yaml: names and conditions).
     """
 
     name: str
@@ -78,6 +79,7 @@ class PinnedChart:
     alternatives: tuple[Alternative, ...]
     subcharts: tuple[Subchart, ...]
     images: tuple[ChartImage, ...]
+    values: tuple[str, ...]
 
     @property
     def archive(self) -> str:
@@ -105,6 +107,7 @@ def dependencies_chart() -> PinnedChart:
         alternatives=tuple(Alternative(**each) for each in data["alternatives"]),
         subcharts=tuple(Subchart(**each) for each in data["subcharts"]),
         images=tuple(_image(each) for each in data["images"]),
+        values=tuple(data["values"]),
     )
 
 

@@ -25,6 +25,8 @@ _OTHERS = (
 _EKS = "Amazon EKS user guide, IAM roles for add-ons"
 _GUIDE = "SageMaker HyperPod developer guide, EKS add-ons"
 _GOVERNANCE = "SageMaker HyperPod developer guide, task governance set-up"
+# Of what is longer than any version, the beginning tells which it is.
+_LONGEST_SHOWN = 40
 # Add-ons whose configuration schema has no property at all.
 _WITHOUT_VALUES = (TASK_GOVERNANCE,)
 _VERSION = re.compile(r"v\d{1,9}\.\d{1,9}\.\d{1,9}-eksbuild\.\d{1,9}")
@@ -65,10 +67,14 @@ def _spelled(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             (*context.path, "addons", name),
-            f"{addon.version} is no version of {name}: EKS writes them as v1.2.3-eksbuild.4, with the number of its "
-            "build",
+            f"{_cut(addon.version)} is no version of {name}: EKS writes them as v1.2.3-eksbuild.4, with the number of "
+            "its build",
             f"Leave the version out, or take one that EKS has: {_listed_by(name)}",
         )
+
+
+def _cut(version: str) -> str:
+    return version if len(version) <= _LONGEST_SHOWN else f"{version[:_LONGEST_SHOWN]}…"
 
 
 def _listed_by(name: str) -> str:

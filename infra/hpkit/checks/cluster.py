@@ -3,10 +3,11 @@
 import ipaddress
 from collections.abc import Iterator, Sequence
 
-from hpkit.catalog import TASK_GOVERNANCE, find_instance_type, find_nearest
+from hpkit.catalog import TASK_GOVERNANCE, dependencies_chart, find_instance_type, find_nearest
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
+from hpkit.config.network import Zone
 from hpkit.config.suggest import explained
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
 from hpkit.plan.registry import region_of_registry
@@ -25,6 +26,8 @@ _RESERVED = (
 _RESERVED_ADDRESSES = 5
 # P5 on EKS: 50 for pods and 31 for EFA, the most that the guide documents for a node.
 _MOST_ADDRESSES = 81
+# Amazon VPC user guide, subnet CIDR blocks.
+_LARGEST_PREFIX = 16
 _MOST_GROUPS_IN_CONSOLE = 20
 _MULTITHREADED = 2
 # DaemonSet pods on every node: vpc-cni, kube-proxy, pod identity, health monitoring, device plugin, EFA plugin.
@@ -109,7 +112,7 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"{what}, and its groups can take {need} ({listing(parts)})",
-                "Give the zone a larger nodeCidr; a subnet cannot grow later.",
+                _room_in_zone(context, zone),
             )
         elif need + _MOST_ADDRESSES * sum(unknown.values()) > addresses:
             yield Issue(
@@ -119,6 +122,20 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
                 f"Give the zone room for {_MOST_ADDRESSES} addresses a node, the most of any known type.",
                 "warning",
             )
+
+
+def _room_in_zone(context: Context, zone: Zone) -> str:
+    """Say what to change for the groups of a zone to fit: its range, or the limits that let Karpenter add nodes."""
+    classes = {
+        group.node_class for group in context.plan.groups if group.autoscaled and zone.availability_zone in group.zones
+    }
+    pools = [pool.spec for pool in context.plan.node_pools if pool.spec.node_class in classes and pool.spec.limits]
+    limits = [f"{pool.name} ({', '.join(f'{key}: {limit}' for key, limit in pool.limits.items())})" for pool in pools]
+    lower = f"ower limits of the {'NodePool' if len(limits) == 1 else 'NodePools'} {listing(limits)}" if limits else ""
+    if ipaddress.IPv4Network(zone.node_cidr).prefixlen <= _LARGEST_PREFIX:
+        return f"L{lower}." if lower else "Move groups to another zone: AWS takes no subnet larger than /16."
+    larger = "Give the zone a larger nodeCidr; a subnet cannot grow later."
+    return f"{larger} Or l{lower}." if lower else larger
 
 
 def _type_is_offered(context: Context) -> Iterator[Issue]:
@@ -381,6 +398,22 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
             )
 
 
+def _values_of_parts(context: Context) -> Iterator[Issue]:
+    wanted = context.spec.cluster.dependencies
+    known = dependencies_chart().values
+    for key in wanted.values if wanted.is_kits else ():
+        if key in known:
+            continue
+        likely = near(key, known)
+        there = listing(sorted(known), len(known))
+        yield Issue(
+            (*context.path, "cluster", "dependencies", "values", key),
+            f"the chart {dependencies_chart().name} has no part and no value `{key}`, and passes over it",
+            f"Did you mean `{likely}`?" if likely else f"Remove it; its parts are {there}.",
+            None if likely else "warning",
+        )
+
+
 def _override(context: Context) -> Iterator[Issue]:
     for where, group in context.groups:
         path = (*where, "overrideVpcConfig")
@@ -432,6 +465,8 @@ RULES = (
          _threads_differ),
     Rule("CLU016", "error", "In a closed network, images of charts come from a registry that nodes reach.", _ECR,
          _images_are_mirrored),
+    Rule("CLU043", "error", "Values of the dependencies chart are of one of its parts.",
+         "SageMaker HyperPod CLI, Helm chart: Chart.yaml and values.yaml", _values_of_parts),
     Rule("CLU017", "error", "A dependencies chart is the kit's, or has a name and a version, or is installed already.",
          _CONTRACT, _chart_is_stated_whole, waivable=False),
 )  # fmt: skip

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from hpkit.catalog import aws_regions, regions
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.rule import Context, Issue, Rule, listing
-from hpkit.config.cluster import BatchSize
+from hpkit.config.autoscaling import NodePool
+from hpkit.config.cluster import BatchSize, InstanceGroup
 from hpkit.config.document import Path
 from hpkit.spelling import near
 
@@ -32,6 +33,8 @@ _AWS_FIELDS: tuple[Field, ...] = (
     ("years", 1970, 2199, ()),
 )
 _LEAST_MEMORY, _PERCENT = 20, 100
+# Letters of a key's name, and of the domain before its slash.
+_MOST_NAME, _MOST_PREFIX = 63, 253
 
 
 def _region(context: Context) -> Iterator[Issue]:
@@ -219,6 +222,35 @@ def _taints_differ(context: Context) -> Iterator[Issue]:
                 )
 
 
+def _lengths_of_keys(context: Context) -> Iterator[Issue]:
+    for what, key, path in _keys_on_nodes(context):
+        prefix, _, name = key.rpartition("/")
+        part, most = (name, _MOST_NAME) if len(name) > _MOST_NAME else (prefix, _MOST_PREFIX)
+        if len(part) > most:
+            where = "behind" if part == name and prefix else "before" if prefix else "in"
+            yield Issue(
+                path,
+                f"a key of {what} has {len(part)} letters {where} the {'slash' if prefix else 'name'}, and Kubernetes "
+                f"takes {most}",
+                f"Shorten it to {most} letters.",
+            )
+
+
+def _keys_on_nodes(context: Context) -> Iterator[tuple[str, str, Path]]:
+    """Yield whose it is, key and path of each label and taint that nodes get by their group or their NodePool."""
+    places: list[tuple[InstanceGroup | NodePool, Path]] = [
+        (context.spec.cluster.instance_groups[index], path) for index, path in _groups(context)
+    ]
+    pools = context.spec.autoscaling.node_pools if context.spec.autoscaling else ()
+    pool_path: Path = (*context.path, "autoscaling", "nodePools")
+    places += [(pool, (*pool_path, index)) for index, pool in enumerate(pools)]
+    for owner, path in places:
+        for key in owner.labels:
+            yield owner.name, key, (*path, "labels", key)
+        for index, taint in enumerate(owner.taints):
+            yield owner.name, taint.key, (*path, "taints", index, "key")
+
+
 def _one_zone(context: Context) -> Iterator[Issue]:
     # Of a network that is there, who made it has said where its groups stand.
     for group in context.plan.groups if context.spec.network.existing is None else ():
@@ -236,6 +268,8 @@ def _one_zone(context: Context) -> Iterator[Issue]:
 RULES = (
     Rule("CLU030", "error", "Taints of a group differ in key or effect.", "Kubernetes API, Node: validation of taints",
          _taints_differ),
+    Rule("CLU044", "error", "Keys of labels and taints are as long as Kubernetes takes.",
+         "Kubernetes documentation, labels and selectors: syntax", _lengths_of_keys),
     Rule("CLU042", "warning", "A static group stands in one zone.", "AWS Machine Learning Blog, auto scaling on "
          "SageMaker HyperPod", _one_zone),
     Rule("CLU023", "error", "Some group with nodes is open to CoreDNS and the add-ons.", _COREDNS,

@@ -168,6 +168,14 @@ def _names_of_classes(context: Context) -> Iterator[Issue]:
                     f"`NAME-priority` of at most {_MOST_LABEL_VALUE}",
                     f"Use at most {_MOST_CLASS_NAME} characters.",
                 )
+            elif each.name.endswith("-priority"):
+                yield Issue(
+                    (*path, "priorityClasses", index, "name"),
+                    f"the service puts `-priority` behind the name of a class, so that jobs would have to say "
+                    f"`{each.name}-priority`",
+                    f"Write `{each.name.removesuffix('-priority')}`, for jobs to say `{each.name}`.",
+                    "warning",
+                )
 
 
 def _prioritization(context: Context) -> Iterator[Issue]:

@@ -6,6 +6,7 @@ from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.autoscaling import NodePool, Requirement, WarmPool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
+from hpkit.config.suggest import explained
 from hpkit.plan.capacity import (
     ARCHITECTURE_KEY,
     INSTANCE_TYPE_KEY,
@@ -18,7 +19,7 @@ from hpkit.plan.capacity import (
     quantity,
 )
 from hpkit.plan.derive import ZONE_KEY
-from hpkit.plan.model import NodePoolPlan
+from hpkit.plan.model import GroupPlan, NodePoolPlan
 from hpkit.spelling import near
 
 __all__ = ["RULES"]
@@ -26,8 +27,6 @@ __all__ = ["RULES"]
 _GUIDE = "SageMaker HyperPod developer guide, autoscaling on EKS"
 _NODE_POOLS = "Karpenter documentation, NodePools"
 _CRD = "Karpenter's CRD of NodePool, karpenter.sh/v1"
-_ECR = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
-_PUBLIC = ("public.ecr.aws/", "docker.io/", "ghcr.io/", "quay.io/", "registry.k8s.io/", "gcr.io/")
 _MOST_GROUPS = 10
 _KEYS = (INSTANCE_TYPE_KEY, ZONE_KEY, ARCHITECTURE_KEY)
 _OPERATORS = ("In", "Exists")
@@ -189,8 +188,26 @@ def _pools_match(context: Context) -> Iterator[Issue]:
                 (*path, "requirements"),
                 f"the requirements of {pool.name} match none of the groups of {pool.node_class} "
                 f"({listing(have) or 'no group'})",
-                "Widen the requirements, or add a group that meets them.",
+                _requirement_meant(pool, groups) or "Widen the requirements, or add a group that meets them.",
             )
+
+
+def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | None:
+    """Say which zone or type of the groups a requirement that meets none of them is nearly that of."""
+    zones = {zone for group in groups for zone in group.zones}
+    types = {name for group in groups for name in group.spec.types}
+    for requirement in pool.requirements:
+        have = {ZONE_KEY: zones, INSTANCE_TYPE_KEY: types}.get(requirement.key, set())
+        if have & set(requirement.values):
+            continue
+        for value in requirement.values if have else ():
+            if hint := explained(value):
+                return hint[1]
+            # Zones of one region differ by a letter, and so the one that is written may well be meant.
+            likely = near(value, types) if requirement.key == INSTANCE_TYPE_KEY else None
+            if likely:
+                return f"Did you mean `{likely}`?"
+    return None
 
 
 def _system_capacity(context: Context) -> Iterator[Issue]:
@@ -310,16 +327,6 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
                 f"{pool.spec.name} keeps {warm.replicas} placeholder pods of {asked}, and its limits "
                 f"let at most {most} stand",
                 f"Write `replicas: {most}` at most, or raise the pool's limits.",
-            )
-
-
-def _warm_pool_image(context: Context) -> Iterator[Issue]:
-    for pool, warm, path in _warm_pools(context):
-        if context.spec.network.closed and warm.image.startswith(_PUBLIC):
-            yield Issue(
-                (*path, "image"),
-                f"the network is closed, and the placeholder pods of {pool.spec.name} come from {warm.image}",
-                "Copy the image to an ECR repository of this account and name it here.",
             )
 
 
@@ -482,6 +489,4 @@ RULES = (
     Rule("KAR010", "error", "No group of a NodeClass is of an Arm type.", _GUIDE, _no_arm),
     Rule("KAR011", "error", "The placeholder pods of a warm pool fit its NodePool.",
          "Kubernetes documentation, node overprovisioning", _warm_pool_fits),
-    Rule("KAR012", "error", "In a closed network, a warm pool's image is in a registry that nodes reach.", _ECR,
-         _warm_pool_image),
 )  # fmt: skip

@@ -1,6 +1,8 @@
 """KAR: NodePools as the program sends them, held to what Karpenter itself demands."""
 
+import re
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Final
 
 from hpkit.catalog import node_pool_schema
@@ -40,6 +42,18 @@ SAID_ELSEWHERE: Final = {
 _REQUIREMENTS: Final = ("template", "spec", "requirements")
 # Less than a MiB holds no program.
 _LEAST_MEMORY: Final = 2**20
+_ECR: Final = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
+_PUBLIC: Final = ("public.ecr.aws/", "docker.io/", "ghcr.io/", "quay.io/", "registry.k8s.io/", "gcr.io/")
+# Until a new node is ready, so many minutes go by, or more: what lives no longer does no work.
+_TO_COME: Final = 10
+_MINUTES: Final = {"h": Fraction(60), "m": Fraction(1), "s": Fraction(1, 60)}
+_REFERENCE: Final = "Distribution, reference: grammar of an image's name"
+_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE: Final = re.compile(
+    rf"(?:(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|localhost(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+)/)?"
+    rf"{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@[A-Za-z0-9+.-]+:[0-9a-fA-F]{{32,}})?",
+    re.ASCII,
+)
 _VALIDATION: Final = "Karpenter's source, NodePool.RuntimeValidate"
 _CRON: Final = "Karpenter documentation, disruption budgets; robfig/cron, ParseStandard"
 # Each field of a schedule.
@@ -155,6 +169,45 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
                 "there",
                 "Write `Never`, or a time such as 720h.",
             )
+        elif pool.expire_after != "Never" and _minutes(pool.expire_after) < _TO_COME:
+            yield Issue(
+                (*path, "expireAfter"),
+                f"nodes of {pool.name} expire after {pool.expire_after}, and a node takes minutes to come: Karpenter "
+                "would replace each before it has worked",
+                "Write `Never`, or a time such as 720h.",
+                "warning",
+            )
+
+
+def _minutes(duration: str) -> Fraction:
+    parts = re.findall(r"([0-9.]{1,20})([hms])", duration)
+    return sum((Fraction(number) * _MINUTES[unit] for number, unit in parts), Fraction(0))
+
+
+def _warm_pool_image(context: Context) -> Iterator[Issue]:
+    for pool, path in _pools(context):
+        warm = pool.warm_pool
+        if warm is not None and context.spec.network.closed and warm.image.startswith(_PUBLIC):
+            yield Issue(
+                (*path, "warmPool", "image"),
+                f"the network is closed, and the placeholder pods of {pool.name} come from {warm.image}",
+                "Copy the image to an ECR repository of this account and name it here.",
+            )
+
+
+def _images(context: Context) -> Iterator[Issue]:
+    for pool, path in _pools(context):
+        image = pool.warm_pool.image if pool.warm_pool else ""
+        if not image or _IMAGE.fullmatch(image):
+            continue
+        # A registry's host may have capitals, what it calls its images may not.
+        host, slash, name = image.rpartition("/")
+        likely = f"{host}{slash}{name.lower()}".replace(" ", ":")
+        yield Issue(
+            (*path, "warmPool", "image"),
+            f"`{image}` is no name of an image: small letters, and no blanks",
+            f"Did you mean `{likely}`?" if _IMAGE.fullmatch(likely) else "Write it as `docker pull` takes it.",
+        )
 
 
 RULES = (
@@ -162,6 +215,9 @@ RULES = (
          "Kubernetes documentation, extended resources", _whole_requests),
     Rule("KAR022", "error", "Nodes of a NodePool live for some time.", "Karpenter documentation, expireAfter",
          _lifetimes),
+    Rule("KAR012", "error", "In a closed network, a warm pool's image is in a registry that nodes reach.", _ECR,
+         _warm_pool_image),
+    Rule("KAR024", "error", "A warm pool's image has a name that images may have.", _REFERENCE, _images),
     Rule("KAR018", "error", "A NodePool is as Karpenter's API demands.", _CRD, _crd),
     Rule("KAR019", "error", "Taints of a NodePool differ in key or effect.", _VALIDATION, _taints_differ),
     Rule("KAR020", "error", "A budget's schedule names times that there are, and its window has a length.", _CRON,
