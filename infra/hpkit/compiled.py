@@ -26,7 +26,8 @@ MODULES: Final = (
 # What these import beside themselves: machine code has their types built in.
 IMPORTED: Final = (
     *("hpkit.catalog", "hpkit.catalog.instances", "hpkit.catalog.prices", "hpkit.errors", "hpkit.plan.model"),
-    *("hpkit.scenario.read", "hpkit.scenario.workloads", "hpkit.simulate.quotas", "hpkit.simulate.report"),
+    *("hpkit.scenario.read", "hpkit.scenario.workloads"),
+    *("hpkit.simulate.notable", "hpkit.simulate.quotas", "hpkit.simulate.report"),
     *("hpkit.whatif", "hpkit.whatif.check", "hpkit.whatif.model", "hpkit.whatif.organization", "hpkit.whatif.topology"),
 )
 ROOT: Final = Path(__file__).parents[1]

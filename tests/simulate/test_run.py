@@ -263,10 +263,56 @@ def test_two_tasks_of_one_name_are_refused(tmp_path):
         simulate(plan_of("handson-dev"), open_scenario(file))
 
 
-def test_so_many_tasks_are_kept_and_all_are_counted():
-    report = simulate(plan_of("enterprise-prod"), open_scenario(SCENARIOS / "month.yaml"), keep=100)
-    assert len(report.tasks) == 100
-    assert report.omitted == sum(team.submitted for team in report.teams) - 100
+def test_of_very_many_tasks_the_notable_ones_are_kept_and_all_are_counted(month):
+    kept = simulate(plan_of("enterprise-prod"), open_scenario(SCENARIOS / "month.yaml"), keep=300)
+    assert len(kept.tasks) == 300
+    assert kept.omitted == len(month.tasks) - 300
+    assert kept.teams == month.teams
+    names = {task.name for task in kept.tasks}
+    by_wait = sorted(month.tasks, key=lambda task: (-task.wait, task.submit, task.name))
+    by_preemptions = sorted(month.tasks, key=lambda task: (-len(task.evictions), -task.lost, task.submit, task.name))
+    unfinished = [task for task in month.tasks if task.finished is None]
+    assert 0 < len(unfinished) <= 100
+    for wanted in (by_wait[:100], by_preemptions[:100], unfinished):
+        assert {task.name for task in wanted} <= names
+
+
+def test_a_task_that_never_runs_waits_from_when_it_comes_however_late_that_is(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        "tasks:\n  - {name: a, team: john, count: 1, run: 1h}\n"
+        "  - {name: soon, team: smith, count: 9, submit: 30m, run: 1h}\n"
+        "  - {name: late, team: smith, count: 9, submit: 5h, run: 1h}\n"
+    )
+    report = simulate(plan_of("handson-dev"), open_scenario(file), lenient=True)
+    assert {task.name: task.wait / 3600 for task in report.tasks} == {"a": 0, "soon": 4.5, "late": 0}
+    smith = report.team("smith")
+    assert (smith.submitted, smith.never_tasks, smith.waiting_most) == (2, ("soon", "late"), 9.0)
+    assert report.cluster.waited == pytest.approx(4.5 * 9)
+
+
+def test_the_most_in_use_is_that_of_a_moment_and_no_average(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        "until: 30d\ntasks:\n  - {name: a, team: john, count: 3, run: 10m}\n"
+        "  - {name: b, team: john, count: 2, run: 10m}\n  - {name: c, team: smith, count: 1, run: 30m}\n"
+        "  - {name: later, team: john, accelerators: 1, submit: 29d, run: 10m}\n"
+    )
+    report = simulate(plan_of("handson-dev"), open_scenario(file))
+    john = report.team("john")
+    assert (john.used_most, john.waiting_most) == (3.0, 2.0)
+    assert max(report.series["john"].used) < 1
+    assert "john: 3 instances in use at most, 2 waited for at most, 3 guaranteed" in as_html(report)
+    # Who is admitted when it comes never waited.
+    assert report.team("smith").waiting_most == 0
+
+
+def test_the_page_says_why_a_task_never_ran(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: a, team: john, count: 4}\n  - {name: b, team: smith, count: 2}\n")
+    report = simulate(plan_of("handson-dev"), open_scenario(file))
+    (never,) = [task.never for task in report.tasks if task.never]
+    assert f"never runs: it {never}" in as_html(report)
 
 
 class _Page(HTMLParser):

@@ -116,7 +116,11 @@ def rendered(report: "Report", form: str) -> str:
         for line in report.warnings:
             click.echo(f"warning: {line}", err=True)
         if report.omitted:
-            click.echo(f"warning: {report.omitted:,} more tasks are counted, but not listed", err=True)
+            click.echo(
+                f"warning: {len(report.tasks):,} tasks are listed, that did not finish, were preempted most, or waited "
+                f"longest; {report.omitted:,} more are only counted",
+                err=True,
+            )
         return as_csv(report)
     if form == "html":
         from hpkit.simulate.as_html import as_html
@@ -139,6 +143,7 @@ def write(text: str, out: Path | None) -> None:
 
 def _table(report: "Report") -> str:
     from hpkit.simulate.formatting import amount, borrowed, percent, span
+    from hpkit.simulate.notable import notable
 
     console = paper()
     cluster = report.cluster
@@ -171,7 +176,7 @@ def _table(report: "Report") -> str:
     kinds = {task.instance_type for task in report.tasks}
     title = f"Tasks, in {kinds.pop()}" if len(kinds) == 1 else "Tasks"
     tasks = grid(title, "task", "team", "asks", "submitted", "admitted", "finished", "waited", "borrowed", "preempted")
-    for task in report.tasks[:_MOST_ROWS]:
+    for task in notable(report.tasks, _MOST_ROWS):
         tasks.add_row(
             task.name,
             task.team,
@@ -191,9 +196,12 @@ def _table(report: "Report") -> str:
         console.print(line)
     if len(held) > _MOST_REASONS:
         console.print(f"{len(held) - _MOST_REASONS:,} more wait or never run: --format csv says why")
-    rest = len(report.tasks) + report.omitted - _MOST_ROWS
+    rest = len(report.tasks) - _MOST_ROWS
     if rest > 0:
-        console.print(f"{rest:,} more tasks: --format json has them")
+        console.print(
+            "listed is what did not finish, was preempted most, or waited longest; --format json has "
+            f"{rest:,} more tasks" + (f", and {report.omitted:,} are in the sums alone" if report.omitted else "")
+        )
     return text_of(console)
 
 

@@ -9,14 +9,16 @@ from functools import cache
 from jinja2 import Environment, PackageLoader
 
 from hpkit.simulate.formatting import amount, borrowed, percent, span
-from hpkit.simulate.report import Report
+from hpkit.simulate.notable import notable
+from hpkit.simulate.report import Report, TeamReport
 
 __all__ = ["MOST_ROWS", "as_html"]
 
 MOST_ROWS = 500
-"""So many tasks the page lists: those that waited longest or were preempted."""
+"""So many tasks the page lists, the notable ones."""
 
 _WIDTH, _HEIGHT = 720, 90
+_ABOVE = 16
 _TICKS = 6
 
 
@@ -34,11 +36,10 @@ class _Chart:
 
 
 def as_html(report: Report) -> str:
-    """Return the page of a report; the tasks that waited longest or were preempted stand in it, the rest is counted."""
-    charts = [_chart(report, team.name, team.guarantee) for team in report.teams]
-    notable = sorted(report.tasks, key=lambda task: (-len(task.evictions), -task.wait, task.submit, task.name))
-    shown = notable if len(report.tasks) <= MOST_ROWS else notable[:MOST_ROWS]
-    shown = sorted(shown, key=lambda task: (task.submit, task.name))
+    """Return the page of a report; its notable tasks stand in it, the rest is counted."""
+    charts = [_chart(report, team) for team in report.teams]
+    shown = notable(report.tasks, MOST_ROWS)
+    kinds = {task.instance_type for task in shown}
     return (
         _environment()
         .get_template("report.html.j2")
@@ -46,10 +47,13 @@ def as_html(report: Report) -> str:
             report=report,
             charts=charts,
             tasks=shown,
+            asks="Asks" if len(kinds) != 1 else f"Asks, {min(kinds)}",
+            several=len(kinds) > 1,
             hidden=len(report.tasks) + report.omitted - len(shown),
             longest=max([team.wait_p95 for team in report.teams] + [1.0]),
             width=_WIDTH,
             height=_HEIGHT,
+            above=_ABOVE,
         )
     )
 
@@ -63,19 +67,19 @@ def _environment() -> Environment:
     return environment
 
 
-def _chart(report: Report, name: str, guarantee: float) -> _Chart:
-    series = report.series[name]
+def _chart(report: Report, team: TeamReport) -> _Chart:
+    series, guarantee = report.series[team.name], team.guarantee
     both = [used + waiting for used, waiting in zip(series.used, series.waiting, strict=True)]
     top = max([*both, guarantee, 1.0])
     end = max(report.end, 1.0)
     label = (
-        f"{name}: {amount(max(series.used, default=0.0))} instances in use at most, "
-        f"{amount(max(series.waiting, default=0.0))} waited for at most, {amount(guarantee)} guaranteed"
+        f"{team.name}: {amount(team.used_most)} instances in use at most, "
+        f"{amount(team.waiting_most)} waited for at most, {amount(guarantee)} guaranteed"
     )
     ticks = tuple((_WIDTH * index / _TICKS, span(end * index / _TICKS)) for index in range(_TICKS + 1))
     zeros = [0.0] * len(both)
     return _Chart(
-        name,
+        team.name,
         label,
         _area(zeros, series.used, top),
         _area(series.used, both, top),

@@ -14,19 +14,22 @@ _MOST_WAITS = 1 << 20
 
 
 class Amount:
-    """An amount that changes, and its sum over time."""
+    """An amount that changes, its sum over time, and the most that it was for any time."""
 
-    __slots__ = ("area", "since", "value")
+    __slots__ = ("area", "most", "since", "value")
 
     def __init__(self) -> None:
         self.value = 0.0
         self.since = 0.0
         self.area = 0.0
+        self.most = 0.0
 
     def change(self, now: float, by: float) -> None:
         """Let it be more, or less, from now on."""
-        self.area += self.value * (now - self.since)
-        self.since = now
+        if now > self.since:
+            self.area += self.value * (now - self.since)
+            self.most = max(self.most, self.value)
+            self.since = now
         # What is left after sums of fractions is nothing.
         self.value = value if abs(value := self.value + by) > 1e-9 else 0.0
 

@@ -133,6 +133,7 @@ class TeamReport:
     guarantee: its quota. used, borrowed, lent, lost, idle: instance-hours; lent is what others borrowed of it, idle
     what of its quota nobody used. never_tasks: the names of those that never run. service: of the instance-hours that
     its tasks were there, waiting or running, the part for which they ran and it was not lost; None without any.
+    used_most, waiting_most: the most instances that were in use, and that tasks waited for, at any time.
     """
 
     name: str
@@ -152,6 +153,8 @@ class TeamReport:
     wait_median: float
     wait_p95: float
     wait_most: float
+    used_most: float
+    waiting_most: float
     evicted: int
     evicts: int
 
@@ -182,6 +185,7 @@ class TeamReport:
             },
             "service": None if self.service is None else _round(self.service),
             "wait": {"median": self.wait_median, "p95": self.wait_p95, "max": self.wait_most},
+            "mostInstances": {"used": _round(self.used_most), "waitedFor": _round(self.waiting_most)},
             "preempted": self.evicted,
             "preempts": self.evicts,
         }
@@ -249,7 +253,7 @@ class Skipped:
 class Report:
     """What came of a scenario on a stack.
 
-    tasks: the first ones of very many; `omitted` says how many more there were. step: seconds of one step of the
+    tasks: the notable ones of very many; `omitted` says how many more there were. step: seconds of one step of the
     series, which are by team. warnings: why the stack could not do what is reported. late: how many tasks come when the
     scenario is over, and are in no figure. impossible: how many were left out as they can never run; skipped: the first
     of them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from hpkit.catalog.prices import Price, near_price
@@ -11,6 +12,7 @@ from hpkit.scenario.read import Located, Source
 from hpkit.scenario.workloads import Task, Tasks, model_for
 from hpkit.simulate.ledger import Ledger
 from hpkit.simulate.meters import Amount, Timeline, Waits
+from hpkit.simulate.notable import Kept
 from hpkit.simulate.quotas import over_reserved, quotas_of
 from hpkit.simulate.report import (
     QUEUED,
@@ -28,7 +30,7 @@ from hpkit.whatif import Event, Model, Simulator, Workload
 __all__ = ["MOST_TASKS", "Recorder", "simulate", "simulate_tasks"]
 
 MOST_TASKS = 100_000
-"""So many tasks a report holds one by one; all are counted."""
+"""So many tasks a report holds one by one, the notable ones where there are more; all are counted."""
 MOST_SKIPPED = 1000
 """So many tasks that were left out are named in JSON; all are counted."""
 MOST_SAID = 10
@@ -123,7 +125,7 @@ class Recorder:
     def __init__(self, plan: Plan, model: Model, *, keep: int = MOST_TASKS) -> None:
         """Take the plan and the model of its queues; keep: how many tasks are kept one by one."""
         self._plan = plan
-        self._keep = keep
+        self._kept = Kept(keep)
         self._names = tuple(team.name for team in plan.teams)
         self._teams = {name: _Team() for name in self._names}
         self._timeline = Timeline(self._names)
@@ -132,9 +134,8 @@ class Recorder:
         self._ledgers = {kind: Ledger(quota, self._names, lenders) for kind, quota in self._quotas.items()}
         self._open: dict[str, _State] = {}
         self._coming: dict[str, Task] = {}
-        self._done: list[TaskReport] = []
-        self._nevers: list[_State] = []
-        self._omitted = 0
+        self._nevers: deque[Task] = deque()
+        self._never_reports: list[TaskReport] = []
         self._late = 0
         self._impossible = 0
         self._skipped: list[Skipped] = []
@@ -160,13 +161,15 @@ class Recorder:
                     continue
                 if not lenient:
                     raise InputError(f"{task.place}: task {name} can never run: it {task.never}")
-                self._never(task)
+                self._nevers.append(task)
                 continue
             self._coming[name] = task
             yield task.workload
 
     def note(self, event: Event) -> None:
         """Take up what happened."""
+        if self._nevers:
+            self._never_until(event.time)
         if event.kind == "Submitted":
             self._submitted(event)
         elif event.kind == "Admitted":
@@ -190,13 +193,16 @@ class Recorder:
         if self._late:
             yield f"{self._late:,} of the tasks come when the scenario is over (`until`), and are left out"
 
-    def _never(self, task: Task) -> None:
-        team = self._teams[task.team]
-        team.counts["submitted"] += 1
-        team.never.append(task.workload.name)
-        report = _report(task)
-        report.never = task.never
-        self._nevers.append(_State(report, []))
+    def _never_until(self, now: float) -> None:
+        """Let the tasks that can never run wait from when they come: they are read before the clock is there."""
+        while self._nevers and self._nevers[0].workload.created <= now:
+            task = self._nevers.popleft()
+            team, report = self._teams[task.team], _report(task)
+            team.counts["submitted"] += 1
+            team.never.append(report.name)
+            report.never = task.never
+            self._never_reports.append(report)
+            self._change(team.waiting, task.team, "waiting", report.submit, task.instances)
 
     def _submitted(self, event: Event) -> None:
         task = self._coming.pop(event.workload)
@@ -209,7 +215,7 @@ class Recorder:
         state = self._open[event.workload]
         report = state.report
         team = self._teams[report.team]
-        self._waited(state, event.time)
+        self._waited(report, state.since, event.time)
         if not report.admissions:
             team.counts["admitted"] += 1
         self._change(team.waiting, report.team, "waiting", event.time, -report.instances)
@@ -242,20 +248,14 @@ class Recorder:
         team.counts["finished"] += 1
         team.waits.add(report.wait)
         self._stop(state, event.time)
-        self._put_away(report)
+        self._kept.add(report)
 
-    def _put_away(self, report: TaskReport) -> None:
-        if len(self._done) < self._keep:
-            self._done.append(report)
-        else:
-            self._omitted += 1
-
-    def _waited(self, state: _State, now: float) -> None:
-        waited = now - state.since
-        state.report.wait += waited
+    def _waited(self, report: TaskReport, since: float, now: float) -> None:
+        waited = now - since
+        report.wait += waited
         if waited:
-            kind = state.report.instance_type
-            self._waited_hours[kind] = self._waited_hours.get(kind, 0.0) + waited * state.report.instances / _HOUR
+            kind = report.instance_type
+            self._waited_hours[kind] = self._waited_hours.get(kind, 0.0) + waited * report.instances / _HOUR
 
     def _run(self, state: _State, now: float) -> dict[str, float]:
         """Let a task use what it asks for; return of whom it borrows how much."""
@@ -310,14 +310,19 @@ class Recorder:
         happen, so that who waits then waits for ever, except those that preempt each other without end.
         """
         reasons, restless = waiting or {}, frozenset(flapping)
-        for state in self._nevers:
-            self._waits_for_ever(state, end)
+        if is_over and self._nevers:
+            end = max(end, self._nevers[-1].workload.created)
+        self._never_until(end)
+        for report in self._never_reports:
+            self._waited(report, report.submit, end)
+            self._teams[report.team].waits.add(report.wait)
+            self._kept.add(report)
         rest = sorted(self._open.values(), key=lambda state: (state.report.submit, state.report.name))
         still: dict[str, int] = {}
         for state in rest:
             report = state.report
             if not state.running:
-                self._waited(state, end)
+                self._waited(report, state.since, end)
                 report.waits_for = reasons.get(report.name, QUEUED)
                 if is_over and report.name not in restless:
                     report.never = f"still waits when nothing more happens: {reason_in_words(report.waits_for)}"
@@ -325,29 +330,18 @@ class Recorder:
                 else:
                     still[report.team] = still.get(report.team, 0) + 1
             self._teams[report.team].waits.add(report.wait)
-            self._put_away(report)
+            self._kept.add(report)
         for name, team in self._teams.items():
             self._change(team.used, name, "used", end, 0.0)
             self._change(team.waiting, name, "waiting", end, 0.0)
         teams = tuple(self._team(plan.name, plan.fair_share_weight, end, still) for plan in self._plan.teams)
-        tasks = tuple(sorted(self._done, key=lambda task: (task.submit, task.name)))
         cluster = self._cluster(teams, end, tuple(sorted(restless)))
         series = self._timeline.series(end)
         return Report(
-            self._plan.stack, scenario, end, cluster, teams, tasks, self._omitted, self._timeline.step, series,
-            (*over_reserved(self._plan), *self._left_out()),
+            self._plan.stack, scenario, end, cluster, teams, self._kept.tasks(), self._kept.omitted(),
+            self._timeline.step, series, (*over_reserved(self._plan), *self._left_out()),
             late=self._late, impossible=self._impossible, skipped=tuple(self._skipped),
         )  # fmt: skip
-
-    def _waits_for_ever(self, state: _State, end: float) -> None:
-        """Count a task that can never run as one that waits from its submission on."""
-        report = state.report
-        team = self._teams[report.team]
-        self._waited(state, end)
-        team.waits.add(report.wait)
-        team.waiting.area += report.instances * report.wait
-        self._timeline.add(report.team, "waiting", report.submit, end, report.instances)
-        self._put_away(report)
 
     def _team(self, name: str, weight: int, end: float, waiting: dict[str, int]) -> TeamReport:
         team = self._teams[name]
@@ -374,6 +368,8 @@ class Recorder:
             wait_median=median,
             wait_p95=p95,
             wait_most=team.waits.most,
+            used_most=team.used.most,
+            waiting_most=team.waiting.most,
             evicted=team.counts["evicted"],
             evicts=team.counts["evicts"],
         )
