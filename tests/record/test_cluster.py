@@ -1,16 +1,18 @@
 """Workloads of a cluster as tasks: times from Kueue's conditions, and what is left out is said."""
 
 import io
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
-from hpkit.live.model import Condition, Task
+from hpkit.live.model import Condition, Task, TaskPods
+from hpkit.live.parse import topology_asked
 from hpkit.record import Yaml, recorded
 from hpkit.scenario import open_scenario
 from hpkit.simulate import simulate
-from tests.live.builders import GPU, KIND, NOW, observed
+from tests.live.builders import GPU, KIND, NOW, node, observed
 from tests.recommend.builders import plan_of_handson
 
 HOUR = 3600.0
@@ -41,8 +43,23 @@ def workload(name, *, created, admitted=None, finished=None, team="john", gpus=4
     )
 
 
-def record(*workloads, hours=10):
-    return recorded(observed(tasks=workloads), plan_of_handson(), since=hours * HOUR)
+def record(*workloads, hours=10, plan=None, nodes=()):
+    return recorded(observed(tasks=workloads, nodes=nodes), plan or plan_of_handson(), since=hours * HOUR)
+
+
+def placed(*requests):
+    """Return the pods of a Workload, one for each topologyRequest."""
+    return tuple(
+        TaskPods(f"pods-{number}", 1, {}, {}, topology_asked(request)) for number, request in enumerate(requests)
+    )
+
+
+def with_topology():
+    return replace(plan_of_handson(), topology_aware_scheduling=True)
+
+
+LAYER = "topology.k8s.aws/network-node-layer-"
+NODES = (node("n1", "a", "b", "c"), node("n2", "a", "b", "c"), node("n3", "a", "b", "d"), node("n4", "a"))
 
 
 def rows(found):
@@ -112,6 +129,65 @@ def test_priorities_are_classes_of_the_stack_or_weights():
         workload("c", created=1, priority=100_000),
     )
     assert [task.priority for task in found.tasks] == ["training", 7, 0]
+
+
+@pytest.mark.parametrize(
+    ("requests", "placement", "said"),
+    [
+        ([{"required": f"{LAYER}3"}], ("required", 3), None),
+        ([{"preferred": f"{LAYER}1", "podIndexLabel": "i"}], ("preferred", 1), None),
+        ([{"unconstrained": True}], ("unconstrained", None), None),
+        ([{"podIndexLabel": "i"}], None, None),
+        ([{"required": "kubernetes.io/hostname"}], None, "by kubernetes.io/hostname: they have no placement"),
+        (
+            [{"required": f"{LAYER}2", "podSetSliceRequiredTopology": f"{LAYER}3", "podSetSliceSize": 2}],
+            ("required", 2),
+            "by podSetSliceRequiredTopology, podSetSliceSize: they keep the placement around it",
+        ),
+        ([{"podSetSliceSize": 2}], None, "by podSetSliceSize: they have no placement"),
+        ([{"required": f"{LAYER}2"}, {}], None, "not the same for all of their pods: they have no placement"),
+        ([{"required": f"{LAYER}2"}] * 2, ("required", 2), "here all of a task stand together"),
+    ],
+)
+def test_a_placement_is_read_and_what_of_it_is_not_is_said(requests, placement, said):
+    found = record(workload("t", created=2, pod_sets=placed(*requests)), plan=with_topology(), nodes=NODES)
+    (task,) = found.tasks
+    assert (task.placement and (task.placement.mode, task.placement.layer)) == placement
+    unread = [line for line in found.said if "that a scenario cannot say" in line]
+    assert (unread == []) if said is None else (said in unread[0])
+
+
+def test_nodes_are_recorded_where_a_task_asks_for_a_placement():
+    near = workload("near", created=2, pods=2, pod_sets=placed({"required": f"{LAYER}3"}))
+    far = workload("far", created=1, pods=3, pod_sets=placed({"required": f"{LAYER}3"}))
+    assert record(workload("t", created=2), plan=with_topology(), nodes=NODES).topology == ()
+    found = record(near, far, plan=with_topology(), nodes=NODES)
+    assert [(rack.nodes, rack.layers) for rack in found.topology] == [(2, ("a", "b", "c")), (1, ("a", "b", "d"))]
+    assert [task.name for task in found.tasks] == ["john/near"]
+    said = "; ".join(found.said)
+    for words in (
+        "1 Workloads have no place on the nodes as they stand now: left out",
+        f"1 nodes of {KIND} have no labels of all layers",
+        "nodes as they stand now: where others stood before is not known",
+    ):
+        assert words in said
+    assert "no node says where it stands" in "; ".join(record(near, plan=with_topology()).said)
+    without = replace(plan_of_handson(), topology_aware_scheduling=False)
+    assert "the stack has no topology-aware scheduling" in "; ".join(record(near, plan=without, nodes=NODES).said)
+
+
+def test_a_placement_is_written_and_decides(tmp_path):
+    tasks = [
+        workload(name, created=pods, pods=pods, pod_sets=placed({"required": f"{LAYER}3"}))
+        for name, pods in (("first", 2), ("second", 1))
+    ]
+    found = record(*tasks, plan=with_topology(), nodes=NODES[:2])
+    scenario = tmp_path / "scenario.yaml"
+    with scenario.open("w") as file:
+        assert Yaml("what was", found.until, found.tasks, found.topology).write(file) == 2
+    first, second = simulate(with_topology(), open_scenario(scenario)).tasks
+    assert sorted(first.admissions[0].nodes.values()) == [1, 1]
+    assert second.waits_for == "TopologyPlacementFailed"
 
 
 def test_the_oldest_that_is_left_says_from_when_on_something_is_known():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_NO_PLACES = "a CSV says nothing of placement and topology"
 _TRACES = ("alibaba-2023", "alibaba-2026-spot", "philly")
 
 
@@ -94,10 +95,12 @@ def _from_cluster(plan: Plan, profile: str | None, since: str, to: Path) -> None
     with writing(to) as file:
         if to.suffix == ".csv":
             count = write_csv(found.tasks, file)
+            if any(task.placement for task in found.tasks):
+                said.append(_NO_PLACES)
             said.append(f"a CSV has no `until`: simulate it with one ({seconds:g}s), as tasks without an end never end")
         else:
             description = f"What {plan.stack} was asked for in {since} up to {observed.time:%Y-%m-%d %H:%M} UTC."
-            count = Yaml(description, found.until, found.tasks).write(file)
+            count = Yaml(description, found.until, found.tasks, found.topology).write(file)
     _done(count, to, said)
 
 
@@ -182,7 +185,7 @@ def _from_scenario(files: tuple[Path, ...], seed: int | None, to: Path) -> None:
     if source.scenario.until is not None:
         lost["a CSV has no `until`"] = None
     if source.scenario.topology or any(task.placement for task in source.scenario.tasks):
-        lost["a CSV says nothing of placement and topology"] = None
+        lost[_NO_PLACES] = None
     with writing(to) as file:
         count = write_csv((located.spec for located in source.tasks(seed=seed)), file)
         if not count:

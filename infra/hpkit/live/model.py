@@ -31,6 +31,7 @@ __all__ = [
     "Task",
     "TaskPods",
     "TaskState",
+    "TopologyAsked",
     "team_of",
 ]
 
@@ -189,14 +190,26 @@ class Flavor:
 
 
 @dataclass(frozen=True, slots=True)
+class TopologyAsked:
+    """How close to each other pods must be. level: the label of the nodes that they share, None where it is any.
+
+    more: what else the request names, such as slices; mode is None where it names nothing but that.
+    """
+
+    mode: Literal["required", "preferred", "unconstrained"] | None
+    level: str | None = None
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPods:
-    """Equal pods of a task. requests: of one; spec: of their template; topology: whether they ask for one."""
+    """Equal pods of a task. requests: of one; spec: of their template; topology: what they ask of it, if anything."""
 
     name: str
     count: int
     requests: Mapping[str, Decimal]
     spec: Mapping[str, Any] = field(default_factory=dict)
-    topology: bool = False
+    topology: TopologyAsked | None = None
 
 
 @dataclass(frozen=True, slots=True)

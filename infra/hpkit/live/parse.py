@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kubernetes.utils import quantity
 
@@ -28,16 +28,31 @@ from hpkit.live.model import (
     SchedulerPolicy,
     Task,
     TaskPods,
+    TopologyAsked,
 )
 from hpkit.plan.pods import pod_requests
 
-__all__ = ["flavor_of", "group_of", "node_of", "node_pool_of", "platform_of", "pod_of", "queue_of", "task_of"]
+__all__ = [
+    "flavor_of",
+    "group_of",
+    "node_of",
+    "node_pool_of",
+    "platform_of",
+    "pod_of",
+    "queue_of",
+    "task_of",
+    "topology_asked",
+]
 
 Amounts = dict[str, Decimal]
 Key = TypeVar("Key", bound=Hashable)
 # How long a pod of the local cloud runs; elsewhere nobody reads it.
 _LOCAL_RUN = "hpkit.local/run"
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
+# Of a PodSetTopologyRequest: how close all pods must be, and what it says of parts of them.
+_LEVELS: Final = ("required", "preferred")
+_SLICES: Final = ("podSetSliceRequiredTopology", "podSetSliceSize", "podsetSliceRequiredTopologyConstraints")
+_GROUP: Final = "podSetGroupName"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh])")
 
 
@@ -210,9 +225,22 @@ def _pods(pod_set: Mapping[str, Any], status: Mapping[str, Any]) -> TaskPods:
         if counted is None or not count
         else {key: _quantity(amount) / count for key, amount in (counted.get("resources") or {}).items()}
     )
-    asked = pod_set.get("topologyRequest") or {}
-    topology = any(asked.get(key) for key in ("required", "preferred", "unconstrained"))
-    return TaskPods(name, count, requests, template["spec"], topology)
+    return TaskPods(name, count, requests, template["spec"], topology_asked(pod_set.get("topologyRequest") or {}))
+
+
+def topology_asked(request: Mapping[str, Any]) -> TopologyAsked | None:
+    """Return what a PodSetTopologyRequest asks; None for one that has but labels, which Kueue itself writes into it.
+
+    Source: Kueue 0.19, PodSetTopologyRequest in workload_types.go, and IsExplicitlyRequestingTAS.
+    """
+    slices = [key for key in _SLICES if request.get(key)]
+    more = tuple(slices + [_GROUP] * bool(request.get(_GROUP)))
+    for mode in _LEVELS:
+        if request.get(mode):
+            return TopologyAsked(mode, request[mode], more)
+    if request.get("unconstrained"):
+        return TopologyAsked("unconstrained", None, more)
+    return TopologyAsked(None, None, more) if slices else None
 
 
 def _longest(spec: Mapping[str, Any]) -> float | None:

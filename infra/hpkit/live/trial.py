@@ -158,7 +158,8 @@ class Trial:
         known, flavors = self._observed.flavors, self._selected(pods, queue)
         if all(name in known and known[name].topology for name, _ in queue.quotas):
             return flavors
-        return frozenset(name for name in flavors if name not in known or known[name].topology == pods.topology)
+        asks = pods.topology is not None
+        return frozenset(name for name in flavors if name not in known or known[name].topology == asks)
 
 
 def _unread(observed: Observed, queues: Iterable[Queue], holding: Iterable[Task]) -> Iterable[Task]:

@@ -17,7 +17,8 @@ from hpkit.catalog import find_instance_type
 from hpkit.live.model import Observed
 from hpkit.live.model import Task as Workload
 from hpkit.plan.model import Plan
-from hpkit.scenario.model import MOST_NAME, TaskSpec
+from hpkit.record.places import NOT_READ, placement_of, racks_of
+from hpkit.scenario.model import MOST_NAME, Placement, Rack, TaskSpec
 from hpkit.scenario.workloads import Tasks, model_for
 
 __all__ = ["Recorded", "recorded"]
@@ -29,11 +30,15 @@ _FRACTIONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Tasks of a while, in the order of their submission; until: its length in seconds; said: what is not in them."""
+    """Tasks of a while, in the order of their submission; until: its length in seconds; said: what is not in them.
+
+    topology: where the nodes stand, if a task asks for a placement.
+    """
 
     until: float
     tasks: tuple[TaskSpec, ...]
     said: tuple[str, ...]
+    topology: tuple[Rack, ...] = ()
 
 
 def recorded(observed: Observed, plan: Plan, *, since: float) -> Recorded:
@@ -44,7 +49,7 @@ def recorded(observed: Observed, plan: Plan, *, since: float) -> Recorded:
     """
     window = _Window(observed, plan, since)
     tasks = sorted(window.tasks(), key=lambda task: (task.submit, task.name))
-    return Recorded(since, tuple(tasks), tuple(window.said()))
+    return Recorded(since, tuple(tasks), tuple(window.said()), window.racks)
 
 
 class _Window:
@@ -58,7 +63,9 @@ class _Window:
             team.name: tuple(dict.fromkeys(each.instance_type for each in team.quota_resources)) for team in plan.teams
         }
         self._classes = {each.name for each in plan.policy.priority_classes} if plan.policy else set()
+        self.racks, self._unplaced = self._topology(plan)
         self._of = Tasks(plan, model_for(plan))
+        self._of_places = Tasks(plan, model_for(plan, self.racks)) if self.racks else self._of
         self._names: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
 
@@ -72,10 +79,31 @@ class _Window:
         """Return what a reader must know: what was left out or changed, and what cannot be known."""
         for reason, count in self._counts.most_common():
             yield f"{count:,} {reason}"
+        yield from self._unplaced
         oldest = min((each.created for each in self._observed.tasks), default=None)
         if oldest is not None and oldest.timestamp() > self._begin:
             yield f"the oldest Workload that is left is of {oldest:%Y-%m-%d %H:%M} UTC: what came before is not known"
         yield "Workloads whose jobs were deleted are not there: Kueue keeps them as long as the job"
+
+    def _topology(self, plan: Plan) -> tuple[tuple[Rack, ...], tuple[str, ...]]:
+        """Return where the nodes stand, if a task of a team asks for a placement; and what of it is not known."""
+        asked = any(
+            pods.topology for each in self._observed.tasks if each.team in self._quota for pods in each.pod_sets
+        )
+        if not asked:
+            return (), ()
+        if not plan.topology_aware_scheduling:
+            return (), ("the stack has no topology-aware scheduling: a simulation on it looks at no placement",)
+        racks, without = racks_of(self._observed.nodes, {kind for kinds in self._quota.values() for kind in kinds})
+        said = [
+            f"{count:,} nodes of {kind} have no labels of all layers of the network: they are not in `topology`"
+            for kind, count in sorted(without.items())
+        ]
+        if racks:
+            said.append("`topology` has the nodes as they stand now: where others stood before is not known")
+        else:
+            said.append("no node says where it stands: without `topology` a simulation looks at no placement")
+        return racks, tuple(said)
 
     def _task(self, workload: Workload) -> TaskSpec | None:
         times = self._times(workload)
@@ -102,12 +130,15 @@ class _Window:
             v_cpu=cpus,
             memory_in_gib=memory,
             pods=pods,
-            placement=None,
+            placement=self._placement(workload),
             submit=submit,
             run=run,
         )
         if self._of.refusal(spec) is not None:
             self._left_out("ask for more than their team can ever have in this stack: left out")
+            return None
+        if self._of_places.refusal(spec) is not None:
+            self._left_out("have no place on the nodes as they stand now: left out")
             return None
         return spec
 
@@ -174,6 +205,12 @@ class _Window:
             self._left_out("ask for nothing: left out")
             return None
         return pods, accelerators // pods or None, _amount(cpus), _amount(memory)
+
+    def _placement(self, workload: Workload) -> Placement | None:
+        placement, left = placement_of(workload)
+        if left is not None:
+            self._counts[f"{NOT_READ}, {left}"] += 1
+        return placement
 
     def _priority(self, workload: Workload) -> str | int:
         name = (workload.priority_class or "").removesuffix("-priority")

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import TextIO
 
 from hpkit.errors import InputError
-from hpkit.scenario.model import TaskSpec, written_duration
+from hpkit.scenario.model import Rack, TaskSpec, written_duration
 
 __all__ = ["Yaml", "writing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Yaml:
-    """A scenario as YAML: what it is about, how long it is in seconds, and its tasks."""
+    """A scenario as YAML: what it is about, how long it is in seconds, its tasks, and where nodes stand."""
 
     description: str
     until: float
     tasks: Iterable[TaskSpec]
+    topology: tuple[Rack, ...] = ()
 
     def write(self, file: TextIO) -> int:
         """Write it, a line for each task, so that it can be edited; return how many there are."""
@@ -34,6 +35,9 @@ class Yaml:
         yaml.safe_dump(
             {"tasks": tasks}, file, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1_000_000
         )
+        if self.topology:
+            racks = [rack.model_dump(mode="json", by_alias=True) for rack in self.topology]
+            yaml.safe_dump({"topology": racks}, file, sort_keys=False, default_flow_style=None, width=1_000_000)
         return len(tasks)
 
 
@@ -48,6 +52,7 @@ def _as_dict(task: TaskSpec) -> dict[str, object]:
         "vCpu": task.v_cpu,
         "memoryInGiB": task.memory_in_gib,
         "pods": None if task.count is not None else task.pods,
+        "placement": task.placement and task.placement.model_dump(exclude_none=True),
         "submit": written_duration(task.submit),
         "run": None if task.run is None else written_duration(task.run),
     }
