@@ -7,8 +7,11 @@ import pytest
 import yaml
 from kubernetes.utils.quantity import parse_quantity
 
+from hpkit.cli.rehearse import Rehearsal
 from hpkit.plan.derive import derive
+from hpkit.project import load_stack
 from hpkit.rehearse import object_differences, policy_request, quota_requests
+from hpkit.scenario import open_scenario
 from hpkit.whatif import model_of
 from local.rehearsal.objects import team_objects
 from tests.builders import typed
@@ -83,3 +86,13 @@ def test_nothing_is_made_that_the_controllers_would_take_away():
     for each in objects_of(plan_of("handson", "dev")):
         assert each["metadata"]["labels"]["hpkit.local/rehearsal"] == "true"
         assert "app.kubernetes.io/managed-by" not in each["metadata"]["labels"]
+
+
+def test_tasks_that_can_never_run_may_be_left_out(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: big, team: smith, count: 3}\n  - {name: small, team: smith, count: 1}\n")
+    plan = next(iter(load_stack("handson-dev").plans.values()))
+    rehearsal = Rehearsal.of(plan, open_scenario(file), skip_impossible=True)
+    assert [each.name for each in rehearsal.workloads] == ["small"]
+    (said,) = rehearsal.recorder.report("s.yaml", 0.0).warnings
+    assert said.startswith("task big of smith is left out")

@@ -4,11 +4,14 @@ import random
 
 import pytest
 
+from hpkit.recommend.goals import parse_goal
+from hpkit.recommend.recommend import recommend
 from hpkit.scenario import open_scenario
 from hpkit.simulate import simulate
 from hpkit.simulate.ledger import Ledger
 from hpkit.simulate.quotas import TypeQuota, quotas_of
 from hpkit.whatif import model_of
+from tests.cli.invoke import hpkit
 from tests.simulate.test_run import ROOT, outcome, plan_of
 
 WHOLE = (48, 192, 4)
@@ -121,6 +124,12 @@ def test_more_quota_than_there_is_makes_no_instances(tmp_path):
     (warning,) = report.warnings
     assert warning.startswith("teams reserve 12 instances of ml.g5.12xlarge, of which 4 stand")
     assert report.as_dict()["warnings"] == [warning]
+    sides = [str(tmp_path / "o.yaml")] * 2
+    said = hpkit("simulate", tmp_path / "s.yaml", "--compare", *sides, "--stack", "handson-dev", cwd=ROOT)
+    assert said.stdout.count("warning: teams reserve 12 instances") == 2, said.stderr
+    loaded, goals = load(tmp_path / "o.yaml", "dev"), [parse_goal("max wait of smith < 1m", ["john", "smith"])]
+    found = recommend(loaded, open_scenario(tmp_path / "s.yaml"), goals, trials=1, seeds=1, workers=1)
+    assert warning in found.warnings
 
 
 def test_elastic_quota_counts_on_the_nodes_that_it_will_get():

@@ -157,6 +157,13 @@ def test_a_task_that_can_never_run_is_refused_or_counted(tmp_path):
     assert (report.team("smith").never, report.team("smith").admitted) == (1, 1)
 
 
+def test_who_is_refused_learns_how_to_go_on(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: big, team: smith, count: 3}\n  - {name: small, team: smith, count: 1}\n")
+    with pytest.raises(InputError, match="Ask for less, or go on without such tasks by --skip-impossible"):
+        simulate(plan_of("handson-dev"), open_scenario(file))
+
+
 def test_a_task_that_can_never_run_is_left_out_and_named_where_that_is_asked_for(tmp_path):
     file = tmp_path / "s.yaml"
     rows = ["{name: big, team: smith, count: 3}", "{name: small, team: smith, count: 1, run: 1h}"]

@@ -142,7 +142,7 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
     for line in found.fixed:
         console.print(f"not varied: {line}")
     for line in found.warnings:
-        console.print(f"new warning: {line}")
+        console.print(f"warning: {line}")
     if found.capacity is not None:
         _print_capacity(console, found.capacity)
     patch, _ = _chosen(found, capacity=capacity)

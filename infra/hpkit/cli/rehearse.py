@@ -45,6 +45,7 @@ _OWN = "rehearsal"
 @click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
 @click.option("--seed", type=int, help="Another draw of the scenario's generators.")
+@click.option("--skip-impossible", is_flag=True, help="Go on without tasks that can never run, and say which.")
 def command(
     scenario: str,
     stack: str,
@@ -55,6 +56,7 @@ def command(
     form: str,
     out: Path | None,
     seed: int | None,
+    skip_impossible: bool,
 ) -> None:
     """Let the real Kueue decide a scenario, on a local cloud.
 
@@ -63,7 +65,7 @@ def command(
     """
     from hpkit.scenario import open_scenario
 
-    rehearsal = Rehearsal.of(plan_of(stack), open_scenario(scenario), seed=seed)
+    rehearsal = Rehearsal.of(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
     with _instance(name, root) as instance:
         report, differences = rehearsal.on(instance, speed=speed)
     write(rendered(report, form), out)
@@ -113,7 +115,7 @@ class Rehearsal:
     classes: dict[int, str]
 
     @classmethod
-    def of(cls, plan: Plan, source: Source, *, seed: int | None = None) -> Rehearsal:
+    def of(cls, plan: Plan, source: Source, *, seed: int | None = None, skip_impossible: bool = False) -> Rehearsal:
         """Return it; InputError for what is wrong with a task, or for more tasks than can be rehearsed."""
         from itertools import islice
 
@@ -124,7 +126,7 @@ class Rehearsal:
         model = model_for(plan, source.scenario.topology)
         recorder = Recorder(plan, model)
         tasks = Tasks(plan, model).workloads(source.tasks(seed=seed))
-        coming = recorder.taken(tasks, lenient=False, until=source.scenario.until)
+        coming = recorder.taken(tasks, lenient=False, until=source.scenario.until, skip_impossible=skip_impossible)
         workloads = list(apart(islice(coming, MOST_TASKS + 1)))
         if len(workloads) > MOST_TASKS:
             raise InputError(

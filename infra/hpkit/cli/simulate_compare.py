@@ -99,7 +99,7 @@ def _table(sides: tuple[str, str], before: Report, after: Report, others: Sequen
         for team, count in left.items():
             console.print(f"{side} has no team {team}: {count:,} of the tasks are left out there")
         for line in report.warnings:
-            console.print(f"{side}: {line}")
+            console.print(f"{side}: warning: {line}")
     table = grid("", "cluster", "A", "B")
     rows = [
         ("instances in use", percent(before.cluster.utilization), percent(after.cluster.utilization)),

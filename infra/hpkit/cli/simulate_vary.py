@@ -40,7 +40,11 @@ def _as_dict(result: Result) -> dict[str, object]:
         "policy": {change.text: change.value for change in result.changes},
         "refused": result.refused,
         "runs": [
-            {"cluster": report.cluster.as_dict(), "teams": [team.as_dict() for team in report.teams]}
+            {
+                "warnings": list(report.warnings),
+                "cluster": report.cluster.as_dict(),
+                "teams": [team.as_dict() for team in report.teams],
+            }
             for report in result.reports
         ],
     }
@@ -70,6 +74,8 @@ def _table(title: str, results: Sequence[Result], teams: Sequence[str]) -> str:
             *(span(mean_wait(result.reports, team)[1]) for team in teams),
         )
     console.print(table)
+    for line in dict.fromkeys(line for result in results for report in result.reports for line in report.warnings):
+        console.print(f"warning: {line}")
     for result in results:
         if result.refused is not None:
             policy = ", ".join(f"{change.text}={change.value}" for change in result.changes)

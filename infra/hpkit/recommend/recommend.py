@@ -29,6 +29,7 @@ from hpkit.recommend.model import (
 )
 from hpkit.recommend.search import Outcome, outcome_of, search
 from hpkit.scenario.read import Source
+from hpkit.simulate.quotas import over_reserved
 from hpkit.simulate.report import Report
 from hpkit.simulate.workers import Cluster, simulate_plans
 
@@ -139,8 +140,11 @@ class _Policies:
         return bool(self._held - _held(plan))
 
     def warnings(self, values: Mapping[Path, Value]) -> tuple[str, ...]:
-        """Return what the validator warns of in other values, and not in the file as it is."""
-        return tuple(f"{each.rule} {each.path}: {each.message}" for each in self._new(self._with(values)))
+        """Return what the validator warns of in other values, and not in the file as it is; and too much quota."""
+        after = self._with(values)
+        new = [f"{each.rule} {each.path}: {each.message}" for each in self._new(after)]
+        plan = after.plans.get(self._environment)
+        return (*new, *(() if plan is None else over_reserved(plan)))
 
     def of(self, levers: Sequence[Lever], states: Sequence[State], seeds: Sequence[int | None]) -> list[Outcome | None]:
         """Return what comes of each state; None for what the validator refuses."""

@@ -160,7 +160,10 @@ class Recorder:
                     self._skip(task, task.never)
                     continue
                 if not lenient:
-                    raise InputError(f"{task.place}: task {name} can never run: it {task.never}")
+                    raise InputError(
+                        f"{task.place}: task {name} can never run: it {task.never}. Ask for less, or go on without "
+                        "such tasks by --skip-impossible"
+                    )
                 self._nevers.append(task)
                 continue
             self._coming[name] = task
