@@ -39,11 +39,11 @@ def desired(plan: Plan, *, prometheus_url: str, topic_arn: str | None) -> Desire
     prometheus_url: of the Managed Prometheus workspace, up to and without `/api`; topic_arn: what alert rules notify,
     None for a file that asks for none.
     """
-    folder = uid_of(plan.stack, "folder")
+    folder, title = uid_of(plan.stack, "folder"), f"HyperPod {plan.stack}"
     rules = alert_rules(plan)
     made: list[GrafanaObject] = [
         _data_source(plan, prometheus_url),
-        GrafanaObject("folder", folder, plan.stack, {"uid": folder, "title": f"HyperPod {plan.stack}"}),
+        GrafanaObject("folder", folder, title, {"uid": folder, "title": title}),
         *(GrafanaObject("dashboard", each["uid"], each["title"], each) for each in dashboards(plan)),
     ]
     if topic_arn is not None and rules:
