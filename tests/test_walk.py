@@ -21,7 +21,9 @@ from tests.program.cloud import Repository
 from tests.test_readme import BY_HAND, NEWCOMER, README, ROOT, SECONDS
 
 DOCS = ROOT / "docs"
-PAGES = sorted([DOCS / "live.md", DOCS / "observability.md", *(DOCS / "guides").glob("*.md"), *(DOCS / "tutorials").glob("*.md")])
+PAGES = sorted(
+    [DOCS / "live.md", DOCS / "observability.md", *(DOCS / "guides").glob("*.md"), *(DOCS / "tutorials").glob("*.md")]
+)
 STEPS = {str(page.relative_to(DOCS)): steps_of(page.read_text(encoding="utf-8")) for page in PAGES}
 # Pages that go on where the README is, with the stack handson-dev live, and leave it as it was.
 BESIDE_THE_README = ("guides/first-job.md", "tutorials/handson.md")
