@@ -46,6 +46,7 @@ def test_a_duration_is_a_number_with_its_unit(text, seconds):
         ("tasks: [{name: a, team: john, count: 1, run: 90}]", ":1:46: run: `90` is no duration"),
         ("tasks: [{name: a, team: john, cuont: 1}]", "1:31: unknown key `cuont` in tasks[a]. Did you mean `count`?"),
         ("tasks: [{team: john, count: 1}]", "1:9: `name` is missing in tasks[1st]"),
+        ('tasks: [{name: "a\\rb", team: john, count: 1}]', "and must be one line of characters that can be seen"),
         ("tasks: [{name: a, team: john, count: 0}]", "1:38: tasks[a].count is `0`"),
         ("tasks: [{name: a, team: john, vCpu: 1.0e+308}]", "vCpu is `1.0e+308`, and must be at most 1000000"),
         ("tasks: [{name: a, team: john, vCpu: .inf}]", "vCpu is `.inf`, and must be a finite number"),
@@ -169,6 +170,10 @@ def test_a_pattern_of_zeros_is_refused(tmp_path):
         ([HEADER, "a,john,,,1,0s,1h", "b,john,,,1,,1h"], ":3: submit is empty: a trace with a gap"),
         ([HEADER, "a,john,,,1,0s,"], ":2: run is empty: a trace with a gap cannot be run; write `forever`"),
         ([HEADER, "a,john,,,1,0s,-1h"], ":2: run: `-1h` is negative"),
+        (
+            [HEADER, "a\x1bb,john,,,1,0s,1h"],
+            ":2: name is `a\\x1bb`, and must be one line of characters that can be seen",
+        ),
         ([HEADER, "a,john,,,0,0s,1h"], ":2: count is `0`, and must be at least 1"),
         ([HEADER, "a,john,,,one,0s,1h"], ":2: count is `one` and must be a whole number"),
         ([HEADER, "a,john,,,1,2h,1h", "", "b,john,,,1,1h,1h"], ":4: submit 3600s comes before that of line 2, 7200s"),

@@ -298,11 +298,14 @@ def shown(document: Document, path: Path, value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a message quotes it: not all of a very long one."""
-    return f"`{text if len(text) <= 60 else text[:57] + '…'}`"
+    """Return a text as a message quotes it: not all of a very long one, and nothing that a terminal would obey."""
+    short = text if len(text) <= 60 else text[:57] + "…"
+    seen = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in short)
+    return f"`{''.join(seen)}`"
 
 
 _EXPECTED = {
+    "control_character": "one line of characters that can be seen",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",

@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from hpkit.config.base import Model
@@ -102,10 +102,19 @@ class _Size(Model):
     placement: Placement | None = Field(default=None, description="Where topology-aware scheduling puts the pods.")
 
 
+def _one_line(name: str) -> str:
+    # Tables print names as they are, and a line break would end a row of a CSV.
+    if not name.isprintable():
+        raise PydanticCustomError("control_character", "a name with a line break, a tab or another control character")
+    return name
+
+
 class TaskSpec(_Size):
     """One task."""
 
-    name: str = Field(min_length=1, max_length=MOST_NAME, description="Name, once in a scenario.")
+    name: Annotated[str, AfterValidator(_one_line)] = Field(
+        min_length=1, max_length=MOST_NAME, description="Name, once in a scenario."
+    )
     team: str = Field(description="A team of the stack.")
     priority: str | int = Field(
         default=0, description="A priority class of the stack, or a weight; without classes every task has 0."
@@ -150,7 +159,9 @@ class Pattern(Model):
 class Generator(Model):
     """Tasks drawn at random, the same ones for the same seed."""
 
-    name: str = Field(min_length=1, max_length=100, description="What the tasks' names begin with.")
+    name: Annotated[str, AfterValidator(_one_line)] = Field(
+        min_length=1, max_length=100, description="What the tasks' names begin with."
+    )
     team: str = Field(description="A team of the stack.")
     priority: str | int = Field(default=0, description="Priority of each task.")
     instance_type: str | None = Field(default=None, description="Instance type of each task.")
