@@ -70,6 +70,7 @@ class Site:
             "subcharts": (remote,),
             "images": (),
             "alternatives": (),
+            "values": (),
         }
         return PinnedChart(**{**given, **more})
 

@@ -18,7 +18,10 @@ _WORDS_OF_TOOLS = re.compile(
     r"pydantic|Input should|valid (?:string|integer|boolean|dictionary)|pattern|regex|\\[dswAZ]|\(\?|\[a-z"
 )
 
-NAMING = [(case, index) for case in CASES for index, each in enumerate(case.expected) if _NAMED.match(each.fix)]
+# A finding without a path is of another file beside the organization's.
+NAMING = [
+    (case, index) for case in CASES for index, each in enumerate(case.expected) if each.path and _NAMED.match(each.fix)
+]
 
 
 def steps_of(document, path):

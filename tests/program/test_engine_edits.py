@@ -331,7 +331,8 @@ def test_a_node_that_was_deleted_with_the_file_in_step_is_no_change_for_the_next
     done = hpkit(*words, cwd=repository.folder, **variables)
     assert done.returncode == 0, done.stderr
     assert "which has nothing to change in the groups" in done.stdout + done.stderr
+    assert up.preview() == {}
+    up.up()
     assert up.preview("--refresh") == {}
-    up.up("--refresh")
     (gpu,) = (each for each in live.cluster()["InstanceGroups"] if each["InstanceGroupName"] == "gpu")
     assert (gpu["TargetCount"], gpu["CurrentCount"]) == (3, 3)

@@ -146,6 +146,24 @@ def test_counts_that_karpenter_moved_stay_where_they_are(world, engine):
     assert live["burst"]["KubernetesConfig"]["DesiredLabels"] == {"pool": "burst"}
 
 
+def test_a_count_that_is_live_already_is_no_difference(world, engine):
+    def nodes():
+        return world.sm.list_cluster_nodes(ClusterName="train")["ClusterNodeSummaries"]
+
+    engine.up("Cluster", "c", world.cluster(world.group("gpu", 3)))
+    world.sm.batch_delete_cluster_nodes(ClusterName="train", NodeIds=[nodes()[0]["InstanceId"]])
+    eventually(lambda: len(nodes()) == 2, "two nodes are left")
+    left = world.cluster(world.group("gpu", 2))
+    edits = (left, world.cluster(world.group("gpu", 4)), world.cluster(world.group("gpu", 2), nodeRecovery="None"))
+    assert [bool(engine.diff("Cluster", "c", each).detailedDiff) for each in edits] == [False, True, True]
+
+
+def test_a_count_is_a_difference_where_nobody_says_what_is_live(world, engine):
+    engine.up("Cluster", "c", world.cluster(world.group("gpu", 3)))
+    world.endpoint.set_faults({"internal": "1@sagemaker.DescribeCluster"})
+    assert engine.diff("Cluster", "c", world.cluster(world.group("gpu", 2))).detailedDiff
+
+
 def test_only_groups_of_the_program_are_removed_and_others_are_reported(world, engine):
     engine.up("Cluster", "c", world.cluster(world.group("a", 1), world.group("b", 1)))
     stray = {

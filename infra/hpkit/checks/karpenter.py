@@ -206,7 +206,7 @@ def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | Non
             # Zones of one region differ by a letter, and so the one that is written may well be meant.
             likely = near(value, types) if requirement.key == INSTANCE_TYPE_KEY else None
             if likely:
-                return f"Did you mean `{likely}`?"
+                return f"In values, write `{likely}` for `{value}`."
     return None
 
 

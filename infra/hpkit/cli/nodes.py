@@ -451,4 +451,4 @@ def _say_file(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, write: b
             verb = "is now" if write else "must become"
             click.echo(f"{loaded.file}:{mark.line}:{mark.column}: instanceCount of {group} {verb} {count}")
     if write:
-        click.echo(f"next: `pulumi up --refresh --stack {plan.stack}`, which has nothing to change in the groups")
+        click.echo(f"next: `pulumi up --stack {plan.stack}`, which has nothing to change in the groups")

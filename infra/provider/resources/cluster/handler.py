@@ -37,6 +37,7 @@ from provider.resources.cluster.update_request import (
     node_counts,
     refused_changes,
     removed_autoscaled_groups,
+    settled,
     undeclared_groups,
 )
 from provider.resources.handler import Handler, ResourceDiff, ResourceState, forced_replacement
@@ -57,13 +58,18 @@ class ClusterHandler(Handler):
     seconds: ClassVar[float] = 3 * 3600.0  # MinInstanceCount alone may take three hours
 
     def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
-        """Compare; Karpenter's counts are no difference. What the API refuses, or what must not go, is an error."""
+        """Compare; counts that Karpenter moves, or that are live already, are no difference.
+
+        What the API refuses, or what must not go, is an error.
+        """
         self._declare(str(state.get("clusterArn", "")), new)
         old_inputs = without_inherited_network(without_added_subnets(old, state))
         new_inputs = without_inherited_network(without_added_subnets(new, state))
         before = without_autoscaled_counts(old_inputs, new_inputs)
         after = without_autoscaled_counts(new_inputs, new_inputs)
         found = super().diff(before, after, state)
+        if found.changes and self._is_live(found, new, state):
+            return ResourceDiff([])
         if found.changes and state.get("clusterArn"):
             self.clients.ledger.mark_resized(state["clusterArn"])
         if state.get("creationFailed"):
@@ -80,6 +86,20 @@ class ClusterHandler(Handler):
         if lost:
             raise RefusedError(protection.deletion_refused(lost))
         return found
+
+    def _is_live(self, found: ResourceDiff, new: Props, state: Props) -> bool:
+        """Return whether nothing but counts differs, and the cluster has them: nodes were deleted, and written so."""
+        if not state.get("clusterArn") or not all(each.path.endswith(".instanceCount") for each in found.changes):
+            return False
+        try:
+            document = LiveCluster(self.api, _short_task(), str(state["clusterArn"])).describe()
+        except PluginError:
+            return False
+        if document is None or not settled(document):
+            return False
+        managed, live = group_names(new), live_inputs(self.spec, document)
+        update = next_update(self.spec, old=new, new=new, live=live, document=document, managed=managed)
+        return not update.body and not update.waits_for
 
     def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
         """Say which groups stay out of added subnets, what goes as allowed, and what is allowed in vain."""
