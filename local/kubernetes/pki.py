@@ -45,16 +45,19 @@ def signed(
     folder: Path, name: str, *, issuer: Pair, organization: str = "", names: Sequence[str] = ("127.0.0.1", "localhost")
 ) -> Pair:
     """Return a certificate for server and client use, signed by the issuer; made if absent."""
-    rsa = isinstance(_read(issuer)[1], RSAPrivateKey)
-    return _kept(folder, name, issuer=issuer, organization=organization, names=names, rsa=rsa)
+    return _kept(folder, name, issuer=issuer, organization=organization, names=names)
 
 
-def _kept(folder: Path, name: str, *, issuer: Pair | None, organization: str, names: Sequence[str], rsa: bool) -> Pair:
+def _kept(
+    folder: Path, name: str, *, issuer: Pair | None, organization: str, names: Sequence[str], rsa: bool = False
+) -> Pair:
     pair = Pair(folder / f"{name}.crt", folder / f"{name}.key")
     # The certificate is written last: where it is, the key is whole.
     if not pair.certificate.exists():
+        above = None if issuer is None else _read(issuer)
+        rsa = rsa if above is None else isinstance(above[1], RSAPrivateKey)
         key = new_rsa_key(public_exponent=65537, key_size=2048) if rsa else new_ec_key(SECP256R1())
-        certificate = _certificate(key, name, issuer=issuer, organization=organization, names=names)
+        certificate = _certificate(key, name, above=above, organization=organization, names=names)
         pem = serialization.Encoding.PEM
         plain = serialization.NoEncryption()
         write_private(pair.key, key.private_bytes(pem, serialization.PrivateFormat.TraditionalOpenSSL, plain))
@@ -63,29 +66,29 @@ def _kept(folder: Path, name: str, *, issuer: Pair | None, organization: str, na
 
 
 def _certificate(
-    key: _Key, name: str, *, issuer: Pair | None, organization: str, names: Sequence[str]
+    key: _Key, name: str, *, above: tuple[x509.Name, _Key] | None, organization: str, names: Sequence[str]
 ) -> x509.Certificate:
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
     if organization:
         attributes.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
     subject = x509.Name(attributes)
-    above, signer = (subject, key) if issuer is None else _read(issuer)
+    issuer, signer = above or (subject, key)
     now = datetime.datetime.now(datetime.UTC)
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(above)
+        .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _SLACK)
         .not_valid_after(now + _LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+        .add_extension(x509.BasicConstraints(ca=above is None, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([_san(each) for each in names]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
-        .add_extension(_usage(signs=issuer is None, encrypts=isinstance(key, RSAPrivateKey)), critical=True)
+        .add_extension(_usage(signs=above is None, encrypts=isinstance(key, RSAPrivateKey)), critical=True)
     )
-    if issuer is not None:
+    if above is not None:
         uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         builder = builder.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
     return builder.sign(signer, hashes.SHA256())

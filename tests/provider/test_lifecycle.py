@@ -156,6 +156,8 @@ def test_a_count_that_is_live_already_is_no_difference(world, engine):
     left = world.cluster(world.group("gpu", 2))
     edits = (left, world.cluster(world.group("gpu", 4)), world.cluster(world.group("gpu", 2), nodeRecovery="None"))
     assert [bool(engine.diff("Cluster", "c", each).detailedDiff) for each in edits] == [False, True, True]
+    engine.state["c"]["outputs"]["creationFailed"] = True
+    assert engine.diff("Cluster", "c", left).replaces, "a cluster that failed is made anew whatever its counts are"
 
 
 def test_a_count_is_a_difference_where_nobody_says_what_is_live(world, engine):

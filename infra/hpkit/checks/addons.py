@@ -34,7 +34,6 @@ _VERSION = re.compile(r"v\d{1,9}\.\d{1,9}\.\d{1,9}-eksbuild\.\d{1,9}")
 _INFERENCE_ROLE = re.compile(
     r"arn:aws[a-z-]*:iam::\d{12}:role/(?:[\w+=,.@-]+/)*SageMakerHyperPodInference[\w+=,.@-]*", re.ASCII
 )
-# Amazon S3 user guide, rules of general purpose bucket names.
 # Part of an add-on's name is what has more letters.
 _SHORT = 3
 _UPDATING = "Amazon EKS user guide, update an Amazon EKS add-on"

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Final
 
 from hpkit.catalog import node_pool_schema
@@ -11,6 +10,7 @@ from hpkit.checks.custom_resources import Violation, violations
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.document import Path
+from hpkit.config.suggest import seconds_of
 from hpkit.plan.capacity import quantity
 from hpkit.plan.karpenter import node_pool_spec
 
@@ -44,9 +44,8 @@ _REQUIREMENTS: Final = ("template", "spec", "requirements")
 _LEAST_MEMORY: Final = 2**20
 _ECR: Final = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
 _PUBLIC: Final = ("public.ecr.aws/", "docker.io/", "ghcr.io/", "quay.io/", "registry.k8s.io/", "gcr.io/")
-# Until a new node is ready, so many minutes go by, or more: what lives no longer does no work.
-_TO_COME: Final = 10
-_MINUTES: Final = {"h": Fraction(60), "m": Fraction(1), "s": Fraction(1, 60)}
+# Until a new node is ready, so many seconds go by, or more: what lives no longer does no work.
+_TO_COME: Final = 600
 _REFERENCE: Final = "Distribution, reference: grammar of an image's name"
 _PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _IMAGE: Final = re.compile(
@@ -169,7 +168,7 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
                 "there",
                 "Write `Never`, or a time such as 720h.",
             )
-        elif pool.expire_after != "Never" and _minutes(pool.expire_after) < _TO_COME:
+        elif (lives := seconds_of(pool.expire_after)) is not None and lives < _TO_COME:
             yield Issue(
                 (*path, "expireAfter"),
                 f"nodes of {pool.name} expire after {pool.expire_after}, and a node takes minutes to come: Karpenter "
@@ -177,11 +176,6 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
                 "Write `Never`, or a time such as 720h.",
                 "warning",
             )
-
-
-def _minutes(duration: str) -> Fraction:
-    parts = re.findall(r"([0-9.]{1,20})([hms])", duration)
-    return sum((Fraction(number) * _MINUTES[unit] for number, unit in parts), Fraction(0))
 
 
 def _warm_pool_image(context: Context) -> Iterator[Issue]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from hpkit.catalog import aws_regions
 from hpkit.spelling import near
 
-__all__ = ["candidates", "explained", "key_candidates", "nearest", "other_tool", "units", "written"]
+__all__ = ["candidates", "explained", "key_candidates", "nearest", "other_tool", "seconds_of", "units", "written"]
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
 _DAY = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})\Z")
@@ -217,7 +217,7 @@ def _from_number(value: float, raw: str) -> Iterator[Any]:
 def _from_text(text: str, key: str) -> Iterator[Any]:
     if text.lower() in _WORDS:
         yield _WORDS[text.lower()]
-    seconds = _seconds(text)
+    seconds = seconds_of(text)
     if seconds is not None:
         yield from _from_seconds(seconds, key)
     if number := _NUMBER.match(text):
@@ -266,7 +266,7 @@ def _addressed(text: str) -> Iterator[str]:
         yield arn[1]
 
 
-def _seconds(text: str) -> Fraction | None:
+def seconds_of(text: str) -> Fraction | None:
     """Return the length of time that a text says, in units of any spelling; None for a text that says none."""
     rest = re.sub(r"\Apt?(?=[0-9])", "", text.lower())
     total = Fraction(0)

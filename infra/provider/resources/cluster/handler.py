@@ -89,13 +89,10 @@ class ClusterHandler(Handler):
 
     def _is_live(self, found: ResourceDiff, new: Props, state: Props) -> bool:
         """Return whether nothing but counts differs, and the cluster has them: nodes were deleted, and written so."""
-        if not state.get("clusterArn") or not all(each.path.endswith(".instanceCount") for each in found.changes):
+        if state.get("creationFailed") or not all(each.path.endswith(".instanceCount") for each in found.changes):
             return False
-        try:
-            document = LiveCluster(self.api, _short_task(), str(state["clusterArn"])).describe()
-        except PluginError:
-            return False
-        if document is None or not settled(document):
+        document = self._described(state)
+        if not document or not settled(document):
             return False
         managed, live = group_names(new), live_inputs(self.spec, document)
         update = next_update(self.spec, old=new, new=new, live=live, document=document, managed=managed)
@@ -140,11 +137,16 @@ class ClusterHandler(Handler):
         removed = protection.removed_groups(old, new, state)
         if not removed or not state.get("clusterArn"):
             return []
+        return protection.with_instances(removed, self._described(state))
+
+    def _described(self, state: Props) -> Document | None:
+        """Return the live cluster of a state, empty where it is gone; None where there is none or nobody answers."""
+        if not state.get("clusterArn"):
+            return None
         try:
-            document = LiveCluster(self.api, _short_task(), str(state["clusterArn"])).describe()
+            return LiveCluster(self.api, _short_task(), str(state["clusterArn"])).describe() or {}
         except PluginError:
-            return protection.with_instances(removed, None)
-        return protection.with_instances(removed, document or {})
+            return None
 
     def create(self, task: Task, inputs: Props) -> ResourceState:
         """Create without autoscaling, then enable it; a cluster that a killed run created is taken over."""
