@@ -39,7 +39,10 @@ def surroundings(tools, tmp_path):
 
 
 def marked(mark):
-    """Return the command lines of all processes that carry the mark; it is inherited, so nothing escapes."""
+    """Return the command lines of all processes that carry the mark; it is inherited, so nothing escapes.
+
+    Where there are none, no port is held either. The ports themselves say less: a neighbour may have taken a free one.
+    """
     found = []
     for process in psutil.process_iter():
         try:
@@ -79,7 +82,6 @@ def test_starts_and_stops_leave_no_process_port_or_file_behind(surroundings):
         stopped = hpkit("local", "stop", "--name", "cycles", cwd=repository, **environment)
         assert (stopped.returncode, stopped.stdout) == (0, "cycles is stopped\n"), stopped.stderr
         assert marked(environment[MARK]) == [], f"cycle {cycle}"
-        assert listening(instance.ports().values()) == [], f"cycle {cycle}"
         outside = files(repository.parent) - {"home", "tmp", "repository", "repository/Pulumi.yaml"}
         assert {name for name in outside if not f"{name}/".startswith("repository/.local/")} == set(), f"cycle {cycle}"
         # What etcd keeps is its own affair: it writes snapshots and prunes them.
@@ -111,7 +113,6 @@ def test_stop_after_kill_9_of_the_supervisor_leaves_no_process_behind(surroundin
         assert said.splitlines()[-1].startswith("error: the supervisor ended: ")
     hpkit("local", "stop", "--name", "cycles", cwd=repository, **environment)
     assert marked(environment[MARK]) == []
-    assert listening(instance.ports().values()) == []
     status = hpkit("local", "status", "--name", "cycles", cwd=repository, **environment)
     assert (status.returncode, "is not running" in status.stdout) == (1, True)
 
