@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpkit.errors import InputError
+from hpkit.plural import plural
 
 __all__ = ["Teardown", "teardown_of"]
 
@@ -67,7 +68,7 @@ def _goes(made: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield from (f"  {line}" for line in _nodes(outputs))
     teams = sorted(str(_team(quota)) for quota in _of(made, _QUOTA))
     if teams:
-        yield f"the quotas of {len(teams)} teams: {', '.join(teams)}"
+        yield f"the quotas of {plural(len(teams), 'team')}: {', '.join(teams)}"
     for kind, (words, name) in _NAMED.items():
         for each in _of(made, kind):
             yield f"{words}: {each.get('outputs', {}).get(name, each['id'])}"

@@ -45,7 +45,7 @@ def test_what_goes_is_named_with_nodes_and_teams_and_what_is_protected_is_known(
         "  gpu: 4 × ml.g5.12xlarge",
         "  mixed: 1 × ml.a or ml.b",
         "  burst: Karpenter's count × ml.g5.8xlarge",
-        "the quotas of 1 teams: nlp",
+        "the quotas of 1 team: nlp",
         "the VPC: vpc-1",
         "the bucket: acme",
     )

@@ -141,7 +141,7 @@ def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
         "the cluster policy is UpdateFailed: why",
         "add-on vpc-cni is DEGRADED: ConfigurationConflict: aws-node",
         "2 of 4 instances of gpu fail: Failure: EFA did not come up (2 instances)",
-        "1 nodes are not ready: n",
+        "1 node is not ready: n",
         "NodePool spot is not ready: NodeClass not found",
         "team john: Can't admit new workloads: FlavorNotFound",
     )

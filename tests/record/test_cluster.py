@@ -167,7 +167,7 @@ def test_nodes_are_recorded_where_a_task_asks_for_a_placement():
     said = "; ".join(found.said)
     for words in (
         "1 Workloads have no place on the nodes as they stand now: left out",
-        f"1 nodes of {KIND} have no labels of all layers",
+        f"1 node of {KIND} without labels of all layers",
         "nodes as they stand now: where others stood before is not known",
     ):
         assert words in said

@@ -228,6 +228,30 @@ def test_a_byte_that_is_not_utf_8_is_said_with_its_line(tmp_path, row):
         list(open_scenario(file).tasks())
 
 
+@pytest.mark.parametrize("before", ["", f"{HEADER}\n"])
+def test_a_line_without_end_is_refused_at_its_millionth_character(tmp_path, before):
+    file = written(tmp_path, before + "a" * 20_000_000, "endless.csv")
+    tracemalloc.start()
+    with pytest.raises(InputError, match=rf"endless\.csv:{1 + bool(before)}: the line is longer than 1,000,000 char"):
+        list(open_scenario(file).tasks())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10_000_000, "the file is not read whole"
+
+
+def test_yaml_that_is_too_large_leads_to_csv(tmp_path):
+    file = written(tmp_path, "tasks: []\n" + "# \n" * 2_000_000)
+    with pytest.raises(
+        InputError, match=r"s\.yaml: larger than the 4 MiB that YAML may have here; write the tasks as CSV"
+    ):
+        open_scenario(file)
+
+
+def test_a_folder_is_no_scenario(tmp_path):
+    with pytest.raises(InputError, match="a directory; name a scenario in it"):
+        open_scenario(tmp_path)
+
+
 def test_what_a_csv_is_written_from_is_read_again_however_short_or_long(tmp_path):
     text = "tasks: [{name: a, team: john, count: 1, submit: 0.00001s, run: 36525d}]"
     (task,) = [each.spec for each in open_scenario(written(tmp_path, text)).tasks()]

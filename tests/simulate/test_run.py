@@ -179,7 +179,7 @@ def test_a_task_that_can_never_run_is_left_out_and_named_where_that_is_asked_for
     ("text", "said"),
     [
         ("until: 0\ntasks: [{name: a, team: john, count: 1}]\n", "until is 0: nothing happens in no time"),
-        ("until: 1h\ntasks: [{name: a, team: john, count: 1, submit: 2h}]\n", "the first of 1 tasks comes after"),
+        ("until: 1h\ntasks: [{name: a, team: john, count: 1, submit: 2h}]\n", "the one task comes after"),
         ("until: 1h\ntasks: [{name: a, team: jon, count: 1, submit: 2h}]\n", "did you mean john?"),
     ],
 )
@@ -206,7 +206,7 @@ def test_tasks_that_come_too_late_are_counted(tmp_path):
     (tmp_path / "s.yaml").write_text(f"until: 1h\ntasks: [{rows}]\n")
     report = simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.yaml"))
     assert report.late == 1
-    assert "1 of the tasks come when the scenario is over" in report.warnings[0]
+    assert "1 task comes when the scenario is over" in report.warnings[0]
 
 
 TOPOLOGY = "topology: [{instanceType: KIND, nodes: 2, layers: [a, b, c]}]\n"

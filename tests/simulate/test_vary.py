@@ -121,6 +121,18 @@ def test_variations_are_said_as_json():
     assert found[1]["refused"].startswith("GOV")
 
 
+def test_a_sweep_says_once_which_tasks_are_left_out(tmp_path):
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text(
+        "until: 2h\n"
+        "tasks: [{name: a, team: john, count: 1, run: 1h}, {name: b, team: john, count: 1, submit: 3h, run: 1h}]\n"
+    )
+    result = hpkit(
+        "simulate", scenario, "--stack", "handson-dev", "--vary", "teams[smith].fairShareWeight=1,100", cwd=ROOT
+    )
+    assert result.stdout.count("warning: 1 task comes when the scenario is over") == 1
+
+
 def test_two_files_are_compared(tmp_path):
     text = (ROOT / "stacks" / "handson.yaml").read_text()
     (tmp_path / "b.yaml").write_text(text.replace("borrowLimit: 100", "borrowLimit: 50"))

@@ -91,7 +91,7 @@ def test_nodes_behind_are_a_step_even_where_kubernetes_is_not():
     found = steps(data(version), Running(version, nodes=nodes, known=True))
     assert [each.title for each in found.steps] == ["Nodes"]
     assert "--group gpu" in found.steps[0].commands[0]
-    assert "3 nodes of gpu run AMI release 1.0.0: SecurityUpdateRequired" in found.behind
+    assert "3 nodes of gpu with AMI release 1.0.0: SecurityUpdateRequired" in found.behind
 
 
 def test_a_file_that_is_not_what_runs_comes_first():

@@ -12,6 +12,7 @@ import click
 from hpkit.cli.adopt_common import import_file, read, stop_at, write
 from hpkit.cli.adopt_handover import handover
 from hpkit.cli.adopt_run import run, undo
+from hpkit.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.adopt.prepare import Prepared
@@ -114,7 +115,7 @@ def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> N
         _list("is not live, so the first `pulumi up` makes it", imports.created)
     warnings = len(prepared.findings) - len(prepared.errors)
     see = f": see `hpkit validate {file}`" if file is not None else ""
-    click.echo(f"{len(prepared.errors)} errors, {warnings} warnings{see}", err=True)
+    click.echo(f"{plural(len(prepared.errors), 'error')}, {plural(warnings, 'warning')}{see}", err=True)
     stop_at(_blockers(prepared))
     if file is None:
         click.echo(f"nothing was written: add --write {home}", err=True)

@@ -10,6 +10,7 @@ import click
 from hpkit.cli.inputs import resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
+from hpkit.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.adopt.imports import Imports
@@ -39,7 +40,7 @@ def plan_of(stack: str) -> Plan:
     loaded = resolve((), (stack,))[0]
     errors = [finding for finding in loaded.findings if finding.severity == "error"]
     if errors or not loaded.plans:
-        raise ToolError(f"{loaded.file} has {len(errors)} errors: see `hpkit validate --stack {stack}`")
+        raise ToolError(f"{loaded.file} has {plural(len(errors), 'error')}: see `hpkit validate --stack {stack}`")
     return next(iter(loaded.plans.values()))
 
 

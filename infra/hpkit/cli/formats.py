@@ -11,6 +11,7 @@ import click
 
 from hpkit.checks import RULES, Finding, summarize
 from hpkit.config import format_path
+from hpkit.plural import plural
 from hpkit.project import Loaded
 
 __all__ = ["WRITERS", "colored", "folded", "width"]
@@ -43,10 +44,6 @@ def folded(text: str, indent: str, first: str | None = None) -> str:
     )
 
 
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" + ("" if count == 1 else "s")
-
-
 def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
     lines: list[str] = []
     for finding in findings:
@@ -64,8 +61,8 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
         if unread:
             lines.append(f"{each.file}: the other rules wait until this can be read: {', '.join(unread)}")
     summary = summarize(findings)
-    counts = f"{_plural(summary.errors, 'error')}, {_plural(summary.warnings, 'warning')}"
-    lines.append(f"{counts} in {_plural(len(loaded), 'file')}")
+    counts = f"{plural(summary.errors, 'error')}, {plural(summary.warnings, 'warning')}"
+    lines.append(f"{counts} in {plural(len(loaded), 'file')}")
     return "\n".join(lines)
 
 

@@ -49,7 +49,8 @@ def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
         sys.exit(1)
     errors = summarize(findings).errors
     if errors:
-        click.echo(f"{errors} errors stand against this; `hpkit validate` shows them", err=True)
+        stand = "1 error stands" if errors == 1 else f"{errors} errors stand"
+        click.echo(f"{stand} against this; see `hpkit validate`", err=True)
     return [plan for each in loaded for plan in each.plans.values()]
 
 

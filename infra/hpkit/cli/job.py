@@ -13,6 +13,7 @@ from hpkit.cli.completion import complete_stacks, complete_teams
 from hpkit.cli.formats import colored, folded
 from hpkit.cli.live_common import choose_stack
 from hpkit.jobs.kinds import KINDS
+from hpkit.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.jobs.lint import JobFinding
@@ -156,7 +157,7 @@ def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
         if done:
             file.write_bytes(found.text.encode("utf-8"))
     if not errors:
-        click.echo(f"{len(files)} file{'' if len(files) == 1 else 's'}: no error")
+        click.echo(f"{plural(len(files), 'file')}: no error")
         return
     sys.exit(1)
 

@@ -18,6 +18,7 @@ from hpkit.cli.completion import complete_groups
 from hpkit.cli.formats import folded
 from hpkit.cli.live_common import choose_file, choose_stack, columns, kubernetes_api, observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
+from hpkit.plural import plural
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -113,7 +114,7 @@ def _row(node: Node) -> tuple[str, ...]:
         node.instance.instance_type,
         ", ".join(states),
         f"{node.instance.release}{behind}",
-        ", ".join(sorted(node.tasks)) or (f"{len(node.pods)} pods" if node.pods else ""),
+        ", ".join(sorted(node.tasks)) or (plural(len(node.pods), "pod") if node.pods else ""),
     )
 
 
@@ -229,7 +230,7 @@ def _warning(size: Batch | None) -> str:
         return _WARNINGS["update"]
     if size.type == "CAPACITY_PERCENTAGE":
         return _IN_BATCHES.format(size=f"{size.value}% of the nodes")
-    return _IN_BATCHES.format(size=f"{size.value} node{'' if size.value == 1 else 's'}")
+    return _IN_BATCHES.format(size=plural(size.value, "node"))
 
 
 def _batch(text: str | None) -> Batch | None:
@@ -273,7 +274,7 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
         if write:
             # What cannot be written is said before anything is done.
             _edited(loaded, plan, counts)
-    _announce(verb, chosen, f"{len(chosen)} node{'' if len(chosen) == 1 else 's'}", _WARNINGS[verb])
+    _announce(verb, chosen, plural(len(chosen), "node"), _WARNINGS[verb])
     if told.dry_run:
         _say_file(loaded, plan, counts_after(observed, chosen) if verb == "delete" else {}, write=False)
         return
@@ -298,10 +299,10 @@ def _announce(verb: str, chosen: Sequence[Node], what: str, warning: str) -> Non
     click.echo(f"{verb} {what}:")
     for node in chosen:
         status = node.instance.status if node.ready else f"{node.instance.status}, not ready"
-        runs = ", ".join(f"{name} ({count} pods)" for name, count in sorted(node.tasks.items())[:_NAMED])
+        runs = ", ".join(f"{name} ({plural(count, 'pod')})" for name, count in sorted(node.tasks.items())[:_NAMED])
         more = f" and {len(node.tasks) - _NAMED} more" if len(node.tasks) > _NAMED else ""
         others = len(node.pods) - sum(node.tasks.values())
-        beside = f"{others} other pods" if others else ""
+        beside = plural(others, "other pod") if others else ""
         there = "; ".join(part for part in (runs + more, beside) if part) or "nothing runs there"
         what = f"{node.id}  {node.instance.group} {node.instance.instance_type}, {status}"
         click.echo(folded(f"{what}: {there}", "      ", "  "))
@@ -317,7 +318,7 @@ def _confirm(told: _Options, verb: str, count: int) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("nobody can be asked here; add --yes, or --dry-run to see what would be done")
     try:
-        sure = click.confirm(f"{verb} {count} nodes?")
+        sure = click.confirm(f"{verb} {plural(count, 'node')}?")
     except click.Abort:
         sure = False
     if not sure:

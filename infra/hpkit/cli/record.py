@@ -10,6 +10,7 @@ import click
 
 from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
 from hpkit.errors import SelectionError
+from hpkit.plural import plural
 from hpkit.spelling import hint
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def _from_scenario(files: tuple[Path, ...], seed: int | None, to: Path) -> None:
 
 def _done(count: int, to: Path, said: list[str]) -> None:
     _say(said)
-    click.echo(f"wrote {count:,} task{'' if count == 1 else 's'} to {to}")
+    click.echo(f"wrote {plural(count, 'task')} to {to}")
 
 
 def _say(lines: list[str]) -> None:

@@ -9,6 +9,7 @@ import click
 
 from hpkit.cli.tables import grid, paper, plan_of, text_of
 from hpkit.errors import InputError
+from hpkit.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.simulate import Report
@@ -154,8 +155,8 @@ def _table(report: "Report") -> str:
     console.print(f"{report.stack}, {report.scenario}: {span(report.end)}")
     console.print(
         f"{percent(cluster.utilization)} of {amount(cluster.capacity)} instances in use, "
-        f"{percent(cluster.idle_guarantee)} of the guarantees idle, {cluster.preemptions} preemptions, fairness "
-        f"{cluster.fairness:.2f}\n{amount(cluster.waited)} instance-hours waited for ({cost})",
+        f"{percent(cluster.idle_guarantee)} of the guarantees idle, {plural(cluster.preemptions, 'preemption')}, "
+        f"fairness {cluster.fairness:.2f}\n{amount(cluster.waited)} instance-hours waited for ({cost})",
     )
     for line in report.warnings:
         console.print(f"warning: {line}")

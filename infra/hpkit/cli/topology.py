@@ -11,6 +11,7 @@ import click
 
 from hpkit.cli.formats import folded, width
 from hpkit.cli.live_common import choose_stack, columns, observe, platform_options, rights
+from hpkit.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.live.topology import Branch, Leaf, Placement
@@ -90,11 +91,11 @@ def _placement(place: Placement) -> dict[str, Any]:
 
 
 def _sentence(place: Placement) -> str:
-    pods = f"{place.pods} pod{'' if place.pods == 1 else 's'}"
+    pods = plural(place.pods, "pod")
     where = {
         0: "that share no network node",
         4: f"on one node, {place.shared}",
-    }.get(place.level, f"on {place.nodes} nodes under {place.shared} (layer {place.level})")
+    }.get(place.level, f"on {plural(place.nodes, 'node')} under {place.shared} (layer {place.level})")
     return f"{place.team}/{place.task}: {pods} {where}"
 
 
@@ -156,9 +157,7 @@ def _boxes(branch: Branch) -> Iterable[str]:
         yield f"  {_id(branch.name)} --> {_id(each.name)}"
         yield from _boxes(each)
     for leaf in branch.leaves:
-        pods = ", ".join(
-            f"{name} ({count} pod{'' if count == 1 else 's'})" for name, count in sorted(leaf.tasks.items())
-        )
+        pods = ", ".join(f"{name} ({plural(count, 'pod')})" for name, count in sorted(leaf.tasks.items()))
         about = (leaf.node.name, f"{leaf.node.instance_type} {leaf.node.zone}", _amounts(leaf), pods)
         yield f'  {_id(branch.name)} --> {_id(leaf.node.name)}["{"<br/>".join(each for each in about if each)}"]'
 

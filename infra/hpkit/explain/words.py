@@ -212,7 +212,8 @@ def group_text(explained: GroupExplanation) -> tuple[Section, ...]:
 def _count(explained: GroupExplanation) -> str:
     spec = explained.group.spec
     if explained.node_class is None:
-        return f"{spec.instance_count} instances stand always, as the file says (instanceCount)."
+        stand = "1 instance stands" if spec.instance_count == 1 else f"{spec.instance_count} instances stand"
+        return f"{stand} always, as the file says (instanceCount)."
     pools = " and ".join(explained.node_pools)
     by = f"NodePool {pools} of NodeClass {explained.node_class} adds" if pools else "no NodePool that fits adds"
     return f"Karpenter owns its count: it begins with none, and {by} nodes when pods wait for them."

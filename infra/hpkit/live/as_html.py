@@ -11,6 +11,7 @@ from hpkit.live.page import Section, page
 from hpkit.live.status import Status, policy_words
 from hpkit.live.topology import Branch, Placement
 from hpkit.live.waiting import amount, counted, sized
+from hpkit.plural import plural
 
 __all__ = ["status_html", "topology_html"]
 
@@ -56,7 +57,7 @@ def topology_html(title: str, tree: Sequence[Branch], places: Sequence[Placement
     where = [(f"{each.team}/{each.task}", str(each.pods), str(each.nodes), each.shared or "nothing") for each in places]
     return page(
         title,
-        f"{len(leaves)} nodes",
+        plural(len(leaves), "node"),
         (
             Section("Network", drawing=topology_svg(tree) if leaves else ""),
             Section("Tasks", head=("task", "pods", "nodes", "share"), rows=where, numbers=frozenset({1, 2})),

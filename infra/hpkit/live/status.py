@@ -293,7 +293,8 @@ def _problems(observed: Observed, groups: Iterable[GroupStatus], teams: Iterable
     not_ready = sorted(node.name for node in observed.nodes if not node.ready)
     if not_ready:
         more = ", …" if len(not_ready) > _SHOWN else ""
-        yield f"{len(not_ready)} nodes are not ready: {', '.join(not_ready[:_SHOWN])}{more}"
+        are = "1 node is" if len(not_ready) == 1 else f"{len(not_ready)} nodes are"
+        yield f"{are} not ready: {', '.join(not_ready[:_SHOWN])}{more}"
     for pool in observed.pools:
         if not pool.ready:
             yield _because(f"NodePool {pool.name} is not ready", (pool.message,))

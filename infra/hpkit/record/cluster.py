@@ -17,6 +17,7 @@ from hpkit.catalog import find_instance_type
 from hpkit.live.model import Observed
 from hpkit.live.model import Task as Workload
 from hpkit.plan.model import Plan
+from hpkit.plural import plural
 from hpkit.record.places import NOT_READ, placement_of, racks_of
 from hpkit.scenario.model import MOST_NAME, Placement, Rack, TaskSpec
 from hpkit.scenario.workloads import Tasks, model_for
@@ -96,7 +97,7 @@ class _Window:
             return (), ("the stack has no topology-aware scheduling: a simulation on it looks at no placement",)
         racks, without = racks_of(self._observed.nodes, {kind for kinds in self._quota.values() for kind in kinds})
         said = [
-            f"{count:,} nodes of {kind} have no labels of all layers of the network: they are not in `topology`"
+            f"{plural(count, 'node')} of {kind} without labels of all layers of the network: not in `topology`"
             for kind, count in sorted(without.items())
         ]
         if racks:

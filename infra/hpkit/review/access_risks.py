@@ -11,7 +11,7 @@ from hpkit.checks.rule import listing
 from hpkit.config.network import Endpoint
 from hpkit.plan.model import Plan
 from hpkit.plan.registry import pulled_repositories
-from hpkit.review.formatting import plural
+from hpkit.plural import plural
 from hpkit.review.model import Risk
 
 __all__ = ["access_risks"]

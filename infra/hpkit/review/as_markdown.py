@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hpkit.plural import plural
 from hpkit.review import tables
-from hpkit.review.formatting import plural
 from hpkit.review.model import FindingChanges, Review, StackReview, Verdict
 
 __all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]

@@ -10,9 +10,9 @@ from hpkit.checks import Finding
 from hpkit.plan.budgets import Budget, Spent, budget_cells
 from hpkit.plan.diff import Change, PlanDiff, diff
 from hpkit.plan.model import Plan
+from hpkit.plural import plural
 from hpkit.review.cost import budget_changes, guaranteed_cost, maximum_cost
 from hpkit.review.findings import compare_findings
-from hpkit.review.formatting import plural
 from hpkit.review.losses import losses_of
 from hpkit.review.model import (
     BudgetChange,

@@ -17,17 +17,11 @@ __all__ = [
     "decreased",
     "maximum",
     "money",
-    "plural",
     "quantity",
     "signed_money",
 ]
 
 _CENT = Decimal("0.01")
-
-
-def plural(number: int, word: str) -> str:
-    """Return `1 team`, `2 teams`."""
-    return f"{number:,} {word}" + ("" if number == 1 else "s")
 
 
 def quantity(value: Amount | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hpkit.change import renamed_group, value_text
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
-from hpkit.review.formatting import plural
+from hpkit.plural import plural
 from hpkit.review.model import Risk
 
 __all__ = ["group_risks"]

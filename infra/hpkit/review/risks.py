@@ -14,10 +14,11 @@ from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import Change, PlanDiff
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
+from hpkit.plural import plural
 from hpkit.review.access_risks import access_risks
 from hpkit.review.cost import guaranteed_cost
 from hpkit.review.effects import gravest_risks_first, with_effects
-from hpkit.review.formatting import as_fraction, cost, maximum, money, plural
+from hpkit.review.formatting import as_fraction, cost, maximum, money
 from hpkit.review.group_risks import group_risks
 from hpkit.review.model import Loss, Risk, StackReview, worst
 from hpkit.review.node_pool_risks import node_pool_risks

@@ -9,7 +9,7 @@ from hpkit.change import Edit, Reduction, edits_of_plans, is_plain, place_text, 
 from hpkit.checks.rule import listing
 from hpkit.plan.diff import PlanDiff
 from hpkit.plan.names import short_type
-from hpkit.review.formatting import plural
+from hpkit.plural import plural
 from hpkit.review.model import Loss, Risk
 
 __all__ = ["setting_risks"]

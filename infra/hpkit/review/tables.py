@@ -12,8 +12,9 @@ from hpkit.plan.budgets import Budget, Spent, budget_cells
 from hpkit.plan.capacity import Amount
 from hpkit.plan.diff import Change, PlanDiff, TeamChange
 from hpkit.plan.names import short_type
+from hpkit.plural import plural
 from hpkit.review.cost import quota_cost
-from hpkit.review.formatting import arrow, cost_change, cost_sides, maximum, plural, quantity, signed_money
+from hpkit.review.formatting import arrow, cost_change, cost_sides, maximum, quantity, signed_money
 from hpkit.review.model import (
     Cost,
     FindingChanges,

@@ -14,6 +14,7 @@ __all__ = ["lines", "opened", "refuse_no_utf8"]
 
 # What Python makes of a byte that is no UTF-8, where it is told to go on.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]")
+_LONGEST: Final = 1_000_000
 
 
 @contextmanager
@@ -30,8 +31,13 @@ def opened(path: Path) -> Iterator[TextIO]:
 
 
 def lines(path: Path, file: TextIO) -> Iterator[str]:
-    """Return an opened file's lines one by one; InputError for the first that is not UTF-8."""
-    for number, line in enumerate(file, 1):
+    """Return an opened file's lines one by one; InputError for the first that is no UTF-8 or too long."""
+    # A file that is no text may have no end of a line, and is never read whole.
+    for number, line in enumerate(iter(lambda: file.readline(_LONGEST + 1), ""), 1):
+        if len(line) > _LONGEST:
+            raise InputError(
+                f"{path}:{number}: the line is longer than {_LONGEST:,} characters; a task has a line of its own"
+            )
         if not line.isascii():
             refuse_no_utf8(path, number, line)
         yield line

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from hpkit.config.document import Document, Mark, format_path
 from hpkit.config.document import Path as ValuePath
-from hpkit.config.load import read_file, read_text
+from hpkit.config.load import MAX_BYTES, read_file, read_text
 from hpkit.config.parse import expected, inner_types, quoted, root_errors, shown
 from hpkit.config.suggest import nearest
 from hpkit.errors import InputError
@@ -94,7 +94,15 @@ def open_scenario(file: str | os.PathLike[str]) -> Source:
         with opened(Path(name)):
             pass
         return Source(name, Scenario(files=(Path(name).name,)), None)
-    document = read_text(read_file(name))
+    if Path(name).is_dir():
+        raise InputError(f"{name}: a directory; name a scenario in it")
+    content = read_file(name)
+    if len(content) > MAX_BYTES:
+        raise InputError(
+            f"{name}: larger than the {MAX_BYTES // 2**20} MiB that YAML may have here; write the tasks as CSV, which "
+            "is read row by row, and name that file, alone or under `files`"
+        )
+    document = read_text(content)
     problems = [
         _line(name, each.mark or document.locate(each.path), each.message, each.fix) for each in document.problems
     ]

@@ -64,9 +64,11 @@ def simulate(
 
 def _why_nothing(report: Report) -> str:
     if report.late:
-        return f"the first of {report.late:,} tasks comes after `until`"
+        first = "the one task" if report.late == 1 else f"the first of {report.late:,} tasks"
+        return f"{first} comes after `until`"
     if report.impossible:
-        return f"all {report.impossible:,} tasks can never run. {report.skipped[0].name} {report.skipped[0].why}"
+        tasks = "its one task" if report.impossible == 1 else f"all {report.impossible:,} tasks"
+        return f"{tasks} can never run. {report.skipped[0].name} {report.skipped[0].why}"
     return "no task comes"
 
 
@@ -194,7 +196,8 @@ class Recorder:
         if self._impossible > MOST_SAID:
             yield f"{self._impossible:,} tasks are left out, as they can never run"
         if self._late:
-            yield f"{self._late:,} of the tasks come when the scenario is over (`until`), and are left out"
+            comes, is_left = ("task comes", "is") if self._late == 1 else ("tasks come", "are")
+            yield f"{self._late:,} {comes} when the scenario is over (`until`), and {is_left} left out"
 
     def _never_until(self, now: float) -> None:
         """Let the tasks that can never run wait from when they come: they are read before the clock is there."""

@@ -15,6 +15,7 @@ from hpkit.catalog import TASK_GOVERNANCE, addons, eks_versions, find_kubernetes
 from hpkit.config.document import Path
 from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan
+from hpkit.plural import plural
 from hpkit.upgrade.model import Running, Step, UpgradePlan
 
 __all__ = ["plan_upgrade", "versions_between"]
@@ -80,7 +81,7 @@ def _behind(plan: Plan, running: Running, today: datetime.date) -> Iterator[str]
             yield "; ".join((behind, *_held(plan, name, version)))
     for (group, release, status), count in sorted(running.nodes.items()):
         if status not in ("", "UpToDate"):
-            yield f"{count} nodes of {group} run AMI release {release}: {status}"
+            yield f"{plural(count, 'node')} of {group} with AMI release {release}: {status}"
 
 
 def _held(plan: Plan, name: str, running: str) -> Iterator[str]:
