@@ -4,7 +4,8 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from hpkit.review import formatting, tables
+from hpkit.plural import plural
+from hpkit.review import tables
 from hpkit.review.charts import capacity_chart, team_charts
 from hpkit.review.model import Review
 
@@ -20,7 +21,7 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"tables": tables, "formatting": formatting}
+    environment.globals |= {"tables": tables, "plural": plural}
     environment.globals |= {"capacity_chart": capacity_chart, "team_charts": team_charts}
     environment.filters["loss_line"] = tables.loss_line
     environment.filters["risk_line"] = tables.risk_line
