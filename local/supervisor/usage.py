@@ -13,7 +13,11 @@ __all__ = ["Usage", "usage_of"]
 
 @dataclass(frozen=True)
 class Usage:
-    """Resident memory in bytes, and processor time in seconds since the start."""
+    """Memory in bytes, and processor time in seconds since the start.
+
+    A page that several processes share counts for each with its part where the system tells that (Linux, its PSS), so
+    that the sum over processes is what the machine gives; elsewhere memory is what is resident.
+    """
 
     memory: int = 0
     cpu_seconds: float = 0.0
@@ -37,6 +41,14 @@ def usage_of(identity: Identity, *, family: bool = True) -> Usage:
 def _of(process: psutil.Process) -> Usage:
     try:
         with process.oneshot():
-            return Usage(process.memory_info().rss, sum(process.cpu_times()[:2]))
+            return Usage(_memory(process), sum(process.cpu_times()[:2]))
     except psutil.Error:
         return Usage()
+
+
+def _memory(process: psutil.Process) -> int:
+    try:
+        whole = process.memory_full_info()
+    except psutil.AccessDenied:  # A hardened Linux shows a process's pages to its own kind only.
+        return process.memory_info().rss
+    return getattr(whole, "pss", whole.rss)
