@@ -11,6 +11,7 @@ from hpkit.checks import summarize
 from hpkit.cli.formats import WRITERS
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.model import Plan
+from hpkit.plural import plural
 from hpkit.project import Loaded, project_root, select
 
 if TYPE_CHECKING:
@@ -49,8 +50,7 @@ def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
         sys.exit(1)
     errors = summarize(findings).errors
     if errors:
-        stand = "1 error stands" if errors == 1 else f"{errors} errors stand"
-        click.echo(f"{stand} against this; see `hpkit validate`", err=True)
+        click.echo(f"this is shown although the file has {plural(errors, 'error')}; see `hpkit validate`", err=True)
     return [plan for each in loaded for plan in each.plans.values()]
 
 
