@@ -42,6 +42,7 @@ def test_a_path_leads_to_a_value_of_the_plan(loaded, text, value, reads):
     [
         ("teams[smit].fairShareWeight", r"there is no \[smit\]; there are john, smith"),
         ("teamz[smith].fairShareWeight", "did you mean `teams`"),
+        ("allocations.john[0].count", r"did you mean `governance\.allocations`"),
         ("governance.alocations.john[0].count", "there is no `alocations`; there are allocations"),
         ("teams[smith].name.x", "`name` is `smith`, and has no `x`"),
         ("teams..name", "is no path"),

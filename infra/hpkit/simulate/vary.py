@@ -115,7 +115,11 @@ def _locate(data: Any, text: str, environment: str) -> Path:
     elif steps[0] not in data:
         fields = {field.alias or name for name, field in Environment.model_fields.items()}
         if steps[0] not in fields:
-            near = nearest(str(steps[0]), {*map(str, data), *fields})
+            parts = data.get("environments", {}).get(environment, {})
+            deeper = (
+                f"{part}.{steps[0]}" for part in parts if isinstance(parts[part], dict) and steps[0] in parts[part]
+            )
+            near = next(deeper, None) or nearest(str(steps[0]), {*map(str, data), *fields})
             raise SelectionError(
                 f"{text}: the file has no `{steps[0]}`" + (f"; did you mean `{near}`?" if near else "")
             )
