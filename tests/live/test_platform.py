@@ -314,7 +314,7 @@ def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_ri
         assert "The disruption budget keep needs 1 healthy pods and has 1 currently" in held.stderr
         assert "the nodes take pods again" in held.stderr
         assert not live.api.read(f"/api/v1/nodes/{name}")["spec"].get("unschedulable")
-        done = ask("nodes", "replace", name, "--yes", "--timeout", "1", "--force", "--no-wait", **variables)
+        done = ask("nodes", "replace", name, "--yes", "--timeout", "10", "--force", "--no-wait", **variables)
     assert done.returncode == 0, done.stderr
     assert "against its budget" in done.stderr
     eventually(lambda: name not in {each["metadata"]["name"] for each in live.api.items("/api/v1/nodes")}, "it goes")

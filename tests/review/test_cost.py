@@ -7,10 +7,13 @@ import pytest
 
 from hpkit.plan.derive import derive
 from hpkit.plan.diff import Change
+from hpkit.review.as_json import as_dict
 from hpkit.review.cost import guaranteed_cost, maximum_cost, total
 from hpkit.review.formatting import cost, cost_change
 from hpkit.review.model import Cost
-from tests.builders import group, organization, typed
+from hpkit.review.tables import summary_rows
+from tests.builders import group, organization, text_of, typed
+from tests.review.builders import review_of
 
 PRICES = {"ml.g5.8xlarge": Decimal(10), "ml.g5.12xlarge": Decimal(30)}
 
@@ -105,3 +108,21 @@ def test_a_total_lacks_what_its_parts_lack():
     assert total([Cost(Decimal(1), ("a",)), None, Cost(Decimal(2), (), ("pool",))]) == Cost(
         Decimal(3), ("a",), ("pool",)
     )
+
+
+def test_what_is_no_longer_described_costs_on_until_it_is_destroyed():
+    base = organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])
+    head = organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])
+    head["environments"]["prod"] = head["environments"].pop("dev")
+    review = review_of(text_of(base), text_of(head))
+    row = next(row for row in summary_rows(review) if row[0] == "acme-dev")
+    assert row[-2:] == ("about $5,176 until it is destroyed",) * 2
+    told = next(each for each in as_dict(review)["stacks"] if each["stack"] == "acme-dev")["cost"]["guaranteed"]
+    assert (told["before"]["known"], told["after"]) == ("5175.70", None)
+    assert told["change"] == "about −$5,176 once it is destroyed"
+
+
+def test_what_a_side_costs_that_cannot_be_read_is_unknown():
+    review = review_of(text_of(organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])), b"environments: [")
+    for told in as_dict(review)["stacks"]:
+        assert told["cost"]["guaranteed"] == {"before": None, "after": None, "change": "unknown"}

@@ -2,10 +2,12 @@
 
 import pytest
 
+from hpkit.plan.budgets import budgets_of
+from hpkit.plan.diff import Change
 from hpkit.review.model import Preview, PreviewStep
 from hpkit.review.tables import loss_line, setting_lines, unknown_lines
 from tests.builders import group, organization, team, text_of
-from tests.review.builders import review_of
+from tests.review.builders import FILE, review_of
 
 ROW = {"instanceType": "ml.g5.12xlarge", "count": 2}
 EXISTING = {
@@ -124,6 +126,78 @@ def autoscaled(limit, count):
 def test_a_lower_limit_is_watched_only_where_elastic_quota_no_longer_fits(limit, watched):
     # The allocations stand in governance, which organization() fills; autoscaling is beside it.
     assert ("limit-below-elastic" in risks(autoscaled(8, 5), autoscaled(limit, 5))) is watched
+
+
+def with_types(*types, limits):
+    autoscaling = {
+        "nodeClasses": [{"name": "burst", "instanceGroups": list(types)}],
+        "nodePools": [{"name": "pool", "nodeClass": "burst", "limits": limits}],
+    }
+    groups = [group(name, kind, 0) for name, kind in (("small", "ml.g5.8xlarge"), ("large", "ml.g5.12xlarge"))]
+    known = [each for each in groups if each["name"] in types]
+    return organization(groups=[group("gpu", "ml.g5.12xlarge", 4), *known], environment={"autoscaling": autoscaling})
+
+
+@pytest.mark.parametrize(
+    ("limits", "adds", "bound", "money"),
+    [
+        ({"nodes": "2"}, "2 × ml.g5.12xlarge", "is about $10,351 instead of about $4,468", 5884),
+        ({}, "any number of ml.g5.12xlarge", "is still unbounded", None),
+    ],
+)
+def test_a_type_that_a_node_pool_gains_is_named_with_its_price_and_the_new_bound(limits, adds, bound, money):
+    sides = (with_types("small", limits=limits), with_types("small", "large", limits=limits))
+    (found,) = (each for each in reviewed(*sides).risks if " may add " in each.message)
+    assert f"NodePool pool may add {adds} (about $5,176 a month each) too" in found.message
+    assert bound in found.message
+    assert (found.money and round(found.money.change)) == money
+    assert not [each for each in reviewed(*reversed(sides)).risks if " may add " in each.message]
+
+
+def test_a_cheaper_type_raises_nothing():
+    sides = (with_types("large", limits={"nodes": "2"}), with_types("small", "large", limits={"nodes": "2"}))
+    (found,) = (each for each in reviewed(*sides).risks if " may add " in each.message)
+    assert "the most that it can cost a month is still about $10,351" in found.message
+    assert found.money is None
+
+
+def of_teams(*names, count=2):
+    return organization(
+        teams=[team(name) for name in names],
+        allocations={name: [{**ROW, "count": 1 if name == "bob" else count}] for name in names},
+    )
+
+
+def budgeted(base, head, before, after=None):
+    given = [
+        budgets_of({"projects": {"nlp": {"teams": teams, "monthlyUsd": 9}}}) for teams in (before, after or before)
+    ]
+    found = [each for each in reviewed(base, head, budgets={FILE: Change(*given)}).risks if each.code == "budget-teams"]
+    return [(each.subject, each.teams, each.message) for each in found]
+
+
+def test_a_renamed_team_that_counts_to_no_project_any_more_is_said_with_the_sum():
+    sides = (of_teams("ada", "bob"), of_teams("ada-2", "bob"))
+    ((subject, teams, said),) = budgeted(*sides, ["ada", "bob"])
+    assert (subject, teams) == ("ada", ("ada",))
+    assert said == (
+        "ada is ada-2 now, which counts to no budget of a project: where the organization's policy file gives project "
+        "nlp a budget, write ada-2 for ada; its quota comes to about 15,527 → about 5,176 US$ a month"
+    )
+    assert budgeted(*sides, ["ada", "bob"], ["ada-2", "bob"]) == []
+
+
+def test_a_team_that_leaves_a_project_for_no_other_is_said():
+    same = of_teams("ada", "bob")
+    ((subject, _, said),) = budgeted(same, same, ["ada", "bob"], ["bob"])
+    assert subject == "ada"
+    assert "ada counts to the budget of project nlp no more, and to no other" in said
+
+
+def test_a_team_that_leaves_is_said_where_a_new_one_may_take_its_place():
+    ((_, _, said),) = budgeted(of_teams("ada", "bob"), of_teams("eve", "bob", count=1), ["ada", "bob"])
+    assert "eve, new here, counts to no budget of a project" in said
+    assert budgeted(of_teams("ada", "bob"), of_teams("bob"), ["ada", "bob"]) == []
 
 
 def test_a_restricted_group_that_loses_nodes_is_watched():

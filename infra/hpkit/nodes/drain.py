@@ -14,6 +14,7 @@ from kubernetes.client import ApiException
 
 from hpkit.errors import ToolError
 from hpkit.live.kubernetes import NOT_FOUND, TOO_MANY_REQUESTS, Kubernetes, message_of
+from hpkit.plural import plural
 
 __all__ = ["Clock", "Drain", "DrainedPods", "cordon", "drain"]
 
@@ -210,11 +211,11 @@ def _too_late(how: Drain, left: int, kept: Mapping[str, str]) -> ToolError:
     reasons = "; ".join(f"{name}: {said}" for name, said in list(kept.items())[:_NAMED])
     held = f" ({reasons})" if reasons else ""
     advice = (
-        "see why these pods do not end"
+        "see why this does not end"
         if how.force
         else "wait for what the budgets protect, give it longer with --timeout, or add --force to go against them"
     )
     return ToolError(
-        f"{left} pods are still there after {how.timeout:g} seconds{held}; the nodes take pods again. "
+        f"{plural(left, 'pod')} still there after {how.timeout:g} s{held}; the nodes take pods again. "
         f"What to do: {advice}"
     )

@@ -189,8 +189,8 @@ def _stack(
     findings = _unless_unread(findings, given.after.file if given.after is not None else None)
     changed, unrecorded = _compared(given, before, after, record)
     losses = losses_of(difference) if difference else ()
-    risks = risks_of(difference, changed, losses, policies) if difference else ()
     spending = budget_changes(before, after, budgets)
+    risks = risks_of(difference, changed, losses, policies, spending) if difference else ()
     verdicts = [
         *_verdicts_of_budgets(spending),
         *_verdicts_of_findings(findings),
@@ -213,8 +213,8 @@ def _stack(
         note=f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else unrecorded,
         diff=difference,
         change=changed,
-        guaranteed_cost=_costs(before, after, guaranteed_cost),
-        maximum_cost=_costs(before, after, maximum_cost),
+        guaranteed_cost=Change(None, None) if unread else _costs(before, after, guaranteed_cost),
+        maximum_cost=Change(None, None) if unread else _costs(before, after, maximum_cost),
         findings=findings,
         risks=risks,
         losses=losses,

@@ -18,7 +18,7 @@ _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key 
     "nat-gateway-leaves", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-leaves",
     "addon-migration", "way-out", "stack-leaves", "stack-renamed", "version",
 }  # fmt: skip
-_OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing"}
+_OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing", "budget-teams"}
 _OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
 _OF_TYPE: Final = {"type-leaves", "limit-below-elastic", "borrowing"}
 # What is lost for good, then what runs, then who may what; what only might be lost later is last.
@@ -30,8 +30,9 @@ GRAVITY: Final = (
     "refused", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "access-leaves", "fewer-images", "way-out",
     "endpoint", "administrators", "viewers", "alerts", "borrowing", "shared-pool", "sharing",
-    "policy", "policy-settings", "priority-class-leaves", "priority-order", "preemption", "group-settings",
-    "node-pool-settings", "configuration", "resources-go", "tags", "settings", "waiver", "allowance", "more-nodes",
+    "policy", "policy-settings", "budget-teams", "priority-class-leaves", "priority-order", "preemption",
+    "group-settings", "node-pool-settings", "configuration", "resources-go", "tags", "settings", "waiver", "allowance",
+    "more-nodes",
 )  # fmt: skip
 
 

@@ -86,8 +86,11 @@ def _beside(value: Cost | None, other: Cost | None) -> str:
 def cost_change(change: Change[Cost]) -> str:
     """Return the difference in dollars where it is known: what is unknown must be the same on both sides.
 
-    `unbounded` where no limit bounds it any more.
+    `unbounded` where no limit bounds it any more. What is no longer described costs on until it is destroyed, and the
+    difference says so.
     """
+    if change.before is None and change.after is None:
+        return "unknown"
     before = change.before or Cost(Decimal(0))
     after = change.after or Cost(Decimal(0))
     if set(after.unbounded) - set(before.unbounded):
@@ -97,7 +100,8 @@ def cost_change(change: Change[Cost]) -> str:
     difference = after.known - before.known
     if not difference:
         return "no change"
-    return f"{'about ' if before.about or after.about else ''}{signed_money(difference)}"
+    later = " once it is destroyed" if change.after is None else ""
+    return f"{'about ' if before.about or after.about else ''}{signed_money(difference)}{later}"
 
 
 def signed_money(value: Decimal) -> str:

@@ -198,8 +198,8 @@ class FileReview:
 class StackReview:
     """One stack that the change touches.
 
-    diff is None where a side could not be read, change where nothing differs; note says what is not known. before and
-    after of cost are None where the stack is not there or could not be read.
+    diff is None where a side could not be read, change where nothing differs; note says what is not known. before or
+    after of cost is None where the stack is not there, both where a side could not be read.
     """
 
     stack: str

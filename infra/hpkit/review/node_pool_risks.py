@@ -8,12 +8,13 @@ from decimal import Decimal
 from typing import Any, Final
 
 from hpkit.catalog import find_instance_type
+from hpkit.catalog.prices import near_price
 from hpkit.change import renamed_parts, value_text
 from hpkit.checks.rule import listing
 from hpkit.plan.capacity import pool_instances
 from hpkit.plan.model import NodePoolPlan, Plan
 from hpkit.review.cost import pool_cost, ready_cost, ready_nodes
-from hpkit.review.formatting import cost
+from hpkit.review.formatting import cost, money
 from hpkit.review.model import MoneyChange, Risk
 
 __all__ = ["node_pool_risks"]
@@ -42,6 +43,7 @@ def node_pool_risks(before: Plan, after: Plan) -> Iterator[Risk]:
             yield _limit_risk("limit-raised", f"NodePool {name} is new: it", was, pool, before, after)
         elif was is not None:
             yield from _limits(was, pool, before, after)
+            yield from _new_types(was, pool, before, after)
             yield from _settings(was, pool, before, after)
         yield from _warm_pool(was, pool, before, after)
 
@@ -58,6 +60,32 @@ def _limits(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> 
     ]
     code = "limit-raised" if raised else "limit-lowered"
     yield _limit_risk(code, f"limits of NodePool {new.spec.name} {listing(texts)}: it", old, new, before, after)
+
+
+def _new_types(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say which types a NodePool of the same limits adds from now on, their prices, and the most that it can cost."""
+    added = [kind for kind in new.instance_types if kind not in old.instance_types]
+    # What is said of other limits names every type.
+    if not added or old.spec.limits != new.spec.limits:
+        return
+    most, region = _most(new), after.spec.region
+    texts = []
+    for kind in added:
+        price = near_price(kind, region)
+        about = "about " if price is not None and price.region != region else ""
+        each = "price unknown" if price is None else f"{about}{money(price.monthly)} a month each"
+        texts.append(f"{'any number of' if most.get(kind) is None else f'{most[kind]} ×'} {kind} ({each})")
+    was, now = pool_cost(old, before), pool_cost(new, after)
+    costs = [cost(each) for each in (was, now)]
+    bound = f"still {costs[1]}" if costs[0] == costs[1] else f"{costs[1]} instead of {costs[0]}"
+    known = was.complete and now.complete and now.known != was.known
+    yield Risk(
+        "node-pool-settings",
+        "attention",
+        new.spec.name,
+        f"NodePool {new.spec.name} may add {listing(texts, 20)} too; the most that it can cost a month is {bound}",
+        money=MoneyChange(now.known - was.known, "maximum", bool(was.about or now.about)) if known else None,
+    )
 
 
 def _above(now: int | None, was: int | None) -> bool:

@@ -16,11 +16,12 @@ from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
 from hpkit.plural import plural
 from hpkit.review.access_risks import access_risks
+from hpkit.review.budget_risks import budget_risks
 from hpkit.review.cost import guaranteed_cost
 from hpkit.review.effects import gravest_risks_first, with_effects
 from hpkit.review.formatting import as_fraction, cost, maximum, money
 from hpkit.review.group_risks import group_risks
-from hpkit.review.model import Loss, Risk, StackReview, worst
+from hpkit.review.model import BudgetChange, Loss, Risk, StackReview, worst
 from hpkit.review.node_pool_risks import node_pool_risks
 from hpkit.review.policy_risks import PolicySettings, policy_risks
 from hpkit.review.setting_risks import setting_risks
@@ -52,10 +53,12 @@ def risks_of(
     change: StackChange | None,
     losses: Sequence[Loss] = (),
     policies: Change[PolicySettings] = _NO_POLICIES,
+    budgets: Sequence[BudgetChange] = (),
 ) -> tuple[Risk, ...]:
     """Return what to watch, gravest first; change is None where the sides could not be recorded.
 
-    What losses say of a team is not said again. policies: what stands in the organization's policy file.
+    What losses say of a team is not said again. policies: what stands in the organization's policy file,
+    budgets: what the quota of those comes to that it gives one.
     """
     found = list(_stack(diff))
     found += _guards(change) if change is not None else ()
@@ -77,7 +80,7 @@ def risks_of(
         )
         found += [*access_risks(before, after), *_tags(before, after), *node_pool_risks(before, after)]
         found += [] if "cluster" in lost else [*group_risks(before, after), *_recovery(before, after)]
-        found += [*_capacity(diff), *sharing_risks(diff)]
+        found += [*_capacity(diff), *sharing_risks(diff), *budget_risks(before, after, budgets)]
         found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
     found += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
     return gravest_risks_first(with_effects(found, diff))

@@ -14,7 +14,7 @@ from hpkit.plan.diff import Change, PlanDiff, TeamChange
 from hpkit.plan.names import short_type
 from hpkit.plural import plural
 from hpkit.review.cost import quota_cost
-from hpkit.review.formatting import arrow, cost_change, cost_sides, maximum, quantity, signed_money
+from hpkit.review.formatting import arrow, cost, cost_change, cost_sides, maximum, quantity, signed_money
 from hpkit.review.model import (
     Cost,
     FindingChanges,
@@ -150,6 +150,8 @@ def concerned_teams(stack: StackReview) -> list[str]:
 
 
 def _cost_both(change: Change[Cost]) -> str:
+    if change.after is None and change.before is not None:
+        return f"{cost(change.before)} until it is destroyed"
     both = arrow(*cost_sides(change))
     difference = cost_change(change)
     return both if difference in ("no change", "unknown", "unbounded") or "–" in both else f"{both} ({difference})"

@@ -1,0 +1,56 @@
+"""What to watch in the budgets of an organization: teams whose quota counts to theirs no more.
+
+Does not: judge sums; a budget that is exceeded is one of the verdict's reasons.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from hpkit.change import renamed_parts
+from hpkit.checks.rule import listing
+from hpkit.plan.budgets import Budget, budget_cells
+from hpkit.plan.model import Plan
+from hpkit.review.model import BudgetChange, Risk
+
+__all__ = ["budget_risks"]
+
+_POLICY_FILE = "the organization's policy file"
+
+
+def budget_risks(before: Plan, after: Plan, budgets: Sequence[BudgetChange]) -> Iterator[Risk]:
+    """Yield each team that drops out of a budget that is there on both sides, with what the budget's quota comes to."""
+    given = [each.given.after for each in budgets if each.given.after is not None]
+    for each in budgets:
+        was, now = each.given.before, each.given.after
+        if was is None or now is None or each.cost.before is None or each.cost.after is None:
+            continue
+        sums = [budget_cells(now, cost)[0] for cost in (each.cost.before, each.cost.after)]
+        comes_to = f"its quota comes to {' → '.join(sums)} US$ a month"
+        for team in sorted(was.teams & _names(before)):
+            dropped = _dropped(team, now, given, before, after)
+            if dropped:
+                yield Risk("budget-teams", "attention", team, f"{dropped}; {comes_to}")
+
+
+def _dropped(team: str, budget: Budget, given: Sequence[Budget], before: Plan, after: Plan) -> str:
+    """Return how a team's quota counts no more to a budget that it counted to; nothing where it does, or is gone."""
+    counted = {name for each in given if each.kind == budget.kind for name in each.teams}
+    new = _names(after) - _names(before) - counted
+    renamed = [name for name, old in renamed_parts("teams", before, after).items() if old == team]
+    if team in _names(after):
+        return "" if team in counted else f"{team} counts to the budget of {budget.label} no more, and to no other"
+    if not new or (renamed and renamed[0] in counted):
+        return ""
+    if renamed:
+        return (
+            f"{team} is {renamed[0]} now, which counts to no budget of a {budget.kind}: where {_POLICY_FILE} gives "
+            f"{budget.label} a budget, write {renamed[0]} for {team}"
+        )
+    return (
+        f"{team}, which counts to the budget of {budget.label}, has no quota here any more, and "
+        f"{listing(sorted(new))}, new here, counts to no budget of a {budget.kind}: if that takes its place, write it "
+        f"into {_POLICY_FILE}"
+    )
+
+
+def _names(plan: Plan) -> set[str]:
+    return {team.name for team in plan.teams if not team.is_shared_pool}
