@@ -22,9 +22,12 @@ _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[^/\s]+/)*[\w+=,.@-]{
 _BOUNDARY = "permissionsBoundary"
 # Where a role is handed to a service, and not named as somebody who comes in.
 _HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY)
+# Whose roles the examples name; it is the account of AWS's documentation and of the local cloud.
+_EXAMPLE_ACCOUNT = "123456789012"
 # What is used by a resource of one region has to be there itself.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
+_EKS_ENTRY = "Amazon EKS user guide, create access entries (one existing IAM principal)"
 _ACCOUNTS = "Pulumi AWS provider, allowedAccountIds"
 _LIFECYCLE = "SageMaker API reference, ClusterLifeCycleConfig: takes neither a digest nor an object's version"
 _POD_IDENTITY = "Amazon EKS user guide, EKS Pod Identities; Kubernetes, RBAC good practices (creating workloads)"
@@ -116,6 +119,21 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
         )
 
 
+def _roles_of_examples(context: Context) -> Iterator[Issue]:
+    account = context.spec.account
+    if account in (None, _EXAMPLE_ACCOUNT):
+        return
+    for path, arn in context.texts:
+        match = _ARN.match(arn)
+        if match is not None and match["account"] == _EXAMPLE_ACCOUNT and path[-1] not in _HANDED_OVER:
+            yield Issue(
+                path,
+                f"{arn} is of the examples' account, and {context.environment} is in {account}: an access entry takes "
+                "a role that exists, so that `pulumi up` fails on AWS",
+                f"Write `{arn.replace(_EXAMPLE_ACCOUNT, account)}`, or another role that is there.",
+            )
+
+
 def _names_of_roles(context: Context) -> Iterator[Issue]:
     for path, arn in context.texts:
         begins = _ROLE_LIKE.match(arn)
@@ -184,6 +202,7 @@ RULES = (
     Rule("ACC007", "error", "A role for a service, and its boundary, is of the account.", _PASSED, _roles_of_others),
     Rule("ACC009", "error", "The ARN of a role is one.", _ARNS, _names_of_roles),
     Rule("ACC010", "error", "A lifecycle script is an object of its bucket.", _LIFECYCLE, _scripts_are_objects),
+    Rule("ACC011", "warning", "Who has access is not of the examples' account.", _EKS_ENTRY, _roles_of_examples),
     Rule("ACC004", "warning", "An environment names its AWS account.", _ACCOUNTS, _account),
     Rule("ACC005", "warning", "A lifecycle script of one's own is named with its SHA-256.", _LIFECYCLE, _scripts),
     Rule("ACC006", "error", "A SHA-256 is that of a lifecycle script of one's own in S3.", _LIFECYCLE, _digests),

@@ -85,7 +85,7 @@ class Sharing(Model):
     borrow_limit: int | None = Field(
         default=None,
         description="Percent of the team's own quota that it may borrow on top, 1–500. "
-        "With LendAndBorrow and no limit the service takes 50.",
+        "With LendAndBorrow and no limit the service takes 50. In instances: absoluteBorrowLimits.",
     )
     absolute_borrow_limits: tuple[AbsoluteBorrowLimit, ...] = Field(
         default=(),

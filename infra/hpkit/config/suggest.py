@@ -16,6 +16,7 @@ from hpkit.spelling import near
 
 __all__ = ["candidates", "explained", "key_candidates", "nearest", "other_tool", "seconds_of", "units", "written"]
 
+_MINOR_VERSION = re.compile(r"v?([0-9]+\.[0-9]+)[.-]")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
 _DAY = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})\Z")
 _YEAR_FIRST = re.compile(r"(\d{4})[./]?(\d{1,2})[./]?(\d{1,2})\Z")
@@ -35,12 +36,17 @@ _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
 # What people call a key by another name of the field.
 _OTHER_NAMES: Final = {
     "az": "availabilityZone",
+    "desiredsize": "instanceCount",
     "gpu": "accelerators",
     "gpus": "accelerators",
     "hyperpod": "cluster",
     "karpenter": "autoscaling",
     "kubernetes": "eks",
+    "minsize": "minInstanceCount",
     "monitoring": "observability",
+    "nodeclassref": "nodeClass",
+    "resourcesharingconfig": "sharing",
+    "schedulerconfig": "clusterPolicy",
     "sku": "instanceType",
     "vpc": "network",
 }
@@ -66,6 +72,8 @@ _UNIT_OF_KEY: Final = (("Seconds", 1), ("Minutes", 60), ("Hours", 3600), ("Days"
 _GIB_OF_SIZE: Final = {"g": 1, "t": 1024, "p": 1024**2}
 _NICKNAMES: Final = ("@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _PERCENT: Final = 100
+# Keys whose whole number is a percentage.
+_PERCENTAGES: Final = ("borrowLimit",)
 _LAST_MONTH: Final = 12
 # The end of a longer key is meant by a word of more letters than that.
 _SHORT: Final = 3
@@ -151,11 +159,13 @@ def candidates(value: Any, raw: str | None, key: str, bounds: Iterable[int], mem
         yield from _members(value, allowed)
     if isinstance(value, tuple):
         yield from _from_list(value)
+    elif isinstance(value, dict):
+        yield from _from_map(value)
     elif isinstance(value, bool):
         yield from ({},) if value else ()
         yield str(value).lower()
     elif isinstance(value, (int, float)):
-        yield from _from_number(value, raw or str(value))
+        yield from _from_number(value, raw or str(value), key)
     elif isinstance(value, str):
         yield from _from_text(value.strip(), key)
     yield from bounds
@@ -182,6 +192,9 @@ def _members(value: Any, allowed: list[Any]) -> Iterator[Any]:
         yield from (member for member in (_YES if word else _NO) if member in names)
     elif likely:
         yield names[likely]
+    else:
+        begun = [name for name in names if len(str(value)) > _SHORT and name.lower().startswith(str(value).lower())]
+        yield from (names[name] for name in begun if len(begun) == 1)
 
 
 def _from_list(items: tuple[Any, ...]) -> Iterator[Any]:
@@ -204,10 +217,18 @@ def _from_list(items: tuple[Any, ...]) -> Iterator[Any]:
     yield from items if len(items) == 1 else ()
 
 
-def _from_number(value: float, raw: str) -> Iterator[Any]:
+def _from_map(given: dict[str, Any]) -> Iterator[Any]:
+    """Yield instance types with their numbers as a list of allocations or of limits."""
+    if given and all(kind.startswith("ml.") and isinstance(number, int) for kind, number in given.items()):
+        yield tuple({"instanceType": kind, "count": number} for kind, number in given.items())
+
+
+def _from_number(value: float, raw: str, key: str) -> Iterator[Any]:
     yield raw
     if 0 < value < 1:
         yield f"{value * _PERCENT:g}%"
+        if key in _PERCENTAGES and float(value * _PERCENT).is_integer():
+            yield int(value * _PERCENT)
     yield f"{raw}%"
     if float(value).is_integer():
         yield int(value)
@@ -228,7 +249,7 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
     if session := _SESSION.match(text):
         yield f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}"
     yield text
-    yield text.removeprefix("v")
+    yield from _versions(text)
     yield text.lower()
     yield text.capitalize()
     if text.startswith("@") and (nickname := near(text, _NICKNAMES)):
@@ -240,6 +261,12 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
     yield from _addressed(text)
     if seconds is None and not _NOT_JOINED.search(text):
         yield from key_candidates(text)
+
+
+def _versions(text: str) -> Iterator[str]:
+    yield text.removeprefix("v")
+    if minor := _MINOR_VERSION.match(text):
+        yield minor[1]
 
 
 def _regions(text: str) -> Iterator[str]:
