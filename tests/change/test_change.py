@@ -48,6 +48,12 @@ def test_a_stack_that_comes_is_created_and_one_that_is_not_described_is_run_by_n
     assert change(recording, None).steps == ()
 
 
+def test_steps_come_in_the_same_order_however_resources_were_registered():
+    steps = change(None, recorded_from(data())).steps
+    places = [(step.action, step.type, step.name) for step in steps]
+    assert places == sorted(places)
+
+
 def test_another_name_of_the_cluster_replaces_it_and_what_names_its_arn_and_nothing_else():
     found = changed(lambda dev: dev["cluster"].update(name="other"))
     assert names(found, "replace") == {

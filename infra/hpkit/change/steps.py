@@ -68,7 +68,8 @@ def steps_of(before: Recorded | None, after: Recorded | None) -> tuple[Step, ...
     if after is None:
         return ()
     run = _Run(before.resources if before is not None else {}, after.resources)
-    return tuple(sorted(run.steps(), key=lambda step: _ORDER.index(step.action)))
+    # Resources are registered side by side, in another order each time.
+    return tuple(sorted(run.steps(), key=lambda step: (_ORDER.index(step.action), step.type, step.name)))
 
 
 class _Run:

@@ -26,6 +26,7 @@ GRAVITY: Final = (
     "another-account", *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
     "stack-leaves", "stack-renamed", "governance-leaves", "group-leaves", "group-renamed", "team-leaves",
     "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-lets-go",
+    "karpenter-takes",
     "addon-leaves", "dependency-leaves", "node-recovery", "nat-gateway-leaves", "repository-leaves", "no-room-yet",
     "refused", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "access-leaves", "fewer-images", "way-out",

@@ -71,6 +71,15 @@ def _staying(old: _Group, new: _Group) -> Iterator[Risk]:
             f"no NodeClass names {name} any more: it goes to instanceCount {count}, and the nodes that Karpenter "
             "started there are ended with what runs on them",
         )
+    elif new.autoscaled and not old.autoscaled and old.spec.instance_count:
+        yield Risk(
+            "karpenter-takes",
+            "attention",
+            name,
+            f"Karpenter owns {name} from now on: its {old.spec.instance_count} × {'/'.join(old.spec.types)} are "
+            "guaranteed to nobody any more; the update leaves them as they are, and what Karpenter does with nodes "
+            "that it did not start, the service's pages do not say",
+        )
     elif count < old.spec.instance_count and not new.autoscaled:
         restricted = "restricted " if isinstance(new, RestrictedGroupPlan) else ""
         yield Risk(

@@ -20,7 +20,7 @@ _SAID: Final = tuple(
     (re.compile(pattern), codes)
     for pattern, codes in {
         r"hyperpod\.Cluster .* (restrictedI|i)nstanceGroups\[(?P<subject>[^\]]*)\].*": (
-            "group-settings", "fewer-nodes", "refused", "karpenter-lets-go",
+            "group-settings", "fewer-nodes", "refused", "karpenter-lets-go", "karpenter-takes",
         ),
         r"hyperpod\.Cluster .* autoscaledInstanceGroups": ("karpenter-lets-go",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) computeQuotaConfig\.computeQuotaResources.*": (
@@ -31,7 +31,11 @@ _SAID: Final = tuple(
         r"kubernetes\.Role (?P<subject>\S*) rules.*": ("workloads",),
         r"kubernetes\.ValidatingAdmissionPolicy hpkit-member-work .*": ("priority classes",),
         r"kubernetes\.ValidatingAdmissionPolicy hpkit-team-\S* .*": ("service accounts",),
-        r"teams\.(?P<subject>[^.]*)\.workloads": ("workloads",),
+        # A namespace without members is not among those that the policies and the role are for.
+        r"kubernetes\.ValidatingAdmissionPolicy \S* spec\.matchConstraints\.namespaceSelector.*": ("access", "queue"),
+        r"kubernetes\.ClusterRoleBinding hpkit-data-scientist .*": ("access", "queue"),
+        r"kubernetes\.NamespacePatch \S* .*pod-security\.kubernetes\.io/[a-z]*-version": ("version",),
+        r"teams\.(?P<subject>[^.]*)\.workloads": ("workloads", "queue"),
         r"teams\.(?P<subject>[^.]*)\.priorityClasses": ("priority classes",),
         r"teams\.(?P<subject>[^.]*)\.serviceAccounts": ("service accounts",),
         r"teams\.(?P<subject>[^.]*)\.registry": ("repository-leaves",),
@@ -67,7 +71,7 @@ _SAID: Final = tuple(
         r"(eks\.Cluster \S* deletionProtection|s3\.Bucket \S* forceDestroy)": ("unprotected",),
         r"eks\.Addon \S* addonVersion": ("addon-migration",),
         r"environment\.cluster\.(restrictedI|i)nstanceGroups\[(?P<subject>[^\]]*)\].*": (
-            "group-settings", "fewer-nodes", "karpenter-lets-go",
+            "group-settings", "fewer-nodes", "karpenter-lets-go", "karpenter-takes",
         ),
         r"environment\.autoscaling\.nodePools\[(?P<subject>[^\]]*)\].*": (
             "limit-raised", "limit-lowered", "node-pool-settings",

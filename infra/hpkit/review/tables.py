@@ -138,8 +138,11 @@ def nodes_lost(stack: StackReview) -> int:
     staying = {
         (group.spec.name, group.spec.types): group.spec.instance_count
         for group in (() if anew else stack.diff.after.all_groups)
+        if not group.autoscaled
     }
-    groups = [group for group in stack.diff.before.all_groups if not group.autoscaled]
+    # Those of a group that Karpenter owns from now on are left as they are.
+    kept = {group.spec.name for group in (() if anew else stack.diff.after.all_groups) if group.autoscaled}
+    groups = [each for each in stack.diff.before.all_groups if not each.autoscaled and each.spec.name not in kept]
     return sum(max(0, each.spec.instance_count - staying.get((each.spec.name, each.spec.types), 0)) for each in groups)
 
 
