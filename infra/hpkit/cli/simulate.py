@@ -152,11 +152,12 @@ def _table(report: "Report") -> str:
     if cluster.wait_cost is not None:
         of = f" of {', '.join(cluster.priced_in)}" if cluster.priced_in else ""
         cost = f"{'about ' if of else ''}${cluster.wait_cost:,.0f} at list price{of}"
+    waited = amount(cluster.waited)
     console.print(f"{report.stack}, {report.scenario}: {span(report.end)}")
     console.print(
         f"{percent(cluster.utilization)} of {amount(cluster.capacity)} instances in use, "
         f"{percent(cluster.idle_guarantee)} of the guarantees idle, {plural(cluster.preemptions, 'preemption')}, "
-        f"fairness {cluster.fairness:.2f}\n{amount(cluster.waited)} instance-hours waited for ({cost})",
+        f"fairness {cluster.fairness:.2f}\n{waited} instance-hour{'' if waited == '1' else 's'} waited for ({cost})",
     )
     for line in report.warnings:
         console.print(f"warning: {line}")

@@ -79,7 +79,7 @@ class _Window:
     def said(self) -> Iterator[str]:
         """Return what a reader must know: what was left out or changed, and what cannot be known."""
         for reason, count in self._counts.most_common():
-            yield f"{count:,} {reason}"
+            yield f"{reason} ({count:,})"
         yield from self._unplaced
         oldest = min((each.created for each in self._observed.tasks), default=None)
         if oldest is not None and oldest.timestamp() > self._begin:
@@ -155,7 +155,8 @@ class _Window:
         if not workload.active and finished is None:
             self._left_out("are stopped, and ask for nothing: left out")
             return None
-        submit = max(0.0, created - self._begin)
+        # The window begins at a moment of the clock; what Kubernetes says has whole seconds.
+        submit = max(0.0, round(created - self._begin, 3))
         if admitted is None:
             if finished is not None:
                 self._left_out("ended before they were admitted: left out")

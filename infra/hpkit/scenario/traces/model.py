@@ -48,4 +48,4 @@ class Tally:
 
     def lines(self) -> list[str]:
         """Return a sentence for each reason, the most frequent first."""
-        return [f"{count:,} {reason} (first: {self.first[reason]})" for reason, count in self.counts.most_common()]
+        return [f"{reason} ({count:,}; first: {self.first[reason]})" for reason, count in self.counts.most_common()]
