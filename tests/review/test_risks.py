@@ -182,7 +182,7 @@ def test_a_renamed_team_that_counts_to_no_project_any_more_is_said_with_the_sum(
     assert (subject, teams) == ("ada", ("ada",))
     assert said == (
         "ada is ada-2 now, which counts to no budget of a project: where the organization's policy file gives project "
-        "nlp a budget, write ada-2 for ada; its quota comes to about 15,527 → about 5,176 US$ a month"
+        "nlp a budget, write ada-2 for ada; the quota of project nlp comes to about 15,527 → about 5,176 US$ a month"
     )
     assert budgeted(*sides, ["ada", "bob"], ["ada-2", "bob"]) == []
 
@@ -191,7 +191,11 @@ def test_a_team_that_leaves_a_project_for_no_other_is_said():
     same = of_teams("ada", "bob")
     ((subject, _, said),) = budgeted(same, same, ["ada", "bob"], ["bob"])
     assert subject == "ada"
-    assert "ada counts to the budget of project nlp no more, and to no other" in said
+    assert said == (
+        "ada counts to the budget of project nlp no more, and to no other of a project: if it still belongs there, "
+        "write it back into the organization's policy file; the quota of project nlp comes to about 15,527 → about "
+        "5,176 US$ a month"
+    )
 
 
 def test_a_team_that_leaves_is_said_where_a_new_one_may_take_its_place():

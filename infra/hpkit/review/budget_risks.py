@@ -24,7 +24,7 @@ def budget_risks(before: Plan, after: Plan, budgets: Sequence[BudgetChange]) -> 
         if was is None or now is None or each.cost.before is None or each.cost.after is None:
             continue
         sums = [budget_cells(now, cost)[0] for cost in (each.cost.before, each.cost.after)]
-        comes_to = f"its quota comes to {' → '.join(sums)} US$ a month"
+        comes_to = f"the quota of {now.label} comes to {' → '.join(sums)} US$ a month"
         for team in sorted(was.teams & _names(before)):
             dropped = _dropped(team, now, given, before, after)
             if dropped:
@@ -37,7 +37,12 @@ def _dropped(team: str, budget: Budget, given: Sequence[Budget], before: Plan, a
     new = _names(after) - _names(before) - counted
     renamed = [name for name, old in renamed_parts("teams", before, after).items() if old == team]
     if team in _names(after):
-        return "" if team in counted else f"{team} counts to the budget of {budget.label} no more, and to no other"
+        if team in counted:
+            return ""
+        return (
+            f"{team} counts to the budget of {budget.label} no more, and to no other of a {budget.kind}: if it still "
+            f"belongs there, write it back into {_POLICY_FILE}"
+        )
     if not new or (renamed and renamed[0] in counted):
         return ""
     if renamed:
