@@ -290,6 +290,16 @@ def _type_meant(name: str, provided: list[str], *, future: bool) -> str:
     return "Name a provided type, add a group of it, or mark the allocation `future: true`."
 
 
+def _fraction_meant(quota_resource: QuotaResource, instance: InstanceType) -> str:
+    # nvidia-smi calls a profile 1g.5gb, and Kubernetes its resource nvidia.com/mig-1g.5gb.
+    if quota_resource.partition:
+        named = quota_resource.partition.type.lower().removeprefix("nvidia.com/").removeprefix("mig-")
+        for profile in instance.mig_profiles or ():
+            if profile.name == f"mig-{named}":
+                return f"Write `type: {profile.name}`."
+    return "Ask for what the type has, or another type."
+
+
 def _fraction_exists(context: Context) -> Iterator[Issue]:
     for team in context.plan.teams:
         for quota_resource in team.quota_resources:
@@ -302,7 +312,7 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*quota_resource.path, key),
                     f"{team.name} asks for {problem}",
-                    "Ask for what the type has, or another type.",
+                    _fraction_meant(quota_resource, instance),
                 )
             elif None in (usage(quota_resource, instance).vector[1:4]):
                 yield Issue(

@@ -101,6 +101,9 @@ def _zone_meant(zone: str, zones: list[str]) -> str:
 
 def _subnet_size(context: Context) -> Iterator[Issue]:
     for index, zone in enumerate(context.spec.network.zones):
+        # NET001 says what is no range; an address alone would count as a range of one.
+        if "/" not in zone.node_cidr:
+            continue
         try:
             addresses = ipaddress.IPv4Network(zone.node_cidr).num_addresses - _RESERVED_ADDRESSES
         except ValueError:

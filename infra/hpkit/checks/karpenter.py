@@ -20,6 +20,7 @@ from hpkit.plan.capacity import (
 )
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.model import GroupPlan, NodePoolPlan
+from hpkit.plural import plural
 from hpkit.spelling import near
 
 __all__ = ["RULES"]
@@ -144,7 +145,7 @@ def _requirements(context: Context) -> Iterator[Issue]:
             elif (requirement.operator == "In") != bool(requirement.values):
                 yield Issue(
                     (*path, "values"),
-                    f"{pool.name}: {requirement.operator} with {len(requirement.values)} values",
+                    f"{pool.name}: {requirement.operator} with {plural(len(requirement.values), 'value')}",
                     "Give In at least one value, and Exists none.",
                 )
             if requirement.key == ARCHITECTURE_KEY and set(requirement.values) - {"amd64"}:

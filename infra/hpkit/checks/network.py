@@ -78,6 +78,11 @@ def _cidrs(context: Context) -> Iterator[Issue]:
             fix = f"Write `{cidr}/32` for this one address." if _of_callers(what) else f"Write `{cidr}/16`."
             yield Issue(path, f"{what} is `{cidr}`, an address without the length of its prefix", fix)
             continue
+        if str(network) != cidr:
+            # Python also reads a netmask, which AWS refuses.
+            reason = "AWS takes the length of the prefix after the slash"
+            yield Issue(path, f"{what} is `{cidr}`, and {reason}", f"Write `{network}`.")
+            continue
         if _of_callers(what):
             continue
         if not _is_of_a_size(network):

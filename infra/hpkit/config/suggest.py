@@ -45,9 +45,11 @@ _OTHER_NAMES: Final = {
     "minsize": "minInstanceCount",
     "monitoring": "observability",
     "nodeclassref": "nodeClass",
+    "nominalquota": "count",
     "resourcesharingconfig": "sharing",
     "schedulerconfig": "clusterPolicy",
     "sku": "instanceType",
+    "value": "weight",
     "vpc": "network",
 }
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -72,8 +74,8 @@ _UNIT_OF_KEY: Final = (("Seconds", 1), ("Minutes", 60), ("Hours", 3600), ("Days"
 _GIB_OF_SIZE: Final = {"g": 1, "t": 1024, "p": 1024**2}
 _NICKNAMES: Final = ("@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _PERCENT: Final = 100
-# Keys whose whole number is a percentage.
-_PERCENTAGES: Final = ("borrowLimit",)
+# Keys whose whole number is a percentage, or counts to 100 as one does.
+_PERCENTAGES: Final = ("borrowLimit", "fairShareWeight")
 _LAST_MONTH: Final = 12
 # The end of a longer key is meant by a word of more letters than that.
 _SHORT: Final = 3
@@ -142,6 +144,9 @@ def explained(value: Any) -> tuple[str, str] | None:
 def key_candidates(key: str) -> Iterator[str]:
     """Yield what a key of the user's own choice may be written as."""
     lowered = key.lower()
+    if "/" in key:
+        # A label's key keeps its prefix.
+        yield re.sub(r"[^A-Za-z0-9._/-]+", "-", key).strip("-")
     yield re.sub(r"[^a-z0-9-]+", "-", lowered).strip("-")
     yield re.sub(r"[^a-z0-9]+", "", lowered)
     yield re.sub(r"[^a-z0-9]+", "", lowered)[:20]
