@@ -99,6 +99,9 @@ def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
     try:
         control.start(instance, say=to_stderr)
         yield instance
+    except KeyboardInterrupt:
+        to_stderr("interrupted: the rehearsal's own local cloud goes, which takes some seconds")
+        raise
     finally:
         control.reset(instance, say=to_stderr)
 
