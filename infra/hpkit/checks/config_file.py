@@ -50,12 +50,17 @@ def _twice(what: str, named: list[tuple[Path, str]]) -> Iterator[Issue]:
 
 
 def _tags(context: Context) -> Iterator[Issue]:
+    first: dict[str, str] = {}
     for key, value in context.organization.tags.items():
+        other = first.setdefault(key.lower(), key)
         if key.lower().startswith("aws:"):
             message, fix = f"the tag `{key}` begins with aws:, which AWS keeps for itself", "Write it without `aws:`."
         elif key in OWN_TAGS or key.startswith("hpkit:"):
             message = f"the tag `{key}: {value}` would take the place of one that the kit sets and its add-ons look for"
             fix = "Remove it, or choose another name."
+        elif other != key:
+            message = f"the tags `{other}` and `{key}` differ only in their case, and an IAM role takes one of the two"
+            fix = "Keep one of them."
         else:
             continue
         yield Issue(("tags", key), message, fix)
@@ -107,8 +112,8 @@ def _lists(model: Model, path: Path) -> Iterator[tuple[str, tuple[str, ...], Pat
 RULES = (
     Rule("CFG009", "error", "A list names each of its entries once.", "Amazon EKS API: CreateAccessEntry; Pulumi, URNs",
          _entries),
-    Rule("CFG006", "error", "Tags are your own: neither AWS's nor the kit's.", "AWS tagging guide, tag naming limits",
-         _tags),
+    Rule("CFG006", "error", "Tags are your own, neither AWS's nor the kit's, and differ by more than case.",
+         "AWS tagging guide, tag naming limits; IAM user guide, tags: case sensitivity", _tags),
     Rule("CFG007", "error", "An organization file in stacks/ is called as the organization.", _CONTRACT,
          waivable=False),
     Rule("CFG008", "error", "A stack's own file is readable, and names an organization and environment that are there.",
