@@ -154,6 +154,13 @@ def test_a_type_that_a_node_pool_gains_is_named_with_its_price_and_the_new_bound
     assert not [each for each in reviewed(*reversed(sides)).risks if " may add " in each.message]
 
 
+def test_a_type_that_comes_with_other_limits_has_its_price_there():
+    sides = (with_types("small", limits={"nodes": "2"}), with_types("small", "large", limits={}))
+    (found,) = (each for each in reviewed(*sides).risks if " may add " in each.message)
+    assert "any number of ml.g5.8xlarge instead of 2" in found.message
+    assert "any number of ml.g5.12xlarge (about $5,176 a month each)" in found.message
+
+
 def test_a_cheaper_type_raises_nothing():
     sides = (with_types("large", limits={"nodes": "2"}), with_types("small", "large", limits={"nodes": "2"}))
     (found,) = (each for each in reviewed(*sides).risks if " may add " in each.message)

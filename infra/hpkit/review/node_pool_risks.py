@@ -65,16 +65,14 @@ def _limits(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> 
 def _new_types(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
     """Say which types a NodePool of the same limits adds from now on, their prices, and the most that it can cost."""
     added = [kind for kind in new.instance_types if kind not in old.instance_types]
-    # What is said of other limits names every type.
+    # What is said of other limits names every type, and the price of these.
     if not added or old.spec.limits != new.spec.limits:
         return
     most, region = _most(new), after.spec.region
-    texts = []
-    for kind in added:
-        price = near_price(kind, region)
-        about = "about " if price is not None and price.region != region else ""
-        each = "price unknown" if price is None else f"{about}{money(price.monthly)} a month each"
-        texts.append(f"{'any number of' if most.get(kind) is None else f'{most[kind]} ×'} {kind} ({each})")
+    texts = [
+        f"{'any number of' if most.get(kind) is None else f'{most[kind]} ×'} {kind} ({_each(kind, region)})"
+        for kind in added
+    ]
     was, now = pool_cost(old, before), pool_cost(new, after)
     costs = [cost(each) for each in (was, now)]
     bound = f"still {costs[1]}" if costs[0] == costs[1] else f"{costs[1]} instead of {costs[0]}"
@@ -86,6 +84,13 @@ def _new_types(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) 
         f"NodePool {new.spec.name} may add {listing(texts, 20)} too; the most that it can cost a month is {bound}",
         money=MoneyChange(now.known - was.known, "maximum", bool(was.about or now.about)) if known else None,
     )
+
+
+def _each(kind: str, region: str) -> str:
+    price = near_price(kind, region)
+    if price is None:
+        return "price unknown"
+    return f"{'about ' if price.region != region else ''}{money(price.monthly)} a month each"
 
 
 def _above(now: int | None, was: int | None) -> bool:
@@ -108,6 +113,8 @@ def _limit_risk(
         + (
             f" instead of {'any number' if was[kind] is None else was[kind]}"
             if kind in was and was[kind] != most
+            else f" ({_each(kind, after.spec.region)})"
+            if was and kind not in was
             else ""
         )
         for kind, most in now.items()
