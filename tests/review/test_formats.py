@@ -340,3 +340,13 @@ def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
     assert shares == {"ml.p4d.24xlarge": (own, False), "ml.g5.12xlarge": ({"before": near, "after": near}, True)}
     assert f"about {near:,}" in as_text(review, width=200)
     assert "about: by the prices of us-east-1" in as_text(review, width=200)
+
+
+def test_text_has_the_budgets_where_only_the_policy_file_gives_another():
+    base = text_of(
+        organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 2}]})
+    )
+    given = [budgets_of({"projects": {"nlp": {"teams": ["ada"], "monthlyUsd": dollars}}}) for dollars in (20000, 9000)]
+    said = as_text(review_of(base, base, budgets={FILE: Change(*given)}), width=200)
+    assert re.search(r"project nlp +about 10,351 +20,000 → 9,000 +about 9,649 → about -1,351", said)
+    assert "budgets:" not in as_text(review_of(base, base, budgets={FILE: Change(given[0], given[0])}), width=200)

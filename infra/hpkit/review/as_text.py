@@ -40,6 +40,9 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
         yield from _section(title, list(tables.scenario_lines(stack.scenario)), width)
         yield from _table("waits", tables.WAIT_HEAD, tables.wait_rows(stack.scenario))
     if stack.status in ("unchanged", "unreadable"):
+        # The policy file alone may give less than the quota comes to.
+        if any(each.given.before != each.given.after for each in stack.budgets):
+            yield from _table("budgets", tables.BUDGET_HEAD, tables.budget_rows(stack))
         return
     yield from _section("resources", tables.resource_lines(stack), width)
     teams = tables.changed_teams(stack)
