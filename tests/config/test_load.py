@@ -33,6 +33,7 @@ def problem(content: bytes):
         (b"a: *\n", 1, "a value cannot begin with `*`"),
         (b'a: "x" y\n', 1, "something stands behind the end of the value"),
         (b"a:\n\t- b\n", 2, "a tab indents this line"),
+        ('a:\n  b:\u00a0"1"\n  c: 1\n'.encode(), 2, "a space stands here that YAML takes for a letter"),
         (b"a: &x [1, *x]\n", 1, "would contain itself"),
         (b"a: &x {b: {c: [*x]}}\n", 1, "would contain itself"),
         (b"a: *nobody\n", 1, "has no anchor before it (anchors so far: none)"),

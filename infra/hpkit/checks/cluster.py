@@ -11,6 +11,7 @@ from hpkit.config.network import Zone
 from hpkit.config.suggest import explained
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
 from hpkit.plan.registry import region_of_registry
+from hpkit.plan.subnets import RANGE_PREFIXES
 from hpkit.spelling import near
 
 __all__ = ["RULES", "addresses_needed"]
@@ -26,8 +27,7 @@ _RESERVED = (
 _RESERVED_ADDRESSES = 5
 # P5 on EKS: 50 for pods and 31 for EFA, the most that the guide documents for a node.
 _MOST_ADDRESSES = 81
-# Amazon VPC user guide, subnet CIDR blocks.
-_LARGEST_PREFIX = 16
+_LARGEST_PREFIX, _SMALLEST_PREFIX = RANGE_PREFIXES
 _MOST_GROUPS_IN_CONSOLE = 20
 _MULTITHREADED = 2
 # DaemonSet pods on every node: vpc-cni, kube-proxy, pod identity, health monitoring, device plugin, EFA plugin.
@@ -101,13 +101,13 @@ def _zone_meant(zone: str, zones: list[str]) -> str:
 
 def _subnet_size(context: Context) -> Iterator[Issue]:
     for index, zone in enumerate(context.spec.network.zones):
-        # NET001 says what is no range; an address alone would count as a range of one.
-        if "/" not in zone.node_cidr:
-            continue
         try:
-            addresses = ipaddress.IPv4Network(zone.node_cidr).num_addresses - _RESERVED_ADDRESSES
+            network = ipaddress.IPv4Network(zone.node_cidr)
         except ValueError:
             continue
+        if network.prefixlen > _SMALLEST_PREFIX:  # NET001 says what AWS takes, and what is no range.
+            continue
+        addresses = network.num_addresses - _RESERVED_ADDRESSES
         path = (*context.path, "network", "zones", index, "nodeCidr")
         need, parts, unknown = addresses_needed(context, zone.availability_zone)
         what = f"the subnet {zone.node_cidr} in {zone.availability_zone} has {max(addresses, 0)} addresses"

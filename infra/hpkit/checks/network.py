@@ -8,7 +8,7 @@ from hpkit.catalog import last_zone, vpc_endpoints
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.suggest import explained
-from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, own_part
+from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
 from hpkit.spelling import near
 
 __all__ = ["RULES"]
@@ -20,8 +20,7 @@ _RESTRICTIONS = "Amazon VPC user guide, IPv4 CIDR block association restrictions
 _CONTRACT = "Config contract"
 _PRIVATELINK = "AWS PrivateLink guide, services that integrate with AWS PrivateLink"
 _ZONES_OF_EKS = 2
-# Prefixes of the largest and of the smallest range that a VPC takes.
-_LARGEST, _SMALLEST = 16, 28
+_LARGEST, _SMALLEST = RANGE_PREFIXES
 # What people call a service whose endpoints have another name, and those names.
 _OTHER_NAMES = {
     "cloudwatch": ("monitoring", "logs"),

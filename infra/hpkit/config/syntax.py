@@ -13,6 +13,8 @@ from hpkit.config.document import Mark
 __all__ = ["syntax_error"]
 
 _NO_SPACE = re.compile(r"(?P<before>\s*(?:-\s+)?)(?P<key>[A-Za-z][A-Za-z0-9-]*):(?P<value>[^\s/:][^:]*)\Z")
+# Where YAML wants a space, one of those that web pages and word processors write: nothing is seen less.
+_OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000])")
 _QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
 _KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
 _BRACKETS = {"flow mapping": ("{", "}"), "flow sequence": ("[", "]")}
@@ -27,6 +29,7 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
     lines = text.splitlines()
     ways = (
         _tab(lines, mark),
+        _other_space(lines, (begun, mark.line - 1, mark.line)),
         _open_quote(lines, mark),
         _no_space(lines, (begun, mark.line - 1, mark.line)),
         _open_bracket(error),
@@ -52,6 +55,14 @@ def _tab(lines: list[str], mark: Mark) -> _Found | None:
     if "\t" not in typed[: len(typed) - len(typed.lstrip())]:
         return None
     return mark, "a tab indents this line, and YAML allows only spaces there", "Replace the tab by spaces."
+
+
+def _other_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
+    for number in numbers:
+        if found := _OTHER_SPACE.search(_line(lines, number)):
+            mark = Mark(number, found.start(1) + 1)
+            return mark, "a space stands here that YAML takes for a letter (no-break, as in web pages)", "Type a space."
+    return None
 
 
 def _open_quote(lines: list[str], mark: Mark) -> _Found | None:

@@ -14,6 +14,7 @@ from typing import Final
 
 from hpkit.catalog import DEVICE_RESOURCES, InstanceType
 from hpkit.plan.model import Partition, QuotaResource, TeamPlan, TypeCapacity
+from hpkit.plural import plural
 
 __all__ = [
     "ARCHITECTURE_KEY",
@@ -138,12 +139,8 @@ def _accelerator_part(
     """Return ratio, accelerators, MIG slices, problem of the quota resource's accelerators or partitions."""
     if quota_resource.accelerators:
         if instance.accelerators == 0:
-            return (
-                None,
-                0,
-                0,
-                f"{quota_resource.accelerators} accelerators of {quota_resource.instance_type}, which has none",
-            )
+            asked = f"{plural(quota_resource.accelerators, 'accelerator')} of {quota_resource.instance_type}"
+            return None, 0, 0, f"{asked}, which has none"
         slices = quota_resource.accelerators * instance.mig_slices_per_accelerator if instance.mig_profiles else 0
         return _ratio(quota_resource.accelerators, instance.accelerators), quota_resource.accelerators, slices, None
     if quota_resource.partition is None:

@@ -4,14 +4,16 @@ import ipaddress
 
 from hpkit.config.network import ExistingNetwork
 
-__all__ = ["LARGEST_PREFIX", "control_plane_cidr", "control_plane_subnets", "own_part", "public_cidr"]
+__all__ = ["LARGEST_PREFIX", "RANGE_PREFIXES", "control_plane_cidr", "control_plane_subnets", "own_part", "public_cidr"]
 
 # The first sixteenth of the VPC's range is cut into 16 equal blocks: eight for public subnets, eight for the control
 # plane. A zone's block follows from its letter alone, so that a zone added later moves no other.
 _PART = 4
 _CUT = 8
 _HALF = 8
-LARGEST_PREFIX = 28 - _CUT  # a subnet has 16 addresses at least
+# Prefixes of the largest and of the smallest range that a VPC or a subnet takes (Amazon VPC user guide, CIDR blocks).
+RANGE_PREFIXES = (16, 28)
+LARGEST_PREFIX = RANGE_PREFIXES[1] - _CUT  # a subnet has 16 addresses at least
 LAST_ZONE = "h"
 _ZONES = 2  # that EKS asks for (Amazon EKS user guide, VPC and subnet considerations)
 
