@@ -13,20 +13,25 @@ import time
 from pathlib import Path
 
 TYPES = [f"ml.g5.{size}xlarge" for size in (2, 4, 8, 12, 16, 24, 48)] + ["ml.p4d.24xlarge"]
+ROLES = "arn:aws:iam::123456789012:role"
 RUNS = 5
 
 
 def organization(teams: int) -> str:
     lines = ["organization: bench", "clusterPolicy: {idleResourceSharing: Enabled}", "teams:"]
-    lines += [f"  - {{name: team-{index}, fairShareWeight: {index % 100}}}" for index in range(teams)]
+    lines += [
+        f"  - {{name: team-{index}, fairShareWeight: {index % 100}, members: ['{ROLES}/team-{index}']}}"
+        for index in range(teams)
+    ]
     lines += [
         "environments:",
         "  dev:",
+        '    account: "123456789012"',
         "    region: us-west-2",
         "    network:",
         "      existing:",
         "        vpcId: vpc-0a1b2c3d4e5f60718",
-        "        subnets: {us-west-2a: subnet-0a1b2c3d4e5f60718}",
+        "        subnets: {us-west-2a: subnet-0a1b2c3d4e5f60718, us-west-2b: subnet-0a1b2c3d4e5f60719}",
         "        securityGroupIds: [sg-0a1b2c3d4e5f60718]",
         '    eks: {version: "1.35"}',
         "    cluster:",
