@@ -224,12 +224,14 @@ def _room(context: Context) -> Iterator[Issue]:
         vpc = ipaddress.IPv4Network(cidr)
     except ValueError:
         return
-    if "/" in cidr and LARGEST_PREFIX < vpc.prefixlen <= _SMALLEST:
-        yield Issue(
-            (*path, "vpcCidr"),
-            f"vpcCidr {cidr} is too small for the subnets of gateways and control plane (/{LARGEST_PREFIX} at least)",
-            "Choose a larger range, such as 10.192.0.0/16.",
-        )
+    if vpc.prefixlen > LARGEST_PREFIX:
+        if vpc.prefixlen <= _SMALLEST:
+            yield Issue(
+                (*path, "vpcCidr"),
+                f"vpcCidr {cidr} is too small for the subnets of gateways and control plane "
+                f"(/{LARGEST_PREFIX} at least)",
+                "Choose a larger range, such as 10.192.0.0/16.",
+            )
         return
     for index, zone in enumerate(context.spec.network.zones):
         place: Path = (*path, "zones", index)

@@ -217,7 +217,8 @@ class _Reading:
 
     def _takes(self, path: Path, value: Any, *, key: bool = False) -> bool:
         """Say whether the contract has nothing against a value, or a key, in place of the one at path."""
-        if self._trials <= 0 or value == "":
+        # A short form, such as an add-on's version alone, stands above the place that its value has in the contract.
+        if self._trials <= 0 or value == "" or not isinstance(_at(self._data, path[:-1]), (tuple, dict)):
             return False
         self._trials -= 1
         place = (*path[:-1], value) if key else path
