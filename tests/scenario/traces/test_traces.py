@@ -188,6 +188,13 @@ def test_a_trace_of_which_nothing_is_left_leaves_no_file(tmp_path):
     assert not (tmp_path / "t.csv").exists()
 
 
+def test_an_attempt_over_the_night_on_which_the_clock_is_set_back_runs_an_hour_longer(tmp_path):
+    begun, ended = "2017-11-05 01:50:00", "2017-11-05 01:10:00"
+    (task,), tally = read("philly", tmp_path, json.dumps([job("x", begun, attempt(begun, ended, 1))]))
+    assert task[-1] == 20 * 60
+    assert [each for each in tally.lines() if "as the clock is set back: put right (1; first:" in each]
+
+
 def test_a_job_of_philly_that_begins_before_it_was_submitted_is_counted(tmp_path):
     jobs = [job("first", "2017-10-07 01:00:00", attempt(NOON, NOON.replace("12", "13"), 1))]
     jobs += [job("odd", "2017-10-07 16:00:00", attempt(NOON, NOON.replace("12", "13"), 1))]

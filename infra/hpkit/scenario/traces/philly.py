@@ -20,6 +20,7 @@ __all__ = ["philly"]
 
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _EPOCH: Final = datetime(2017, 1, 1)  # noqa: DTZ001 - the trace says no zone; differences alone are used
+_SET_BACK: Final = 3600.0
 _NO_TIME: Final = (None, "None", "")
 _CHUNK: Final = 1 << 20
 # No job of the trace comes near it; a file that is no list of jobs must not fill the memory.
@@ -32,7 +33,8 @@ def philly(path: Path, tally: Tally) -> Iterator[TraceTask]:
 
     The run time is that of all attempts, the pods are those of the last one. Jobs without attempts, with times that
     were not logged, still running or begun before they were submitted are counted in tally. InputError with the line
-    for what is no list of jobs, a job of another form, a time that is none, or an attempt that ends before it starts.
+    for what is no list of jobs, a job of another form, a time that is none, or an attempt that ends an hour or more
+    before it starts.
     """
     for place, job in _objects(path):
         for key in ("jobid", "vc", "submitted_time", "attempts"):
@@ -59,12 +61,15 @@ def _task(place: str, job: Mapping[str, Any], tally: Tally) -> TraceTask | None:
             tally.add("attempts have a time that was not logged: their part is not counted", place)
             continue
         start, end = (_seconds(place, key, time) for key, time in zip(("start_time", "end_time"), times, strict=True))
+        if 0 < start - end < _SET_BACK:
+            # The trace's clock is local, and is set back in November.
+            tally.add("attempts end within an hour before they start, as the clock is set back: put right", place)
+            end += _SET_BACK
         if end < start:
             raise InputError(f"{place}: an attempt ends {times[1]}, before it starts {times[0]}")
         begins.append(start)
         run += end - start
     if begins and min(begins) < submit:
-        # The trace's clock is local, and is set back in November.
         tally.add("jobs begin before they were submitted: they are submitted when they begin", place)
         submit = min(begins)
     machines = [_gpus(place, each) for each in _objects_of(place, attempts[-1], "detail")]
