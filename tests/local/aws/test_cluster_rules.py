@@ -227,6 +227,7 @@ def test_security_groups_must_be_in_the_vpc_of_the_subnets(cloud: Any, refused: 
 KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
 
 
+@pytest.mark.parametrize("managed", [False, True])
 @pytest.mark.parametrize(
     ("action", "resource", "status"),
     [
@@ -238,7 +239,7 @@ KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-5555555555
     ],
 )
 def test_a_script_that_the_execution_role_cannot_decrypt_fails_the_creation(
-    cloud: Any, action: str, resource: str, status: str
+    cloud: Any, action: str, resource: str, status: str, *, managed: bool
 ) -> None:
     bucket = {"Bucket": "sagemaker-locked", "CreateBucketConfiguration": {"LocationConstraint": "us-west-2"}}
     cloud.s3.create_bucket(**bucket)
@@ -247,7 +248,11 @@ def test_a_script_that_the_execution_role_cannot_decrypt_fails_the_creation(
     cloud.s3.put_object(Bucket="sagemaker-locked", Key="on_create.sh")
     statement = {"Effect": "Allow", "Action": [action], "Resource": [resource]}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    cloud.iam.put_role_policy(RoleName="node", PolicyName="own", PolicyDocument=policy)
+    if managed:
+        arn = cloud.iam.create_policy(PolicyName="own", PolicyDocument=policy)["Policy"]["Arn"]
+        cloud.iam.attach_role_policy(RoleName="node", PolicyArn=arn)
+    else:
+        cloud.iam.put_role_policy(RoleName="node", PolicyName="own", PolicyDocument=policy)
     config = {"SourceS3Uri": "s3://sagemaker-locked", "OnCreate": "on_create.sh"}
     cloud.make_cluster(InstanceGroups=[cloud.group(LifeCycleConfig=config)])
     cluster = cloud.describe()
