@@ -61,7 +61,7 @@ def _sources():
     return {
         name: plain(read_text(text.encode()).data)
         for name, text in found.items()
-        if not any(each in text for each in ("existing:", "executionRoleArn:", "210987654321"))
+        if not any(each in text for each in ("existing:", "installed: [", "executionRoleArn:", "210987654321"))
     }
 
 

@@ -62,12 +62,24 @@ def _have_roles(endpoint, plan):
             endpoint.client("iam").create_role(Path=f"{path}/", RoleName=name, AssumeRolePolicyDocument=trust)
 
 
+def _have_scripts(endpoint, plan):
+    """Put the buckets in place from which nodes fetch a lifecycle script of one's own, each with the script."""
+    found = {getattr(group.spec, "lifecycle_script", None) or "" for group in plan.all_groups}
+    for uri in {each for each in found if each.startswith("s3://")}:
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        place = {} if plan.spec.region == "us-east-1" else {"LocationConstraint": plan.spec.region}
+        s3 = endpoint.client("s3", region=plan.spec.region)
+        s3.create_bucket(Bucket=bucket, **({"CreateBucketConfiguration": place} if place else {}))
+        s3.put_object(Bucket=bucket, Key=key)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_the_validator_passes_is_refused_nowhere(seed, endpoint, kueue):
     changed = mutant(seed, MISTAKES, today=TODAY)
     for plan in derive_all(changed.organization).values():
         endpoint.reset()
         _have_roles(endpoint, plan)
+        _have_scripts(endpoint, plan)
         refusals, _ = up(plan)
         assert refusals == [], changed
         queues = governance(endpoint.snapshot())
