@@ -99,6 +99,21 @@ def _requirements(context: Context) -> Iterator[Issue]:
             )
 
 
+def _not_there_yet(context: Context) -> Iterator[Issue]:
+    inference = context.spec.inference
+    if inference is None or context.spec.eks.existing is not None:
+        return
+    brought = {each.addon for each in alternatives_brought(context.plan.dependencies)}
+    others: list[str] = [name for name in inference.installed if name not in brought]
+    if others:
+        yield Issue(
+            (*context.path, "inference", "installed"),
+            f"the kit makes the EKS cluster of {context.environment}, and nobody can have installed {listing(others)} "
+            "there before the first `pulumi up`, which EKS then ends: the inference operator needs them",
+            "Remove installed, and the kit installs them; or waive this where they are there by now.",
+        )
+
+
 def _values(context: Context) -> Iterator[Issue]:
     for name, addon in context.spec.addons.items():
         if name in _WITHOUT_VALUES and addon.configuration_values:
@@ -228,6 +243,7 @@ RULES = (
     Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
     Rule("ADD009", "error", "An add-on's version is written as EKS writes it.", _UPDATING, _spelled),
     Rule("ADD002", "error", "The add-ons that an add-on needs are there.", _GUIDE, _requirements),
+    Rule("ADD017", "warning", "What others install is on a cluster that is there.", _GUIDE, _not_there_yet),
     Rule("ADD003", "error", "Only an add-on that can be configured is.", _GOVERNANCE, _values),
     Rule("ADD004", "error", "An add-on's pods take their role in one way.", _EKS, _one_way),
     Rule("ADD005", "error", "A role is for an add-on whose service account is known.", _CONTRACT, _known_account),
