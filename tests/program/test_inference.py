@@ -194,7 +194,8 @@ def test_what_the_chart_or_the_cluster_has_is_not_installed_again():
     there = recorded_from(wanted(inference={**SAID, "installed": ["metrics-server"]}, cluster=CERT_MANAGER))
     addons = there.named("eks/addon:Addon")
     assert {name for name in NEEDED if name in addons} == {"aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver"}
-    assert findings(wanted(inference={**SAID, "installed": ["metrics-server"]}, cluster=CERT_MANAGER)) == []
+    found = findings(wanted(inference={**SAID, "installed": ["metrics-server"]}, cluster=CERT_MANAGER))
+    assert [each.rule for each in found] == ["ADD017"], "nobody has it there before the first up"
 
 
 def test_a_provider_that_is_there_is_used():
