@@ -135,9 +135,9 @@ def may(ctx: Context, role_arn: str, action: str, resource: str) -> bool:
     role = next((each for each in roles if each.arn == role_arn), None)
     if role is None:
         return False
-    versions = (version for policy in role.managed_policies.values() for version in policy.versions)
-    attached = [version for version in versions if version.is_default]
-    documents = [*role.policies.values(), *(version.document for version in attached)]
+    managed = role.managed_policies.values()
+    attached = (version.document for policy in managed for version in policy.versions if version.is_default)
+    documents = [*role.policies.values(), *attached]
     return any(
         statement.get("Effect") == "Allow"
         and _matches(statement.get("Action", []), action.lower(), lower=True)

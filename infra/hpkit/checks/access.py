@@ -7,7 +7,7 @@ from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
 from hpkit.plan.names import partition_of
-from hpkit.plan.principals import principal_of
+from hpkit.plan.principals import NOBODYS_ACCOUNT, principal_of
 
 __all__ = ["RULES"]
 
@@ -22,8 +22,6 @@ _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[^/\s]+/)*[\w+=,.@-]{
 _BOUNDARY = "permissionsBoundary"
 # Where a role is handed to a service, and not named as somebody who comes in.
 _HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY)
-# Whose roles the examples name; it is the account of AWS's documentation and of the local cloud.
-_EXAMPLE_ACCOUNT = "123456789012"
 # What is used by a resource of one region has to be there itself.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
@@ -121,16 +119,16 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
 
 def _roles_of_examples(context: Context) -> Iterator[Issue]:
     account = context.spec.account
-    if account in (None, _EXAMPLE_ACCOUNT):
+    if account in (None, NOBODYS_ACCOUNT):
         return
     for path, arn in context.texts:
         match = _ARN.match(arn)
-        if match is not None and match["account"] == _EXAMPLE_ACCOUNT and path[-1] not in _HANDED_OVER:
+        if match is not None and match["account"] == NOBODYS_ACCOUNT and path[-1] not in _HANDED_OVER:
             yield Issue(
                 path,
                 f"{arn} is of the examples' account, and {context.environment} is in {account}: an access entry takes "
                 "a role that exists, so that `pulumi up` fails on AWS",
-                f"Write `{arn.replace(_EXAMPLE_ACCOUNT, account)}`, or another role that is there.",
+                f"Write `{arn.replace(NOBODYS_ACCOUNT, account)}`, or another role that is there.",
             )
 
 

@@ -110,7 +110,7 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
         addresses = network.num_addresses - _RESERVED_ADDRESSES
         path = (*context.path, "network", "zones", index, "nodeCidr")
         need, parts, unknown = addresses_needed(context, zone.availability_zone)
-        what = f"the subnet {zone.node_cidr} in {zone.availability_zone} has {max(addresses, 0)} addresses"
+        what = f"the subnet {zone.node_cidr} in {zone.availability_zone} has {addresses} addresses"
         if need > addresses:
             yield Issue(
                 path,

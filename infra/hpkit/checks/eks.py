@@ -8,6 +8,7 @@ from hpkit.catalog import KubernetesVersion, cluster_hour, eks_versions, find_ku
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.plan.endpoint import documentation_ranges, reserved_ranges, world_ranges
+from hpkit.plan.principals import NOBODYS_ACCOUNT
 
 __all__ = ["RULES"]
 
@@ -18,8 +19,6 @@ _CALENDAR = "Amazon EKS user guide, Kubernetes versions"
 _POLICY = "Amazon EKS user guide, cluster upgrade policy; Amazon EKS pricing"
 # EKS announces the end of standard support at least that long before.
 _NOTICE_DAYS: Final = 60
-# AWS's in documents, and the local cloud's: an environment of it is refused on AWS before anything is made.
-_NOBODYS_ACCOUNT: Final = "123456789012"
 _MOST_RANGES: Final = 40
 _SERVICE_LINKED: Final = ":role/aws-service-role/"
 
@@ -92,7 +91,7 @@ def _of_the_internet(context: Context) -> Iterator[Issue]:
 
 
 def _of_somebody(context: Context) -> Iterator[Issue]:
-    if context.spec.account == _NOBODYS_ACCOUNT:
+    if context.spec.account == NOBODYS_ACCOUNT:
         return
     for index, cidr in enumerate(context.spec.eks.endpoint.public_cidrs):
         if documentation_ranges([cidr]):

@@ -143,14 +143,14 @@ def explained(value: Any) -> tuple[str, str] | None:
 
 def key_candidates(key: str) -> Iterator[str]:
     """Yield what a key of the user's own choice may be written as."""
-    lowered = key.lower()
+    lowered, of_a_label = key.lower(), re.sub(r"[^A-Za-z0-9._/-]+", "-", key).strip("-")
     if "/" in key:
         # A label's key keeps its prefix.
-        yield re.sub(r"[^A-Za-z0-9._/-]+", "-", key).strip("-")
+        yield of_a_label
     yield re.sub(r"[^a-z0-9-]+", "-", lowered).strip("-")
     yield re.sub(r"[^a-z0-9]+", "", lowered)
     yield re.sub(r"[^a-z0-9]+", "", lowered)[:20]
-    yield re.sub(r"[^A-Za-z0-9._/-]+", "-", key).strip("-")
+    yield of_a_label
 
 
 def candidates(value: Any, raw: str | None, key: str, bounds: Iterable[int], members: Iterable[Any]) -> Iterator[Any]:

@@ -27,11 +27,12 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
     mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
     begun = error.context_mark.line + 1 if error.context_mark else mark.line
     lines = text.splitlines()
+    beside = (begun, mark.line - 1, mark.line)
     ways = (
         _tab(lines, mark),
-        _other_space(lines, (begun, mark.line - 1, mark.line)),
+        _other_space(lines, beside),
         _open_quote(lines, mark),
-        _no_space(lines, (begun, mark.line - 1, mark.line)),
+        _no_space(lines, beside),
         _open_bracket(error),
         _of_the_line(error.problem or "", lines, mark),
     )

@@ -1,8 +1,22 @@
 """Who is who: IAM principals by what names them in every ARN, and what the file lets them do."""
 
+from typing import Final
+
 from hpkit.plan.model import Plan
 
-__all__ = ["Principal", "is_administrator", "is_deployer", "is_viewer", "principal_of", "teams_of", "writers_of"]
+__all__ = [
+    "NOBODYS_ACCOUNT",
+    "Principal",
+    "is_administrator",
+    "is_deployer",
+    "is_viewer",
+    "principal_of",
+    "teams_of",
+    "writers_of",
+]
+
+# AWS's in documents, the examples' and the local cloud's: on AWS an environment of it is refused before all else.
+NOBODYS_ACCOUNT: Final = "123456789012"
 
 Principal = tuple[str, str]
 

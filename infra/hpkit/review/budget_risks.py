@@ -3,7 +3,10 @@
 Does not: judge sums; a budget that is exceeded is one of the verdict's reasons.
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from hpkit.change import renamed_parts
 from hpkit.checks.rule import listing
@@ -18,37 +21,55 @@ _POLICY_FILE = "the organization's policy file"
 
 def budget_risks(before: Plan, after: Plan, budgets: Sequence[BudgetChange]) -> Iterator[Risk]:
     """Yield each team that drops out of a budget that is there on both sides, with what the budget's quota comes to."""
-    given = [each.given.after for each in budgets if each.given.after is not None]
+    names = _Names.of(before, after, [each.given.after for each in budgets if each.given.after is not None])
     for each in budgets:
         was, now = each.given.before, each.given.after
         if was is None or now is None or each.cost.before is None or each.cost.after is None:
             continue
         sums = [budget_cells(now, cost)[0] for cost in (each.cost.before, each.cost.after)]
         comes_to = f"the quota of {now.label} comes to {' → '.join(sums)} US$ a month"
-        for team in sorted(was.teams & _names(before)):
-            dropped = _dropped(team, now, given, before, after)
+        for team in sorted(was.teams & names.before):
+            dropped = _dropped(team, now, names)
             if dropped:
                 yield Risk("budget-teams", "attention", team, f"{dropped}; {comes_to}")
 
 
-def _dropped(team: str, budget: Budget, given: Sequence[Budget], before: Plan, after: Plan) -> str:
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Teams on both sides; renamed: old name → new name; counted: kind of budget → whose quota counts to one after."""
+
+    before: frozenset[str]
+    after: frozenset[str]
+    renamed: Mapping[str, str]
+    counted: Mapping[str, set[str]]
+
+    @classmethod
+    def of(cls, before: Plan, after: Plan, given: Sequence[Budget]) -> _Names:
+        counted: dict[str, set[str]] = {}
+        for each in given:
+            counted.setdefault(each.kind, set()).update(each.teams)
+        renamed = {old: new for new, old in renamed_parts("teams", before, after).items()}
+        return cls(_names(before), _names(after), renamed, counted)
+
+
+def _dropped(team: str, budget: Budget, names: _Names) -> str:
     """Return how a team's quota counts no more to a budget that it counted to; nothing where it does, or is gone."""
-    counted = {name for each in given if each.kind == budget.kind for name in each.teams}
-    new = _names(after) - _names(before) - counted
-    renamed = [name for name, old in renamed_parts("teams", before, after).items() if old == team]
-    if team in _names(after):
+    counted = names.counted[budget.kind]
+    if team in names.after:
         if team in counted:
             return ""
         return (
             f"{team} counts to the budget of {budget.label} no more, and to no other of a {budget.kind}: if it still "
             f"belongs there, write it back into {_POLICY_FILE}"
         )
-    if not new or (renamed and renamed[0] in counted):
+    renamed = names.renamed.get(team)
+    new = names.after - names.before - counted
+    if not new or renamed in counted:
         return ""
-    if renamed:
+    if renamed is not None:
         return (
-            f"{team} is {renamed[0]} now, which counts to no budget of a {budget.kind}: where {_POLICY_FILE} gives "
-            f"{budget.label} a budget, write {renamed[0]} for {team}"
+            f"{team} is {renamed} now, which counts to no budget of a {budget.kind}: where {_POLICY_FILE} gives "
+            f"{budget.label} a budget, write {renamed} for {team}"
         )
     return (
         f"{team}, which counts to the budget of {budget.label}, has no quota here any more, and "
@@ -57,5 +78,5 @@ def _dropped(team: str, budget: Budget, given: Sequence[Budget], before: Plan, a
     )
 
 
-def _names(plan: Plan) -> set[str]:
-    return {team.name for team in plan.teams if not team.is_shared_pool}
+def _names(plan: Plan) -> frozenset[str]:
+    return frozenset(team.name for team in plan.teams if not team.is_shared_pool)

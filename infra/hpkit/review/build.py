@@ -184,6 +184,7 @@ def _stack(
         if version is not None and plan is None
     ]
     difference = None if unread else diff(before, after, stack=given.stack)
+    priced = (None, None) if unread else (before, after)
     waivers = after.spec.waivers if after is not None else ()
     findings = compare_findings(_own(given.before), _own(given.after), waivers)
     findings = _unless_unread(findings, given.after.file if given.after is not None else None)
@@ -213,8 +214,8 @@ def _stack(
         note=f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else unrecorded,
         diff=difference,
         change=changed,
-        guaranteed_cost=Change(None, None) if unread else _costs(before, after, guaranteed_cost),
-        maximum_cost=Change(None, None) if unread else _costs(before, after, maximum_cost),
+        guaranteed_cost=_costs(*priced, guaranteed_cost),
+        maximum_cost=_costs(*priced, maximum_cost),
         findings=findings,
         risks=risks,
         losses=losses,

@@ -4,8 +4,7 @@ Does not: say which NodePools leave; that is hpkit.change's. Source: Karpenter's
 """
 
 from collections.abc import Iterator
-from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from hpkit.catalog import find_instance_type
 from hpkit.catalog.prices import near_price
@@ -13,9 +12,9 @@ from hpkit.change import renamed_parts, value_text
 from hpkit.checks.rule import listing
 from hpkit.plan.capacity import pool_instances
 from hpkit.plan.model import NodePoolPlan, Plan
-from hpkit.review.cost import pool_cost, ready_cost, ready_nodes
+from hpkit.review.cost import pool_cost, ready_cost, ready_nodes, total
 from hpkit.review.formatting import cost, money
-from hpkit.review.model import MoneyChange, Risk
+from hpkit.review.model import Cost, MoneyChange, Risk
 
 __all__ = ["node_pool_risks"]
 
@@ -69,24 +68,24 @@ def _new_types(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) 
     if not added or old.spec.limits != new.spec.limits:
         return
     most, region = _most(new), after.spec.region
-    texts = [
-        f"{'any number of' if most.get(kind) is None else f'{most[kind]} ×'} {kind} ({_each(kind, region)})"
-        for kind in added
-    ]
-    was, now = pool_cost(old, before), pool_cost(new, after)
-    costs = [cost(each) for each in (was, now)]
-    bound = f"still {costs[1]}" if costs[0] == costs[1] else f"{costs[1]} instead of {costs[0]}"
-    known = was.complete and now.complete and now.known != was.known
+    texts = [f"{_instances(kind, most.get(kind))} ({_price(kind, region)})" for kind in added]
+    sides = (pool_cost(old, before), pool_cost(new, after))
+    was, now = (cost(each) for each in sides)
+    bound = f"still {now}" if was == now else f"{now} instead of {was}"
     yield Risk(
         "node-pool-settings",
         "attention",
         new.spec.name,
         f"NodePool {new.spec.name} may add {listing(texts, 20)} too; the most that it can cost a month is {bound}",
-        money=MoneyChange(now.known - was.known, "maximum", bool(was.about or now.about)) if known else None,
+        money=_change(*sides, "maximum"),
     )
 
 
-def _each(kind: str, region: str) -> str:
+def _instances(kind: str, most: int | None) -> str:
+    return f"{'any number of' if most is None else f'{most} ×'} {kind}"
+
+
+def _price(kind: str, region: str) -> str:
     price = near_price(kind, region)
     if price is None:
         return "price unknown"
@@ -109,11 +108,11 @@ def _limit_risk(
 ) -> Risk:
     was, now = _most(old) if old is not None else {}, _most(new)
     texts = [
-        f"{'any number of' if most is None else f'{most} ×'} {kind}"
+        _instances(kind, most)
         + (
             f" instead of {'any number' if was[kind] is None else was[kind]}"
             if kind in was and was[kind] != most
-            else f" ({_each(kind, after.spec.region)})"
+            else f" ({_price(kind, after.spec.region)})"
             if was and kind not in was
             else ""
         )
@@ -122,15 +121,21 @@ def _limit_risk(
     costs = (pool_cost(old, before) if old is not None else None, pool_cost(new, after))
     unlimited = bool(costs[1].unbounded)
     price = "without an end" if unlimited else f"{cost(costs[1])} a month" if costs[1].complete else "unknown"
-    known = costs[1].complete and (costs[0] is None or costs[0].complete)
-    change = costs[1].known - (costs[0].known if costs[0] is not None else 0)
     return Risk(
         code,
         "attention",
         new.spec.name,
         f"{opening} may add {listing(texts, 20) or 'nothing'}; the most that it can cost is {price}",
-        money=MoneyChange(change, "maximum", any(each.about for each in costs if each)) if known and change else None,
+        money=_change(*costs, "maximum"),
     )
+
+
+def _change(was: Cost | None, now: Cost | None, of: Literal["guaranteed", "maximum"]) -> MoneyChange | None:
+    """Return what changes of a cost; None where it stays, or a side is not known. What is not there costs nothing."""
+    before, after = (total([each]) for each in (was, now))
+    change = after.known - before.known
+    known = before.complete and after.complete
+    return MoneyChange(change, of, bool(before.about or after.about)) if known and change else None
 
 
 def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
@@ -142,19 +147,16 @@ def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after:
     means = (
         "no node is kept ready" if now is None else f"{' or '.join(nodes) or 'nodes for its pods'} stand at all times"
     )
-    sides = [
-        ready_cost(pool, plan.spec.region) if pool is not None else None for pool, plan in ((old, before), (new, after))
-    ]
-    known = all(each.complete for each in sides if each is not None)
-    change = (sides[1].known if sides[1] else 0) - (sides[0].known if sides[0] else Decimal(0))
+    sides = (
+        ready_cost(old, before.spec.region) if old is not None else None,
+        ready_cost(new, after.spec.region),
+    )
     yield Risk(
         "node-pool-settings",
         "attention",
         new.spec.name,
         f"warmPool of NodePool {new.spec.name} {_difference(was, now)}: {means}",
-        money=MoneyChange(change, "guaranteed", any(each.about for each in sides if each))
-        if known and change
-        else None,
+        money=_change(*sides, "guaranteed"),
     )
 
 

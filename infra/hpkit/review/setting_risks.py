@@ -34,7 +34,6 @@ _SAID: Final = tuple(
         # A namespace without members is not among those that the policies and the role are for.
         r"kubernetes\.ValidatingAdmissionPolicy \S* spec\.matchConstraints\.namespaceSelector.*": ("access", "queue"),
         r"kubernetes\.ClusterRoleBinding hpkit-data-scientist .*": ("access", "queue"),
-        r"kubernetes\.NamespacePatch \S* .*pod-security\.kubernetes\.io/[a-z]*-version": ("version",),
         r"teams\.(?P<subject>[^.]*)\.workloads": ("workloads", "queue"),
         r"teams\.(?P<subject>[^.]*)\.priorityClasses": ("priority classes",),
         r"teams\.(?P<subject>[^.]*)\.serviceAccounts": ("service accounts",),
@@ -67,6 +66,7 @@ _SAID: Final = tuple(
         r"kubernetes\.\S* \S*warm\S* .*": ("node-pool-settings",),
         r"kubernetes\.HyperpodNodeClass .*": ("karpenter-lets-go",),
         r"eks\.Cluster \S* version": ("version",),
+        r"kubernetes\.NamespacePatch \S* .*pod-security\.kubernetes\.io/[a-z]*-version": ("version",),
         r"eks\.Cluster \S* vpcConfig\.(publicAccessCidrs|endpoint.*)": ("endpoint",),
         r"(eks\.Cluster \S* deletionProtection|s3\.Bucket \S* forceDestroy)": ("unprotected",),
         r"eks\.Addon \S* addonVersion": ("addon-migration",),

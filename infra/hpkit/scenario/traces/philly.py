@@ -20,6 +20,7 @@ __all__ = ["philly"]
 
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _EPOCH: Final = datetime(2017, 1, 1)  # noqa: DTZ001 - the trace says no zone; differences alone are used
+# The trace's clock is local, and is set back by an hour in November.
 _SET_BACK: Final = 3600.0
 _NO_TIME: Final = (None, "None", "")
 _CHUNK: Final = 1 << 20
@@ -62,7 +63,6 @@ def _task(place: str, job: Mapping[str, Any], tally: Tally) -> TraceTask | None:
             continue
         start, end = (_seconds(place, key, time) for key, time in zip(("start_time", "end_time"), times, strict=True))
         if 0 < start - end < _SET_BACK:
-            # The trace's clock is local, and is set back in November.
             tally.add("attempts end within an hour before they start, as the clock is set back: put right", place)
             end += _SET_BACK
         if end < start:
