@@ -22,6 +22,12 @@ def page(used=8, teams=("john", "smith")):
     return Page("acme-dev", status_of(observed(queues=queues, tasks=(task("smith", "wait", 1),))), ("it differs",))
 
 
+def run_async(coroutine):
+    """Run it as asyncio.run does, which would take away the event loop that other tests of this process have."""
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(coroutine)
+
+
 def drive(app, *steps):
     """Run the app without a terminal and return what each step returned."""
 
@@ -38,7 +44,7 @@ def drive(app, *steps):
                     found.append(step(app))
         return found
 
-    return asyncio.run(run())
+    return run_async(run())
 
 
 def teams(app):
@@ -128,7 +134,7 @@ def test_a_look_that_takes_long_is_the_only_one_and_nobody_waits_for_it_to_leave
                 await pilot.press("r")
                 await pilot.pause(0.02)
 
-    asyncio.run(run())
+    run_async(run())
     assert (begun, app.is_looking) == ([1], True)
     enough.set()
 
@@ -178,5 +184,5 @@ def test_an_hour_of_looking_keeps_nothing():
             tracemalloc.stop()
             return before, after
 
-    before, after = asyncio.run(run())
+    before, after = run_async(run())
     assert after - before < 200_000, (before, after)

@@ -7,6 +7,7 @@ same on every run.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -143,6 +144,7 @@ def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Re
         given = replace(given, caller=plan.spec.deployers[0])
     engine, recording = _Engine(plan.spec.region, given), Recording(plan)
     monitor = _Monitor(engine)
+    _ensure_event_loop()
     mocks.set_mocks(engine, project=PROJECT, stack=stack or plan.stack, preview=False, monitor=monitor)
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator] # it waits for every registration, whatever its name says
@@ -155,6 +157,14 @@ def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Re
     for urn, request in monitor.requests.items():
         recording.resources[urn] = _resource(urn, request, engine)
     return recording
+
+
+def _ensure_event_loop() -> None:
+    """Give this thread an event loop where asyncio.run() left none: the SDK's first stack takes one as given."""
+    try:
+        asyncio.get_event_loop()
+    except RuntimeError:
+        asyncio.set_event_loop(asyncio.new_event_loop())
 
 
 @contextmanager
