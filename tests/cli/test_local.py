@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from hpkit.cache import cache_root
-from hpkit.cli.local_shells import exports, own_shell, to_use
+from hpkit.cli.local_shells import exports, own_shell, to_use, undone
 from hpkit.errors import ToolError
 from local.supervisor.instance import Instance
 from local.toolchain import TOOL_NAMES, TOOLS, get_all
@@ -164,6 +164,13 @@ def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, sh
 )
 def test_quotes_and_backslashes_are_written_as_each_shell_reads_them(shell, line):
     assert exports(shell, {"KUBECONFIG": "/a \\ b's"}).splitlines()[-1] == line
+
+
+def test_powershell_removes_what_was_not_set_before():
+    """What .NET's method is given for nothing there is an empty text, which it keeps."""
+    lines = undone("powershell", ["KUBECONFIG"])
+    assert "SetEnvironmentVariable" not in lines
+    assert 'Remove-Item -Path "Env:$name"' in lines
 
 
 def test_in_fish_path_is_a_list():

@@ -90,17 +90,23 @@ def _quoted_in_powershell(value: str) -> str:
 def _powershell(variables: Mapping[str, str]) -> str:
     names = ", ".join(map(_quoted_in_powershell, variables))
     keep = (
-        f"if (-not $global:{_KEPT}) {{ $global:{_KEPT} = @{{}}; foreach ($name in {names}) "
+        f"if (-not (Test-Path -Path Variable:{_KEPT})) {{ $global:{_KEPT} = @{{}}; foreach ($name in {names}) "
         f"{{ $global:{_KEPT}[$name] = [Environment]::GetEnvironmentVariable($name) }} }}"
     )
     return "\n".join([keep, *(f"$env:{name} = {_quoted_in_powershell(value)}" for name, value in variables.items())])
 
 
 def _powershell_undone(names: list[str]) -> str:
+    """Return the lines that set variables back.
+
+    Not by SetEnvironmentVariable: PowerShell hands it $null as "", which since .NET 9 leaves an empty variable
+    (https://learn.microsoft.com/dotnet/core/compatibility/core-libraries/9.0/empty-env-variable).
+    """
     quoted = ", ".join(_quoted_in_powershell(name) for name in names)
+    kept = f"(Test-Path -Path Variable:{_KEPT}) -and ($null -ne $global:{_KEPT}[$name])"
     return (
         f"foreach ($name in {quoted}) {{ "
-        f"if ($global:{_KEPT}) {{ [Environment]::SetEnvironmentVariable($name, $global:{_KEPT}[$name]) }} "
-        "elseif ($name -ne 'PATH') { [Environment]::SetEnvironmentVariable($name, $null) } }\n"
-        f"$global:{_KEPT} = $null"
+        f'if ({kept}) {{ Set-Item -Path "Env:$name" -Value $global:{_KEPT}[$name] }} '
+        "elseif ($name -ne 'PATH') { Remove-Item -Path \"Env:$name\" -ErrorAction SilentlyContinue } }\n"
+        f"Remove-Variable -Name {_KEPT} -Scope Global -ErrorAction SilentlyContinue"
     )
