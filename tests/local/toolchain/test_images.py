@@ -1,0 +1,191 @@
+"""What is published as an image only is taken out of it, held to its digests; else the next source."""
+
+import gzip
+import hashlib
+import io
+import json
+import platform
+import stat
+import tarfile
+
+import pytest
+
+from hpkit.cache import cache_root
+from local.toolchain import get
+from local.toolchain.model import Image
+from tests.local.toolchain.conftest import a_tool
+
+PROGRAM = b"#!/bin/sh\necho tiny v1.0.0\n"
+EVERYBODYS = "of-everybody"
+SYSTEM = f"{platform.system()} {platform.machine()}"
+
+
+def layer(**members):
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        for name, body in members.items():
+            info = tarfile.TarInfo(name.replace("__", "/"))
+            info.size = len(body)
+            tar.addfile(info, io.BytesIO(body))
+    return content.getvalue()
+
+
+class Registry:
+    """A registry with one image, for two architectures, on a host that serves files."""
+
+    def __init__(self, host):
+        self.host = host
+        self.source = Image(registry=host.address, repository="tiny", tag="v1", platforms={SYSTEM: "amd64"})
+
+    def put(self, content, folder="blobs"):
+        """Serve something under its digest, and return how a manifest names it."""
+        content = content if isinstance(content, bytes) else json.dumps(content).encode()
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        self.host.files[f"v2/tiny/{folder}/{digest}"] = content
+        return {"digest": digest, "size": len(content)}
+
+    def push(self, *layers, entrypoint=("/usr/bin/tiny", "run"), index=True):
+        config = self.put({"config": {"Entrypoint": entrypoint and list(entrypoint)}})
+        manifest = {"schemaVersion": 2, "config": config, "layers": [self.put(each) for each in layers]}
+        other = {"platform": {"os": "linux", "architecture": "s390x"}, "digest": f"sha256:{'0' * 64}"}
+        this = {"platform": {"os": "linux", "architecture": "amd64"}, **self.put(manifest, "manifests")}
+        self.tagged({"schemaVersion": 2, "manifests": [other, this]} if index else manifest)
+
+    def tagged(self, document):
+        self.host.files["v2/tiny/manifests/v1"] = (
+            document if isinstance(document, bytes) else json.dumps(document).encode()
+        )
+
+    def blobs(self):
+        return [name for name in self.host.files if "/blobs/" in name]
+
+
+@pytest.fixture
+def registry(release_host):
+    return Registry(release_host)
+
+
+def taken(registry, said):
+    return get(a_tool(sources=(registry.source,)), say=said.append)
+
+
+def refused(registry, said):
+    """Return why no image is taken; nothing of it is kept."""
+    with pytest.raises(Exception, match="cannot be had") as caught:
+        taken(registry, said)
+    assert not [path for path in cache_root().rglob("*") if path.name.endswith((".part", ".layer"))]
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_the_entrypoint_of_the_image_for_this_machine_is_taken(registry, said, index):
+    registry.push(layer(etc__os=b"base"), layer(usr__bin__tiny=PROGRAM, usr__bin__more=b"x"), index=index)
+    path = taken(registry, said)
+    assert (path.name, path.read_bytes()) == ("tiny", PROGRAM)
+    assert path.stat().st_mode & stat.S_IXUSR
+    assert [file.name for file in path.parent.iterdir()] == ["tiny"]
+    assert len(registry.host.asked) == len(set(registry.host.asked))
+    assert said == ["tiny: downloading tiny:v1 (0 MB)", "tiny: 1.0.0 is in the cache"]
+    assert not list((cache_root() / "downloads").iterdir())
+
+
+def test_what_a_later_layer_has_is_what_runs(registry, said):
+    registry.push(layer(usr__bin__tiny=b"old"), layer(usr__bin__tiny=PROGRAM))
+    assert taken(registry, said).read_bytes() == PROGRAM
+
+
+def test_layers_before_are_looked_through_too(registry, said):
+    registry.push(layer(usr__bin__tiny=PROGRAM), layer(etc__os=b"settings"))
+    assert taken(registry, said).read_bytes() == PROGRAM
+
+
+def test_everybodys_token_is_asked_for_once_and_brought_to_the_registry_alone(registry, release_host, said):
+    registry.push(layer(usr__bin__tiny=PROGRAM))
+    release_host.token = EVERYBODYS
+    query = "token?service=here&scope=repository%3Atiny%3Apull"
+    release_host.files[query] = json.dumps({"token": EVERYBODYS}).encode()
+    for number, name in enumerate(registry.blobs()):
+        release_host.elsewhere[name] = f"store/{number}"
+        release_host.files[f"store/{number}"] = release_host.files.pop(name)
+    assert taken(registry, said).read_bytes() == PROGRAM
+    assert release_host.asked.count(query) == 1
+    assert release_host.asked.count("v2/tiny/manifests/v1") == 2
+    assert [release_host.brought[f"store/{number}"] for number in range(2)] == [None, None]
+
+
+def test_a_token_is_fetched_from_nobody_who_could_be_listened_to(registry, release_host, said):
+    registry.push(layer(usr__bin__tiny=PROGRAM))
+    release_host.token = EVERYBODYS
+    release_host.address = "http://elsewhere.invalid"
+    assert "/v2/tiny/manifests/v1 answers 401" in refused(registry, said)
+
+
+@pytest.mark.parametrize("part", ["blobs", "manifests/sha256"])
+def test_what_differs_from_its_digest_is_thrown_away(registry, release_host, said, part):
+    registry.push(layer(usr__bin__tiny=PROGRAM))
+    for name in list(release_host.files):
+        if name.startswith(f"v2/tiny/{part}"):
+            release_host.files[name] = release_host.files[name].replace(b"a", b"b") + b" "
+    assert "thrown away" in refused(registry, said)
+
+
+def test_a_layer_that_differs_from_its_digest_is_thrown_away(registry, release_host, said):
+    good = layer(usr__bin__tiny=PROGRAM)
+    registry.push(good)
+    name = next(name for name, content in release_host.files.items() if content == good)
+    release_host.files[name] = layer(usr__bin__tiny=PROGRAM.replace(b"echo", b"evil"))
+    assert "its publisher says" in refused(registry, said)
+
+
+def test_a_layer_that_breaks_off_is_thrown_away(registry, release_host, said):
+    good = layer(usr__bin__tiny=PROGRAM)
+    registry.push(good)
+    release_host.breaks_off.add(next(name for name, content in release_host.files.items() if content == good))
+    assert "thrown away" in refused(registry, said) or "broke off" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (b"<html>", "is no JSON object"),
+        (b"[]", "is no JSON object"),
+        ({"manifests": []}, "no image of v1 for linux/amd64"),
+        ({"manifests": [{"platform": {"os": "windows", "architecture": "amd64"}}]}, "no image of v1 for linux/amd64"),
+        ({"manifests": [{"platform": {"os": "linux", "architecture": "amd64"}}]}, "without its SHA-256"),
+        ({"manifests": [{"platform": {"os": "linux", "architecture": "amd64"}, "digest": "md5:1"}]}, "without its SHA"),
+        ({"schemaVersion": 1}, "without its SHA-256"),
+    ],
+)
+def test_a_manifest_that_names_no_image_for_this_machine_is_said(registry, said, document, reason):
+    registry.tagged(document)
+    assert reason in refused(registry, said)
+
+
+@pytest.mark.parametrize("entrypoint", [None, (), ("",)])
+def test_an_image_that_runs_nothing_has_no_executable(registry, said, entrypoint):
+    registry.push(layer(usr__bin__tiny=PROGRAM), entrypoint=entrypoint)
+    assert "tiny:v1 does not say what it runs" in refused(registry, said)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (layer(usr__bin__more=b"x"), "tiny:v1 holds no usr/bin/tiny"),
+        (b"\x28\xb5\x2f\xfd of another compression", "a layer cannot be read"),
+        (gzip.compress(b"no archive" * 300), "a layer cannot be read"),
+        (layer(usr__bin__tiny=PROGRAM)[:60], "a layer cannot be read"),
+    ],
+)
+def test_layers_that_cannot_be_read_or_hold_nothing_of_it_are_said(registry, said, content, reason):
+    registry.push(content)
+    assert reason in refused(registry, said)
+
+
+def test_a_machine_that_the_image_cannot_run_on_asks_nobody(registry, release_host, said):
+    registry.source = Image(registry=release_host.address, repository="tiny", tag="v1", platforms={})
+    assert f"no image for {SYSTEM}" in refused(registry, said)
+    assert release_host.asked == []
+
+
+def test_a_tag_that_the_registry_does_not_have_is_said(registry, said):
+    assert "/v2/tiny/manifests/v1 answers 404" in refused(registry, said)
