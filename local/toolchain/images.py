@@ -166,9 +166,9 @@ def _unpacked(layer: Path, path: str, to: Path) -> bool:
     try:
         with tarfile.open(layer) as tar:
             for member in tar:
-                if member.isfile() and member.name.removeprefix("./") == path:
-                    content = tar.extractfile(member)
-                    assert content is not None  # noqa: S101 - it is a file
+                found = member.isfile() and member.name.removeprefix("./") == path
+                content = tar.extractfile(member) if found else None
+                if content is not None:
                     with content, to.open("wb") as output:
                         shutil.copyfileobj(content, output, BLOCK)
                     to.chmod(0o755)
