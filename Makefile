@@ -11,7 +11,8 @@ install: $(VENV)/.installed
 $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "hpkit needs Python 3.11 or newer, this is %d.%d; choose another with: make PYTHON=python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || :  # on all cores, where pip takes one
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -27,8 +28,11 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
+# What it found out of packages is the same in every clone: kept where tools are.
+CACHE ?= $(or $(HPKIT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hpkit)
+
 types: install
-	$(BIN)/mypy
+	$(BIN)/mypy --cache-dir $(CACHE)/mypy
 
 # While you work on a rule: what needs no tool, starts no process, records no whole program and takes no second of its own.
 check: lint types
