@@ -71,7 +71,7 @@ class _Repository:
         self._registry = source.registry
         self._address = f"{source.registry}/v2/{source.repository}"
         self._tag = source.tag
-        self._token = ""
+        self._token: str | None = None
 
     def manifest(self, architecture: str) -> dict[str, Any]:
         """Return the manifest of the image for Linux on an architecture, by Go's name of it."""
