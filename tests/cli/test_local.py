@@ -15,6 +15,7 @@ from hpkit.cache import cache_root
 from hpkit.cli.local_shells import exports, own_shell, to_use, undone
 from hpkit.errors import ToolError
 from local.supervisor.instance import Instance
+from local.supervisor.lock import exclusive
 from local.toolchain import TOOL_NAMES, TOOLS, get_all
 from tests.cli.test_validate import HPKIT, ROOT, hpkit
 from tests.running import HANGS
@@ -338,6 +339,15 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
         "error: one-dev is not on instance one-dev. Where it is:",
         f"  {HPKIT} local {verb} --stack one-dev --name shared",
     ]
+
+
+@pytest.mark.parametrize("verb", ["destroy", "down"])
+def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project, verb):
+    (project / "stacks" / "Pulumi.one-dev.yaml").write_text("config: {}\n")
+    with exclusive(Instance.named("one-dev", root=project), "hpkit local up"):
+        answer = hpkit("local", verb, "--stack", "one-dev", "--no-wait", cwd=project)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.startswith(f"error: `hpkit local up` (process {os.getpid()}, ")
 
 
 @pytest.mark.parametrize(

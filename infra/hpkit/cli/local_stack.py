@@ -58,8 +58,7 @@ def _ready(verb: str, stack: str, instance: Instance, root: Path, *, wait: bool)
     from local.cloud import TOOLS, Stack, control, exclusive, get_all
 
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
-    command = f"hpkit local {verb} --stack {stack} --name {instance.name}"
-    with exclusive(instance, command, wait=wait, say=to_stderr):
+    with exclusive(instance, _command(verb, stack, instance), wait=wait, say=to_stderr):
         if verb == "up":
             _refuse_second(stack, instance)
         if control.running(instance) is None:
@@ -71,6 +70,10 @@ def _ready(verb: str, stack: str, instance: Instance, root: Path, *, wait: bool)
                     f"`{called()} local stop --name {instance.name}`"
                 ) from None
         yield Stack(instance, stack, root=root, say=to_stderr, wait=wait)
+
+
+def _command(verb: str, stack: str, instance: Instance) -> str:
+    return f"hpkit local {verb} --stack {stack} --name {instance.name}"
 
 
 def _refuse_second(stack: str, instance: Instance) -> None:
@@ -128,11 +131,15 @@ def _refresh(stack: str, name: str | None, root: Path | None, wait: bool, extra:
 @_yes
 def _destroy(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], yes: bool) -> None:
     """Delete everything that `up` made, protected or not; the local cloud goes on running."""
+    from local.cloud import exclusive
+
     instance, here = _place(stack, name, root)
-    if not _is_there(stack, instance, here, verb="destroy"):
-        return
-    with _ready("destroy", stack, instance, here, wait=wait) as ready:
-        _delete(ready, "destroy", extra, yes=yes)
+    # Whether it is there, an `up` that has just begun cannot be asked: it is waited for.
+    with exclusive(instance, _command("destroy", stack, instance), wait=wait, say=to_stderr):
+        if not _is_there(stack, instance, here, verb="destroy"):
+            return
+        with _ready("destroy", stack, instance, here, wait=wait) as ready:
+            _delete(ready, "destroy", extra, yes=yes)
 
 
 @click.command("down")
@@ -143,22 +150,29 @@ def _down(stack: str, name: str | None, root: Path | None, wait: bool, extra: tu
 
     The instance that the stack has for itself is deleted, any other one is stopped.
     """
-    from local.cloud import Instance, control, stacks_up
+    from local.cloud import exclusive
 
     instance, here = _place(stack, name, root)
-    if not _is_there(stack, instance, here, verb="down"):
-        return
-    with _ready("down", stack, instance, here, wait=wait) as ready:
-        _delete(ready, "down", extra, yes=yes)
-        ready.remove()
-        if stacks_up(instance):
-            click.echo(f"{stack} is gone; {instance.name} goes on with what else is on it")
-        elif instance == Instance.of_stack(stack, root=here):
-            control.reset(instance, say=to_stderr)
-            click.echo(f"{stack} is gone, and its instance with it")
-        else:
-            control.stop(instance, say=to_stderr)
-            click.echo(f"{stack} is gone, and {instance.name} is stopped")
+    with exclusive(instance, _command("down", stack, instance), wait=wait, say=to_stderr):
+        if _is_there(stack, instance, here, verb="down"):
+            with _ready("down", stack, instance, here, wait=wait) as ready:
+                _delete(ready, "down", extra, yes=yes)
+                ready.remove()
+                _end(instance, stack, here)
+
+
+def _end(instance: Instance, stack: str, root: Path) -> None:
+    """Delete the instance that a stack had for itself, and stop any other on which nothing is left."""
+    from local.cloud import Instance, control, stacks_up
+
+    if stacks_up(instance):
+        click.echo(f"{stack} is gone; {instance.name} goes on with what else is on it")
+    elif instance == Instance.of_stack(stack, root=root):
+        control.reset(instance, say=to_stderr)
+        click.echo(f"{stack} is gone, and its instance with it")
+    else:
+        control.stop(instance, say=to_stderr)
+        click.echo(f"{stack} is gone, and {instance.name} is stopped")
 
 
 def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
