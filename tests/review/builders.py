@@ -4,20 +4,21 @@ from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
-from hpkit.recording import Recording, record
+from hpkit.recording import Answers, Recording, record
 from hpkit.review import FileInput, FileVersion, Review, StackInput, StackVersion, review
 from tests.builders import TODAY
 
 FILE = "stacks/acme.yaml"
-_RECORDED: list[tuple[Plan, str, Recording]] = []
+_RECORDED: list[tuple[Plan, tuple[str, str], Recording]] = []
 
 
-def recorded(plan: Plan, stack: str) -> Recording:
+def recorded(plan: Plan, stack: str, account: str) -> Recording:
     """Return what a plan registers; of one that was recorded already, as most bases were, the same."""
-    for known, name, recording in _RECORDED:
-        if name == stack and known == plan:
+    for known, place, recording in _RECORDED:
+        if place == (stack, account) and known == plan:
             return recording
-    _RECORDED.append((plan, stack, record(plan, stack=stack)))
+    answers = Answers(account=account) if account else None
+    _RECORDED.append((plan, (stack, account), record(plan, answers, stack=stack)))
     return _RECORDED[-1][-1]
 
 

@@ -74,6 +74,12 @@ def test_a_claim_on_the_file_system_that_goes_is_a_loss():
     assert line == "ada: its claim fsx-claim goes: pods that mount it no longer start (the files stay)"
 
 
+def test_a_file_system_that_goes_takes_the_files_along():
+    with_files = platform(environment={"storage": {"lustre": LUSTRE | {"teams": True}}})
+    (line,) = lost(with_files, platform())
+    assert line == "ada: its files go with the file system, and its claim fsx-claim: pods that mount it no longer start"
+
+
 def test_scheduling_that_no_longer_looks_at_the_network_is_a_loss():
     def scheduled(topology):
         data = platform()

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from hpkit.change import GUARDED_TYPES
-from hpkit.recording import record
+from hpkit.recording import Answers, record
 from hpkit.review.as_json import as_json
 from hpkit.review.as_text import as_text
 from tests.builders import findings, group, organization, team, text_of
@@ -201,8 +201,8 @@ def test_what_disappears_or_shrinks_is_named_and_is_never_ok(before, after):
     assume(not any(each.severity == "error" for data in (before, after) for each in findings(data)))
     recordings = []
 
-    def recorded(plan, stack):
-        recordings.append(record(plan, stack=stack))
+    def recorded(plan, stack, account):
+        recordings.append(record(plan, Answers(account=account) if account else None, stack=stack))
         return recordings[-1]
 
     review = review_of(text_of(before), text_of(after), record=recorded)

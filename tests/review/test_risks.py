@@ -313,3 +313,51 @@ def test_connected_networks_that_come_in_are_said():
     assert found.message == "the Kubernetes API opens to connected networks 10.30.0.0/16"
     closed = risks(with_ranges("10.20.0.0/16"), with_ranges())["endpoint"]
     assert closed.message.startswith("the Kubernetes API closes to 10.20.0.0/16: who comes from there")
+
+
+def in_account(account):
+    """Return an organization with nothing of an account in it but, if it is named, its number."""
+    data = of()
+    del data["environments"]["dev"]["account"]
+    return data if account is None else of({"account": account})
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "210987654321"), ("210987654321", None)])
+def test_an_account_that_is_named_or_named_no_more_moves_nothing(before, after):
+    stack = reviewed(in_account(before), in_account(after))
+    assert {step.action for step in stack.change.steps} <= {"update"}
+    assert stack.risks == ()
+
+
+def tiered(**storage):
+    data = of()
+    data["environments"]["dev"]["cluster"].update({"tieredStorage": storage} if storage else {})
+    return data
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (tiered(), "tieredStorage is switched off"),
+        (tiered(mode="Disable"), "tieredStorage is switched off"),
+        (tiered(mode="Enable", instanceMemoryAllocationPercentage=20), "40 % → 20 %"),
+        (tiered(mode="Enable"), "40 % → the default"),
+    ],
+)
+def test_less_memory_for_checkpoints_is_watched(after, said):
+    before = tiered(mode="Enable", instanceMemoryAllocationPercentage=40)
+    found = risks(before, after)
+    assert said in found["tiered-storage"].message
+    assert "settings" not in found
+
+
+def test_more_memory_for_checkpoints_is_no_risk():
+    sides = (tiered(mode="Enable", instanceMemoryAllocationPercentage=each) for each in (20, 40))
+    assert risks(*sides) == {}
+
+
+def test_an_add_on_that_goes_back_a_version_is_watched():
+    sides = (of({"addons": {"vpc-cni": version}}) for version in ("v1.20.10-eksbuild.1", "v1.20.9-eksbuild.2"))
+    found = risks(*sides)
+    assert "the add-on vpc-cni goes back v1.20.10-eksbuild.1 → v1.20.9-eksbuild.2" in found["addon-version"].message
+    assert "settings" not in found

@@ -38,7 +38,7 @@ def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) ->
         elif any(name == other for _, other in old):
             reason = f"instance group {name} becomes one of {member}"
             yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
-    yield from _karpenter_role(*pair)
+    yield from _karpenter_role(*pair, before, after)
 
 
 def _by_member(cluster: RecordedResource) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -129,8 +129,15 @@ def _reason(
         zones = [_zones(side, name) for side in (before, after)]
         if zones[0] != zones[1]:
             return f"availabilityZone of instance group {name} {zones[0]} → {zones[1]}"
-    then, after_that = (_text(member, value) for value in (was, now))
+    then, after_that = (_text(member, _known(value, side)) for value, side in ((was, before), (now, after)))
     return f"{_KEYS.get(member, member)} of instance group {name} {then} → {after_that}"
+
+
+def _known(value: Any, side: Recorded) -> Any:
+    """Return a value; for what AWS gives out, and a recording made up, whose it is."""
+    makers = (each.name for each in side.resources.values() if isinstance(value, str) and value in each.made.values())
+    name = next(makers, None)
+    return value if name is None else f"the kit's own ({name})"
 
 
 def _zones(side: Recorded, name: str) -> str:
@@ -168,10 +175,13 @@ def _text(member: str, value: Any) -> str:
     return "unset" if value is None else str(value)
 
 
-def _karpenter_role(old: RecordedResource, new: RecordedResource) -> Iterator[GuardDecision]:
+def _karpenter_role(
+    old: RecordedResource, new: RecordedResource, before: Recorded, after: Recorded
+) -> Iterator[GuardDecision]:
     enabled = all((side.inputs.get("autoScaling") or {}).get("mode") == "Enable" for side in (old, new))
     then, now = (side.inputs.get("clusterRole") for side in (old, new))
     if enabled and then != now:
-        reason = f"the role of managed Karpenter {then} → {now}: it cannot change while autoscaling is on"
+        change = f"{_known(then, before)} → {_known(now, after)}"
+        reason = f"the role of managed Karpenter {change}: it cannot change while autoscaling is on"
         fix = "take `autoscaling` out, run `pulumi up`, and put it back with the new role"
         yield GuardDecision("refused", "", "autoscaling", reason, fix, refused=True)

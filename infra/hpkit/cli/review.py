@@ -83,11 +83,11 @@ def command(
     sys.exit(1 if found.verdict == "blocked" else 0)
 
 
-def _record(plan: Plan, stack: str) -> Recorded:
+def _record(plan: Plan, stack: str, account: str) -> Recorded:
     """Return what a plan registers; Pulumi is loaded when there is a change to compare, and not before."""
-    from hpkit.recording import record
+    from hpkit.recording import Answers, record
 
-    return record(plan, stack=stack)
+    return record(plan, Answers(account=account) if account else None, stack=stack)
 
 
 def _writer(form: str) -> Callable[[Review], str]:

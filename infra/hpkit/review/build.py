@@ -36,8 +36,8 @@ from hpkit.simulate.formatting import span
 
 __all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "review"]
 
-# Returns what a plan registers in a stack of that name.
-Record = Callable[[Plan, str], Recorded]
+# Returns what a plan registers in a stack of that name, in that account; "" is one that nobody knows.
+Record = Callable[[Plan, str, str], Recorded]
 # A tenth more and a minute: below that, waits differ by chance.
 _LONGER, _MINUTE = 1.1, 60
 _NOTHING: Change[Any] = Change(None, None)
@@ -236,8 +236,11 @@ def _compared(
         return None, ""
     if record is None:
         return change_of_plans(before, after), _QUICK
+    # A side that names no account is in that of the other: a pin that comes or goes moves nothing.
+    named = [plan.spec.account if plan is not None else None for plan in (before, after)]
+    old, new = (own or other or "" for own, other in (named, named[::-1]))
     try:
-        return change(record(before, given.stack) if before else None, record(after, given.stack)), ""
+        return change(record(before, given.stack, old) if before else None, record(after, given.stack, new)), ""
     except Exception:
         # A plan with errors may be one that nothing can be built from, whatever the program then says.
         versions = [version for version in (given.before, given.after) if version is not None]

@@ -16,7 +16,7 @@ __all__ = ["GRAVITY", "gravest_risks_first", "with_effects"]
 _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
     "another-account", "addon-leaves", "configuration", "dependency-leaves", "governance-leaves",
     "nat-gateway-leaves", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-leaves",
-    "addon-migration", "way-out", "stack-leaves", "stack-renamed", "version",
+    "addon-migration", "addon-version", "tiered-storage", "way-out", "stack-leaves", "stack-renamed", "version",
 }  # fmt: skip
 _OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing", "budget-teams"}
 _OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
@@ -25,14 +25,15 @@ _OF_TYPE: Final = {"type-leaves", "limit-below-elastic", "borrowing"}
 GRAVITY: Final = (
     "another-account", *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
     "stack-leaves", "stack-renamed", "governance-leaves", "group-leaves", "group-renamed", "team-leaves",
-    "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-lets-go",
-    "karpenter-takes",
+    "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-off",
+    "karpenter-lets-go", "karpenter-takes",
     "addon-leaves", "dependency-leaves", "node-recovery", "nat-gateway-leaves", "repository-leaves", "no-room-yet",
     "refused", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "access-leaves", "fewer-images", "way-out",
     "endpoint", "administrators", "viewers", "alerts", "borrowing", "shared-pool", "sharing",
     "policy", "policy-settings", "budget-teams", "priority-class-leaves", "priority-order", "preemption",
-    "group-settings", "node-pool-settings", "configuration", "resources-go", "tags", "settings", "waiver", "allowance",
+    "weights", "group-settings", "node-pool-settings", "tiered-storage", "addon-version",
+    "configuration", "resources-go", "tags", "settings", "waiver", "allowance",
     "more-nodes",
 )  # fmt: skip
 
@@ -53,7 +54,9 @@ def gravest_risks_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
 
 def with_effects(risks: Sequence[Risk], diff: PlanDiff) -> tuple[Risk, ...]:
     """Return the risks with the teams that each is about, and what it changes of the cost, as far as it is known."""
-    return tuple(replace(each, teams=_teams(each, diff), money=each.money or _money(each, diff)) for each in risks)
+    return tuple(
+        replace(each, teams=each.teams or _teams(each, diff), money=each.money or _money(each, diff)) for each in risks
+    )
 
 
 def _teams(risk: Risk, diff: PlanDiff) -> tuple[str, ...]:

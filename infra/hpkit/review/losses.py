@@ -20,7 +20,7 @@ _MEASURES: Final = DIMENSIONS[1:4]
 _NOTHING: Final = (Fraction(0),) * len(_MEASURES)
 _ORDER: Final = (
     "queue", "guarantee", *_MEASURES, "elastic quota", "borrowable", "borrow limit", "weight", "access", "workloads",
-    "priority classes", "service accounts", "shared files", "images kept", "untagged images", "topology",
+    "priority classes", "service accounts", "files", "shared files", "images kept", "untagged images", "topology",
     "node recovery",
 )  # fmt: skip
 
@@ -141,7 +141,7 @@ def _of_platform(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
     """Yield what every team has that the platform switches off."""
     lustre = [plan.spec.storage.lustre if plan.spec.storage else None for plan in (before, after)]
     if lustre[0] is not None and lustre[0].teams and not (lustre[1] is not None and lustre[1].teams):
-        yield Loss(team, "shared files", "", 1, 0, (CLAIM,))
+        yield Loss(team, "files" if lustre[1] is None else "shared files", "", 1, 0, (CLAIM,))
     if before.topology_aware_scheduling and after.manages_topology and not after.topology_aware_scheduling:
         yield Loss(team, "topology", "", 1, 0)
     if before.spec.cluster.node_recovery == "Automatic" and after.spec.cluster.node_recovery != "Automatic":

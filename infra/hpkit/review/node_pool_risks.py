@@ -32,6 +32,9 @@ _MEANS: Final = {
 
 def node_pool_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield what to watch in the NodePools of an environment that is there on both sides."""
+    if before.spec.autoscaling is not None and after.spec.autoscaling is None:
+        means = "no node comes for jobs that wait, and none goes when it is idle"
+        yield Risk("karpenter-off", "attention", "autoscaling", f"managed Karpenter is switched off: {means}")
     old = {pool.spec.name: pool for pool in before.node_pools}
     renamed = renamed_parts("nodePools", before, after)
     for pool in after.node_pools:

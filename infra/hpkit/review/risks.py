@@ -173,14 +173,37 @@ def _support(before: Plan, after: Plan) -> Iterator[Risk]:
 
 def _recovery(before: Plan, after: Plan) -> Iterator[Risk]:
     old, new = before.spec.cluster.node_recovery, after.spec.cluster.node_recovery
+    yield from _tiered_storage(before, after)
     if old == "Automatic" and new != old:
         change = f"nodeRecovery {old} → {new}"
         means = "nodes that fail stay as they are, with the jobs on them, until somebody reboots or replaces them"
         yield Risk("node-recovery", "attention", "cluster", f"{change}: {means}")
 
 
+def _tiered_storage(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield less of the nodes' memory for checkpoints, or none; absent, the service says how much."""
+    old, new = (plan.spec.cluster.tiered_storage for plan in (before, after))
+    if old is None or old.mode != "Enable":
+        return
+    if new is None or new.mode != "Enable":
+        said = "is switched off: jobs find no checkpoints in the memory of nodes, and can keep none there"
+        yield Risk("tiered-storage", "attention", "cluster", f"tieredStorage {said}")
+        return
+    was, now = (each.instance_memory_allocation_percentage for each in (old, new))
+    if was != now and (was is None or now is None or now < was):
+        change = f"{'the default' if was is None else f'{was} %'} → {'the default' if now is None else f'{now} %'}"
+        said = f"tieredStorage of each node's memory {change}: how many checkpoints stay there is another"
+        yield Risk("tiered-storage", "attention", "cluster", said)
+
+
 def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield tags that go or are another; one that comes changes no count of before."""
+    if before.spec.manage_tags and not after.spec.manage_tags:
+        means = (
+            "the kit's own and those of the file are taken off every resource, Name and SageMaker too: costs are no "
+            "longer counted by them, and several HyperPod add-ons and load balancers find nothing without theirs"
+        )
+        yield Risk("tags", "attention", "tags", f"manageTags true → false: {means}")
     gone = [
         f"{key} {was} → {after.tags.get(key, 'none')}"
         for key, was in before.tags.items()

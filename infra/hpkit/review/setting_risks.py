@@ -36,12 +36,14 @@ _SAID: Final = tuple(
         r"kubernetes\.ClusterRoleBinding hpkit-data-scientist .*": ("access", "queue"),
         r"teams\.(?P<subject>[^.]*)\.workloads": ("workloads", "queue"),
         r"teams\.(?P<subject>[^.]*)\.priorityClasses": ("priority classes",),
+        r"teams\.[^.]*\.priorityClasses": ("priority-class-leaves",),
         r"teams\.(?P<subject>[^.]*)\.serviceAccounts": ("service accounts",),
         r"teams\.(?P<subject>[^.]*)\.registry": ("repository-leaves",),
         r"ecr\.LifecyclePolicy .*": ("images kept", "untagged images"),
         r"environment\.registry\.(keepImages|untaggedDays)": ("images kept", "untagged images"),
         r"environment\.storage\.lustre\.teams": ("shared files",),
-        r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": ("topology",),
+        # Kueue's configuration is written for the version that the add-on brings.
+        r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": ("topology", "addon-version"),
         r"topologyAwareScheduling": ("topology",),
         r"kubernetes\.Release hyperpod-dependencies values.*": (
             "dependency-leaves", "configuration", "replace-eks", "delete-eks",
@@ -70,6 +72,8 @@ _SAID: Final = tuple(
         r"eks\.Cluster \S* vpcConfig\.(publicAccessCidrs|endpoint.*)": ("endpoint",),
         r"(eks\.Cluster \S* deletionProtection|s3\.Bucket \S* forceDestroy)": ("unprotected",),
         r"eks\.Addon \S* addonVersion": ("addon-migration",),
+        r"eks\.Addon (?P<subject>\S*) addonVersion": ("addon-version",),
+        r"environment\.addons\.(?P<subject>[^.]*)(\.version|\.podIdentity)?": ("addon-version", "addon-leaves"),
         r"environment\.cluster\.(restrictedI|i)nstanceGroups\[(?P<subject>[^\]]*)\].*": (
             "group-settings", "fewer-nodes", "karpenter-lets-go", "karpenter-takes",
         ),
@@ -86,7 +90,15 @@ _SAID: Final = tuple(
         r"environment\.observability\.alerts.*": ("alerts",),
         r"environment\.cluster\.dependencies\.imageRegistry": ("configuration",),
         r"environment\.registry(\.pullFrom)?": ("fewer-images",),
-        r"iam\.RolePolicy nodes policy\..*": ("fewer-images",),
+        r"amp\.RuleGroupNamespace \S* data\..*": ("team-renamed",),
+        r"iam\.RolePolicy nodes policy\..*": ("fewer-images", "repository-leaves"),
+        r"hyperpod\.Cluster \S* autoScaling\..*": ("karpenter-off",),
+        r"hyperpod\.Cluster \S* tieredStorageConfig\..*": ("tiered-storage",),
+        r"environment\.cluster\.tieredStorage.*": ("tiered-storage",),
+        r"environment\.autoscaling(\.clusterRole|\.keda.*)?": ("karpenter-off",),
+        r"environment\.storage\.lustre.*": ("replace-fileSystem", "delete-fileSystem"),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-member-work spec\.validations.*": ("priority-class-leaves",),
+        r"\S*\.\S* .*[ .]tags[.\[].*": ("tags",),
     }.items()
 )  # fmt: skip
 

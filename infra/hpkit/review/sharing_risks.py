@@ -30,6 +30,7 @@ def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
     yield from _queues(diff)
     yield from _no_room_yet(diff)
     yield from _shared_pool(diff)
+    yield from _weights(diff)
     yield from _ranks(diff)
 
 
@@ -122,6 +123,38 @@ def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
         if less:
             means = "what teams may borrow of it is less"
             yield Risk("shared-pool", "attention", team.name, f"the shared pool {team.name} {listing(less)}: {means}")
+
+
+def _weights(diff: PlanDiff) -> Iterator[Risk]:
+    """Say whose weight rises: whoever borrows beside them gets less of what several want, and nobody took it away."""
+    if diff.policy["fairShare"].before != "Enabled" or diff.policy["fairShare"].after != "Enabled":
+        return
+    staying = [team for team in diff.teams if team.present.before and team.present.after]
+    borrowing = [team for team in staying if team.strategy.before == team.strategy.after == "LendAndBorrow"]
+    raised = [team for team in borrowing if (team.weight.after or 0) > (team.weight.before or 0)]
+    totals = [sum((side or 0) for side in sides) for sides in zip(*(_weight(each) for each in borrowing), strict=True)]
+    others = [
+        team
+        for team in borrowing
+        if team not in raised and not decreased(team.weight) and _part(team, 1, totals) < _part(team, 0, totals)
+    ]
+    if raised and others:
+        texts = [f"{team.name} {team.weight.before or 0} → {team.weight.after or 0}" for team in raised]
+        lower = [
+            f"{team.name} {team.weight.before or 0} of {totals[0]} → {team.weight.after or 0} of {totals[1]}"
+            for team in others
+        ]
+        said = f"weight of {listing(texts)}: of idle instances that several want, others get less ({listing(lower)})"
+        yield Risk("weights", "attention", raised[0].name, said, teams=tuple(team.name for team in others))
+
+
+def _weight(team: TeamChange) -> tuple[int, int]:
+    return team.weight.before or 0, team.weight.after or 0
+
+
+def _part(team: TeamChange, side: int, totals: Sequence[int]) -> Fraction:
+    """Return which part of all weights a team has."""
+    return Fraction(_weight(team)[side], totals[side]) if totals[side] else Fraction(0)
 
 
 def _shares(diff: PlanDiff, instance_type: str) -> list[tuple[TeamChange, ShareChange]]:

@@ -4,6 +4,7 @@ Does not: say which add-ons leave whole; that is hpkit.change's. Sources: values
 whose defaults hold for whatever is left out; Kubernetes documentation, device plugins.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -38,8 +39,17 @@ def software_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     new = {addon.name: addon for addon in after.addons}
     for addon in before.addons:
         if addon.name in new:
+            yield from _older_version(addon.name, addon.version, new[addon.name].version)
             was, now = (dict(_leaves(side.configuration)) for side in (addon, new[addon.name]))
             yield from _values(f"the add-on {addon.name}", addon.name, was, now)
+
+
+def _older_version(name: str, before: str | None, after: str | None) -> Iterator[Risk]:
+    """Yield an add-on that goes back to an older version than it has now; where EKS chooses, nobody knows."""
+    old, new = ([int(part) for part in re.findall(r"\d+", version or "")] for version in (before, after))
+    if old and new and new < old:
+        means = "what the newer version has changed in the cluster, the older one may not read"
+        yield Risk("addon-version", "attention", name, f"the add-on {name} goes back {before} → {after}: {means}")
 
 
 def _registry(before: str | None, after: str | None) -> Risk:

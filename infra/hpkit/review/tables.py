@@ -83,6 +83,7 @@ TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a
 _LOSSES = {
     "priority classes": "its jobs may no longer carry the priority class {names}",
     "service accounts": "its pods may no longer run as the service account {names}",
+    "files": "its files go with the file system, and its claim {names}: pods that mount it no longer start",
     "shared files": "its claim {names} goes: pods that mount it no longer start (the files stay)",
     "images kept": "of each of its repositories only the newest images stay, {change}: those beyond are deleted",
     "untagged images": "its images without a tag are deleted after {change} days",
@@ -195,8 +196,8 @@ def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
         if share.elastic.before or share.elastic.after:
             guarantee += f" (elastic {_both(share.elastic)})"
         money, is_about = quota_cost(diff, share)
-        dollars = arrow(*("–" if each is None else f"{each:,}" for each in (money.before, money.after)))
-        dollars = f"about {dollars}" if is_about else dollars
+        near = "about " if is_about else ""
+        dollars = arrow(*("–" if each is None else f"{near}{each:,}" for each in (money.before, money.after)))
         cells = (share.instance_type, guarantee, _both(share.borrowable), _both(share.lendable), dollars)
         yield (team.name, *cells, *(settings if index == 0 else ("", "")))
     if not team.shares:
