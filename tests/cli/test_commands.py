@@ -179,6 +179,17 @@ def test_rules_lists_all_and_explains_one_with_examples():
     assert hpkit("rules", "CAP999", cwd=ROOT).returncode == 1
 
 
+def test_rules_of_a_prefix_are_listed():
+    listed = json.loads(hpkit("rules", "cap", "--format", "json", cwd=ROOT).stdout)
+    assert {rule["id"][:3] for rule in listed} == {"CAP"}
+    assert len(listed) > 5
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("CAP01", "CAP001"), ("cap1", "CAP001"), ("KAR0002", "KAR002")])
+def test_a_rule_with_other_zeros_is_the_one_that_is_meant(typed, meant):
+    assert hpkit("rules", typed, cwd=ROOT).stderr == f"error: no rule {typed}; did you mean {meant}?\n"
+
+
 def test_schema_writes_where_it_is_told(tmp_path):
     assert hpkit("schema", "--write", "schema.json", cwd=tmp_path).returncode == 0
     assert json.loads((tmp_path / "schema.json").read_text())["title"] == "hpkit organization"

@@ -40,6 +40,10 @@ def test_teams_and_groups_are_those_of_the_stack_that_was_named():
     assert completed(["explain", "team", "--stack", "nobody-dev", ""]) == []
 
 
+def test_rules_are_completed_in_any_case():
+    assert completed(["rules", "cap00"])[:2] == ["CAP001", "CAP002"]
+
+
 def test_files_with_errors_complete_what_can_be_read(project):
     (project / "stacks" / "acme.yaml").write_text("environments: {dev: {}, prod: {}}")
     (project / "stacks" / "bad.yaml").write_text("environments: [")

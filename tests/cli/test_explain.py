@@ -16,6 +16,13 @@ def test_a_team_of_one_stack_alone_needs_no_stack():
     assert max(len(line) for line in named.stdout.splitlines()) <= 80
 
 
+def test_a_name_alone_is_led_to_what_to_write_before_it():
+    answer = hpkit("explain", "john", cwd=ROOT)
+    assert answer.returncode == 2
+    assert "write `hpkit explain team john` or `hpkit explain group john`" in answer.stderr
+    assert "Did you mean 'team'?" in hpkit("explain", "taem", "john", cwd=ROOT).stderr
+
+
 def test_a_team_of_several_stacks_asks_which():
     answer = hpkit("explain", "team", "serving", cwd=ROOT)
     assert answer.returncode == 2

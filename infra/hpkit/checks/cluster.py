@@ -12,6 +12,7 @@ from hpkit.config.suggest import explained
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
 from hpkit.plan.registry import region_of_registry
 from hpkit.plan.subnets import RANGE_PREFIXES
+from hpkit.plural import plural
 from hpkit.spelling import near
 
 __all__ = ["RULES", "addresses_needed"]
@@ -232,7 +233,7 @@ def _labels_and_taints(context: Context) -> Iterator[Issue]:
         if group.taints and group.deep_health_checks:
             yield Issue(
                 (*path, "taints"),
-                f"{group.name} has {len(group.taints)} custom taints together with deep health checks, "
+                f"{group.name} has {plural(len(group.taints), 'custom taint')} together with deep health checks, "
                 "which the service refuses",
                 "Remove the taints, or deepHealthChecks.",
             )

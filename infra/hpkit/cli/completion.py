@@ -8,7 +8,7 @@ import click
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
 
-__all__ = ["complete_groups", "complete_stacks", "complete_teams", "stacks_option"]
+__all__ = ["complete_groups", "complete_rules", "complete_stacks", "complete_teams", "stacks_option"]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -47,6 +47,13 @@ def complete_groups(context: click.Context, _parameter: click.Parameter, incompl
     """Return the instance groups that begin so, of the same files."""
     names = {group.spec.name for plan in _plans(context.params.get("stack")) for group in plan.all_groups}
     return sorted(name for name in names if name.startswith(incomplete))
+
+
+def complete_rules(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the ids of rules that begin so, in any case."""
+    from hpkit.checks import RULES
+
+    return [rule.id for rule in RULES if rule.id.startswith(incomplete.upper())]
 
 
 def _plans(stack: str | None) -> Iterator["Plan"]:

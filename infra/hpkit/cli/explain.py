@@ -26,11 +26,25 @@ from hpkit.explain.words import Section
 from hpkit.plan.capacity import Amount
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
+from hpkit.spelling import near
 
 __all__ = ["command"]
 
 
-@click.group("explain", context_settings={"help_option_names": ["-h", "--help"]})
+class _Kinds(click.Group):
+    """Says what to write before a name that stands alone."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self.commands and not name.startswith("-") and near(name, self.commands) is None:
+            written = " or ".join(f"`hpkit explain {kind} {name}`" for kind in ("team", "group"))
+            ctx.fail(f"No such command '{name}'. Of a team or an instance group, write {written}.")
+        return super().resolve_command(ctx, args)
+
+
+@click.group("explain", cls=_Kinds, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Say in words what a team or an instance group of a stack has, and why."""
 

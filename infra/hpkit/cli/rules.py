@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 from hpkit.checks import RULES, rule_by_id
 from hpkit.checks.rule import Rule
+from hpkit.cli.completion import complete_rules
 from hpkit.cli.formats import folded, width
 from hpkit.spelling import near
 
@@ -23,12 +25,16 @@ def examples() -> dict[str, list[dict[str, Any]]]:
 
 
 @click.command("rules")
-@click.argument("rule_id", required=False, metavar="[RULE]")
+@click.argument("rule_id", required=False, metavar="[RULE]", shell_complete=complete_rules)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(rule_id: str | None, form: str) -> None:
-    """List the validator's rules, or explain one with a failing and a passing example."""
+    """List the validator's rules, or those of a prefix as CAP; or explain one with a failing and a passing example."""
     if rule_id is None:
-        _print_list(form)
+        _print_list(form, RULES)
+        return
+    family = [rule for rule in RULES if rule.id.rstrip("0123456789") == rule_id.upper()]
+    if family:
+        _print_list(form, family)
         return
     rule = rule_by_id(rule_id.upper())
     if rule is None:
@@ -52,16 +58,16 @@ def _as_dict(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _print_list(form: str) -> None:
+def _print_list(form: str, rules: Sequence[Rule]) -> None:
     if form == "json":
-        click.echo(json.dumps([_as_dict(rule) for rule in RULES], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([_as_dict(rule) for rule in rules], indent=2, ensure_ascii=False))
         return
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     table = Table("rule", "severity", "demands", box=box.SIMPLE_HEAD)
-    for rule in RULES:
+    for rule in rules:
         table.add_row(rule.id, rule.severity, rule.title)
     Console(width=width(), highlight=False).print(table)
 
