@@ -42,8 +42,8 @@ _SAID: Final = tuple(
         r"ecr\.LifecyclePolicy .*": ("images kept", "untagged images"),
         r"environment\.registry\.(keepImages|untaggedDays)": ("images kept", "untagged images"),
         r"environment\.storage\.lustre\.teams": ("shared files",),
-        # Kueue's configuration is written for the version that the add-on brings.
-        r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": ("topology", "addon-version"),
+        # Kueue's configuration is written for the version that the add-on brings, and looks at topology without Karpenter.
+        r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": ("topology", "addon-version", "karpenter-off"),
         r"topologyAwareScheduling": ("topology",),
         r"kubernetes\.Release hyperpod-dependencies values.*": (
             "dependency-leaves", "configuration", "replace-eks", "delete-eks",
