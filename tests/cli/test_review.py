@@ -119,6 +119,47 @@ def test_a_stacks_own_file_touches_that_stack_only(repository):
     assert said["stacks"][0]["why"] == "stacks/Pulumi.acme-dev.yaml changed"
 
 
+SETTINGS = {"config": {"hpkit:organization": "acme", "hpkit:environment": "dev"}}
+
+
+def test_a_stacks_own_file_that_is_broken_blocks_as_it_fails_to_validate(repository):
+    repository.write("stacks/Pulumi.acme-dev.yaml", SETTINGS)
+    repository.commit()
+    repository.write("stacks/Pulumi.acme-dev.yaml", b"config: [")
+    said = repository.review("--base", "HEAD", exits=1)
+    assert "stacks/Pulumi.acme-dev.yaml: 1 new error" in said["reasons"]
+    repository.commit()
+    repository.write("stacks/Pulumi.acme-dev.yaml", SETTINGS)
+    (file,) = (each for each in repository.review("--base", "HEAD")["files"] if "Pulumi" in each["file"])
+    assert [each["rule"] for each in file["findings"]["fixed"]] == ["CFG008"]
+
+
+def test_a_stack_file_whose_environment_goes_is_named(repository):
+    repository.write("stacks/Pulumi.other-dev.yaml", {"config": {"hpkit:organization": "other"}})
+    repository.commit()
+    (repository.folder / "stacks" / "other.yaml").unlink()
+    said = repository.review("--base", "HEAD", exits=1)
+    assert said["reasons"][0] == "stacks/Pulumi.other-dev.yaml: 1 new error"
+
+
+def test_settings_that_leave_a_stacks_own_file_are_named_without_their_values(repository):
+    more = {"secretsprovider": "awskms://alias/one", "encryptedkey": "c2VjcmV0"}
+    repository.write("stacks/Pulumi.acme-dev.yaml", {**SETTINGS, **more, "config": {"aws:profile": "prod"}})
+    repository.commit()
+    repository.write("stacks/Pulumi.acme-dev.yaml", {**SETTINGS, "secretsprovider": "awskms://alias/two"})
+    said = repository.review("--base", "HEAD")
+    (risk,) = said["stacks"][0]["watch"]
+    assert (risk["code"], risk["verdict"]) == ("stack-file", "attention")
+    for text in ("secretsprovider is another", "encryptedkey is gone", "aws:profile is gone"):
+        assert text in risk["message"]
+    assert "alias" not in json.dumps(said)
+
+
+def test_a_cluster_that_another_file_has_already_is_said(repository):
+    repository.write("stacks/third.yaml", {**acme(), "organization": "third"})
+    assert "CFG011" in {each["rule"] for each in repository.review()["stacks"][-1]["findings"]["new"]}
+
+
 def test_a_policy_file_touches_its_organizations_stacks_and_says_what_it_asks_now(repository):
     policies = {"regions-allowed": {"allowed": ["us-west-2"]}, "budget-of-teams": {"teams": {"ada": 90000}}}
     repository.write("stacks/acme.policy.json", json.dumps(policies).encode())

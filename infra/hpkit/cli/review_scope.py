@@ -1,16 +1,29 @@
 """Which stacks a change touches: from changed files to stacks, each as it is at the base and at the head."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
+from hpkit.checks import Finding
 from hpkit.cli.policy_settings import policy_file
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
 from hpkit.errors import InputError, SelectionError
-from hpkit.project import Loaded, environments_in, load, organization_files, require_names, split_stack
+from hpkit.plan.diff import Change
+from hpkit.project import (
+    Loaded,
+    cluster_problems,
+    environments_in,
+    load,
+    organization_files,
+    require_names,
+    split_stack,
+    stack_file_problems,
+)
 from hpkit.review import FileInput, FileVersion, StackInput, StackVersion
+from hpkit.review.stack_file_risks import StackSettings
 
 __all__ = ["Scope", "scope_of"]
 
@@ -41,15 +54,23 @@ class _Place:
 
 
 class _Tree:
-    """The project at the base or at the head: its organization files, read once, and its stacks."""
+    """The project at the base or at the head: its organization files, read once, and its stacks.
 
-    def __init__(
-        self, files: dict[str, FileVersion], documents: dict[str, Document], settings: dict[str, Document]
-    ) -> None:
-        self.files = files
+    others: what is found in files beside these; settings: what stack files hold, by stack.
+    """
+
+    def __init__(self, loaded: Sequence[Loaded], beside: Mapping[str, Document]) -> None:
+        documents = {each.file: each.document for each in loaded}
+        known = {Path(name).stem: environments_in(document) for name, document in documents.items()}
+        found = [*stack_file_problems(beside, known), *cluster_problems(loaded)]
+        self.files = {
+            each.file: FileVersion(each.plans, (*each.findings, *_of_file(each.file, found))) for each in loaded
+        }
+        self.others = {file: _of_file(file, found) for file in beside}
+        stack_files = {_stack_of(file): document for file, document in beside.items() if file.endswith(".yaml")}
+        self.settings = {name: _settings(document) for name, document in stack_files.items()}
         self.stacks: dict[str, _Place] = {}
-        for file, document in settings.items():
-            name = Path(file).name.removeprefix("Pulumi.").removesuffix(".yaml")
+        for name, document in stack_files.items():
             place = _stated(name, document)
             if place is not None:
                 self.stacks[name] = place
@@ -100,13 +121,19 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
     stacks = tuple(_stack(name, reason, before, after) for name, reason in sorted(why.items()))
     names = sorted({each.file for each in stacks} | {name for name in changed if name in before.files | after.files})
     names = [name for name in names if not wanted or any(each.file == name for each in stacks)]
-    files = tuple(FileInput(name, before.files.get(name), after.files.get(name)) for name in names)
-    return Scope(files, stacks, tuple(notes))
+    files = [FileInput(name, before.files.get(name), after.files.get(name)) for name in names]
+    for name in sorted(before.others.keys() | after.others.keys()):
+        was, now = (tree.others.get(name, ()) for tree in (before, after))
+        touched = _stack_of(name) in why or (not wanted and (name in changed or was != now))
+        if touched and (was or now):
+            files.append(FileInput(name, *(FileVersion({}, side) if side else None for side in (was, now))))
+    return Scope(tuple(files), stacks, tuple(notes))
 
 
 def _stack(name: str, why: str, before: _Tree, after: _Tree) -> StackInput:
     place = after.stacks.get(name) or before.stacks[name]
-    return StackInput(name, place.file, why, before.version(name), after.version(name))
+    settings: Change[StackSettings] = Change(before.settings.get(name), after.settings.get(name))
+    return StackInput(name, place.file, why, before.version(name), after.version(name), settings)
 
 
 def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:
@@ -131,34 +158,42 @@ def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:
 
 
 def _at_base(folder: Path, base: Base) -> _Tree:
-    files, documents, settings = {}, {}, {}
+    loaded, beside = [], {}
     for name in files_at(folder, base, _STACKS):
-        content = content_at(folder, base, name) if name.endswith(".yaml") else None
+        content = content_at(folder, base, name) if name.endswith((".yaml", ".yml")) else None
         if content is None:
             continue
         document = read_text(content)
-        if Path(name).name.startswith("Pulumi."):
-            settings[name] = document
+        if Path(name).name.startswith("Pulumi.") or name.endswith(".yml"):
+            beside[name] = document
         else:
-            documents[name] = document
-            files[name] = _file_version(Loaded(name, document, parse(document)))
-    return _Tree(files, documents, settings)
+            loaded.append(Loaded(name, document, parse(document)))
+    return _Tree(loaded, beside)
 
 
 def _here(folder: Path) -> _Tree:
-    files, documents, settings = {}, {}, {}
-    for file in organization_files():
-        name = f"{_STACKS}/{file.name}"
-        loaded = replace(load(file), file=name)
-        documents[name] = loaded.document
-        files[name] = _file_version(loaded)
-    for file in sorted((folder / _STACKS).glob("Pulumi.*.yaml")):
-        settings[f"{_STACKS}/{file.name}"] = load(file).document
-    return _Tree(files, documents, settings)
+    loaded = [replace(load(file), file=f"{_STACKS}/{file.name}") for file in organization_files()]
+    stacks = folder / _STACKS
+    files = sorted([*stacks.glob("Pulumi.*.yaml"), *stacks.glob("*.yml")])
+    return _Tree(loaded, {f"{_STACKS}/{file.name}": load(file).document for file in files})
 
 
-def _file_version(loaded: Loaded) -> FileVersion:
-    return FileVersion(loaded.plans, loaded.findings)
+def _of_file(file: str, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(each for each in found if each.file == file)
+
+
+def _stack_of(file: str) -> str:
+    """Return the stack that a stack file is of, by its name."""
+    return Path(file).stem.removeprefix("Pulumi.")
+
+
+def _settings(document: Document) -> StackSettings:
+    """Return what a stack file holds beside the names of organization and environment, which say where it is."""
+    data = document.data if isinstance(document.data, dict) else {}
+    config = data.get("config")
+    config = config if isinstance(config, dict) else {}
+    others = {str(key): value for key, value in data.items() if key != "config"}
+    return others | {str(key): value for key, value in config.items() if not str(key).startswith("hpkit:")}
 
 
 def _stated(stack: str, document: Document) -> _Place | None:

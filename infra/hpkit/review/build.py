@@ -32,6 +32,7 @@ from hpkit.review.model import (
 )
 from hpkit.review.policy_risks import PolicySettings
 from hpkit.review.risks import risks_of, with_rename_risks
+from hpkit.review.stack_file_risks import StackSettings
 from hpkit.simulate.formatting import span
 
 __all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "review"]
@@ -66,18 +67,22 @@ class StackVersion:
 
 @dataclass(frozen=True, slots=True)
 class StackInput:
-    """A stack that the change touches, and why; None where it is not there."""
+    """A stack that the change touches, and why; None where it is not there. settings: what its own file holds."""
 
     stack: str
     file: str
     why: str
     before: StackVersion | None
     after: StackVersion | None
+    settings: Change[StackSettings] = _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class FileInput:
-    """An organization file that the change touches; None where it is not there."""
+    """An organization file that the change touches, or another of the project; None where it is not there.
+
+    Of another one only what is found in it is reviewed; where nothing is, it is as if it were not there.
+    """
 
     file: str
     before: FileVersion | None
@@ -191,7 +196,7 @@ def _stack(
     changed, unrecorded = _compared(given, before, after, record)
     losses = losses_of(difference) if difference else ()
     spending = budget_changes(before, after, budgets)
-    risks = risks_of(difference, changed, losses, policies, spending) if difference else ()
+    risks = risks_of(difference, changed, losses, policies, spending, given.settings) if difference else ()
     verdicts = [
         *_verdicts_of_budgets(spending),
         *_verdicts_of_findings(findings),

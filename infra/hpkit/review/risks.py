@@ -27,6 +27,7 @@ from hpkit.review.policy_risks import PolicySettings, policy_risks
 from hpkit.review.setting_risks import setting_risks
 from hpkit.review.sharing_risks import sharing_risks
 from hpkit.review.software_risks import software_risks
+from hpkit.review.stack_file_risks import StackSettings, stack_file_risks
 
 __all__ = ["risks_of", "with_rename_risks"]
 
@@ -43,6 +44,7 @@ _NAMED = {
 }
 
 _NO_POLICIES: Change[PolicySettings] = Change(None, None)
+_NO_SETTINGS: Change[StackSettings] = Change(None, None)
 # Versions of the task-governance add-on by how they keep cohorts (developer guide, troubleshooting its upgrade).
 _STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
 _READS_OLD_COHORTS = (*_STORES_OLD_COHORTS, "v1.4.")
@@ -54,11 +56,12 @@ def risks_of(
     losses: Sequence[Loss] = (),
     policies: Change[PolicySettings] = _NO_POLICIES,
     budgets: Sequence[BudgetChange] = (),
+    stack_file: Change[StackSettings] = _NO_SETTINGS,
 ) -> tuple[Risk, ...]:
     """Return what to watch, gravest first; change is None where the sides could not be recorded.
 
     What losses say of a team is not said again. policies: what stands in the organization's policy file,
-    budgets: what the quota of those comes to that it gives one.
+    budgets: what the quota of those comes to that it gives one, stack_file: what stands in the stack's own file.
     """
     found = list(_stack(diff))
     found += _guards(change) if change is not None else ()
@@ -81,6 +84,7 @@ def risks_of(
         found += [*access_risks(before, after), *_tags(before, after), *node_pool_risks(before, after)]
         found += [] if "cluster" in lost else [*group_risks(before, after), *_recovery(before, after)]
         found += [*_capacity(diff), *sharing_risks(diff), *budget_risks(before, after, budgets)]
+        found += stack_file_risks(diff.stack, stack_file)
         found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
     found += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
     return gravest_risks_first(with_effects(found, diff))

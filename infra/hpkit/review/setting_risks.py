@@ -42,7 +42,7 @@ _SAID: Final = tuple(
         r"ecr\.LifecyclePolicy .*": ("images kept", "untagged images"),
         r"environment\.registry\.(keepImages|untaggedDays)": ("images kept", "untagged images"),
         r"environment\.storage\.lustre\.teams": ("shared files",),
-        # Kueue's configuration is written for the version that the add-on brings, and looks at topology without Karpenter.
+        # Kueue's configuration is of the version that the add-on brings, and without Karpenter it looks at topology.
         r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": ("topology", "addon-version", "karpenter-off"),
         r"topologyAwareScheduling": ("topology",),
         r"kubernetes\.Release hyperpod-dependencies values.*": (
