@@ -41,6 +41,8 @@ def read_settings(name: str, text: str | bytes) -> Mapping[str, Any]:
     """Return what a policy file of that name sets, by policy; raises InputError for what is no object of JSON."""
     try:
         data: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{name}:{error.lineno}:{error.colno}: it is no JSON: {error.msg}") from None
     except ValueError as error:
         raise InputError(f"{name}: it is no JSON: {error}") from None
     if not isinstance(data, Mapping):
