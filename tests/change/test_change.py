@@ -82,6 +82,20 @@ def test_what_is_protected_is_refused_although_it_is_allowed():
     assert "write `protect: false`" in found.decisions[0].fix
 
 
+def test_what_the_allowance_alone_would_not_do_is_said_at_once():
+    found = changed(lambda dev: dev["cluster"].update(name="other"), environment={"protect": True})
+    assert "before that it takes `protect: false` and a `pulumi up`" in found.decisions[0].fix
+    found = changed(
+        lambda dev: dev.pop("storage"),
+        environment={"storage": {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200}}},
+    )
+    (files,) = [each for each in found.decisions if each.key == "fileSystem"]
+    assert files.fix == (
+        "the preview fails unless allowReplace names fileSystem in an `up` before this change: until then it is "
+        "protected in the state"
+    )
+
+
 def test_a_vpc_that_is_replaced_takes_its_clusters_along():
     found = changed(lambda dev: dev["network"].update(vpcCidr="10.193.0.0/16"))
     assert codes(found) == {(f"replace-{key}", key): True for key in ("vpc", "eks", "cluster")}

@@ -361,3 +361,36 @@ def test_an_add_on_that_goes_back_a_version_is_watched():
     found = risks(*sides)
     assert "the add-on vpc-cni goes back v1.20.10-eksbuild.1 → v1.20.9-eksbuild.2" in found["addon-version"].message
     assert "settings" not in found
+
+
+def grafana(**more):
+    observed = {"prometheus": True, "grafana": True, "grafanaRoles": {"ADMIN": {"groupIds": ["a"]}}, **more}
+    return organization(
+        teams=[team("ada"), team("bob")],
+        allocations={"ada": [ROW], "bob": [ROW]},
+        environment={"observability": observed},
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, {"grafanaDashboards": {"teams": ["ada"]}}, "deletes the dashboard of bob"),
+        ({"grafanaAlerts": {}}, {}, "deletes the alert rules of Grafana"),
+        ({"grafanaAlerts": {}}, {"grafanaAlerts": {"idleGpuHours": 9}}, "idleGpuHours 2 → 9"),
+    ],
+)
+def test_what_goes_from_grafana_without_an_up_is_watched(before, after, said):
+    assert said in risks(grafana(**before), grafana(**after))["grafana"].message
+
+
+def test_a_cluster_that_is_there_is_called_by_its_name():
+    network = {"existing": EXISTING}
+    sides = (
+        of({"network": network}),
+        of({"network": network, "eks": {"version": "1.35", "existing": {"name": "old"}}}),
+    )
+    stack = reviewed(*sides)
+    places = [f"{cause.before} {cause.after}" for step in stack.change.steps for cause in step.causes]
+    assert any(place.endswith(" old") for place in places)
+    assert not any(place.endswith(" found") for place in places)

@@ -106,12 +106,21 @@ def _decide(
     reason = f"{name} will be {action}d, and {_lost_with_it(key, before)} with it{why}"
     lift = "`protect: false`" if protected else "the allowance alone"
     if not named:
-        fix = f"the preview fails unless allowReplace names {key}"
+        fix = f"the preview fails unless allowReplace names {key}" + _before(key, after, protected=protected)
     elif protected is not None:
         fix = f"the preview fails, since it is protected: write {lift}, run `pulumi up`, then make the change"
     else:
         fix = f"allowReplace names {key}, so it will be done"
     return GuardDecision(f"{action}-{key}", key, key, reason, fix, refused=not named or protected is not None)
+
+
+def _before(key: str, after: Recorded, *, protected: bool | None) -> str:
+    """Return what an `up` before this change has to do, so that the allowance does not lead to the next refusal."""
+    if protected is False:
+        return " in an `up` before this change: until then it is protected in the state"
+    if protected and key == "cluster" and after.plan.spec.protect:
+        return "; before that it takes `protect: false` and a `pulumi up`"
+    return ""
 
 
 def _lost_with_it(key: str, before: Recorded) -> str:

@@ -142,6 +142,8 @@ def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Re
     given = answers or (Answers(account=plan.spec.account) if plan.spec.account else Answers())
     if not given.caller and plan.spec.deployers:
         given = replace(given, caller=plan.spec.deployers[0])
+    if not given.eks and plan.spec.eks.existing is not None:
+        given = replace(given, eks=_existing(plan.spec.eks.existing.name, plan.spec.region, given))
     engine, recording = _Engine(plan.spec.region, given), Recording(plan)
     monitor = _Monitor(engine)
     _ensure_event_loop()
@@ -157,6 +159,11 @@ def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Re
     for urn, request in monitor.requests.items():
         recording.resources[urn] = _resource(urn, request, engine)
     return recording
+
+
+def _existing(name: str, region: str, given: Answers) -> dict[str, Any]:
+    """Return what can be said of an EKS cluster that is there without asking for it."""
+    return {"name": name, "arn": f"arn:{given.partition}:eks:{region}:{given.account}:cluster/{name}"}
 
 
 def _ensure_event_loop() -> None:

@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hpkit.change import value_text
 from hpkit.checks.rule import listing
 from hpkit.config.network import Endpoint
 from hpkit.plan.model import Plan
@@ -30,6 +31,7 @@ def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     yield from _way_out(before, after)
     yield from _images(before, after)
     yield from _alerts(before, after)
+    yield from _grafana(before, after)
 
 
 def _roles(before: Plan, after: Plan) -> Iterator[Risk]:
@@ -136,6 +138,35 @@ def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
     if gone:
         waits = f"; {listing(come)} gets none before the link that AWS sends there is opened" if come else ""
         yield Risk("alerts", "attention", "observability", f"{listing(gone)} gets no alerts any more{waits}")
+
+
+def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say what `hpkit grafana apply` deletes or writes otherwise in a workspace that stays: no `up` shows that."""
+    was, now = before.spec.observability, after.spec.observability
+    if was is None or now is None or not was.grafana or not now.grafana:
+        return
+    staying = {team.name for team in after.teams}
+    gone = [name for name in _dashboards(before) if name in staying and name not in _dashboards(after)]
+    if gone:
+        said = f"`hpkit grafana apply` deletes the dashboard of {listing(gone)}"
+        yield Risk("grafana", "attention", "dashboards", said, teams=tuple(gone))
+    if was.grafana_alerts is not None and now.grafana_alerts is None:
+        said = (
+            "`hpkit grafana apply` deletes the alert rules of Grafana: nobody is told by it of waits, heat, idle GPUs"
+        )
+        yield Risk("grafana", "attention", "alerts", said)
+    elif was.grafana_alerts is not None and now.grafana_alerts is not None:
+        old, new = (each.model_dump(by_alias=True, mode="json") for each in (was.grafana_alerts, now.grafana_alerts))
+        texts = [f"{key} {value_text(old[key])} → {value_text(new[key])}" for key in old if old[key] != new[key]]
+        if texts:
+            said = f"alert rules of Grafana, once `hpkit grafana apply` has written them: {listing(texts, 20)}"
+            yield Risk("grafana", "attention", "alerts", said)
+
+
+def _dashboards(plan: Plan) -> tuple[str, ...]:
+    """Return the teams with a dashboard of their own: all of them where the file names none."""
+    named = plan.spec.observability.grafana_dashboards.teams if plan.spec.observability is not None else ()
+    return tuple(team.name for team in plan.teams if not team.is_shared_pool) if named is None else tuple(named)
 
 
 def _emails(plan: Plan) -> tuple[str, ...]:

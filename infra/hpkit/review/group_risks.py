@@ -23,7 +23,8 @@ _MEANS: Final = {
     "labels": "pods that select what is no longer there find no node",
     "trainingPlanArn": "its nodes come from other capacity, and none comes once that has ended",
     "deepHealthChecks": "nodes are tested by these alone before they take work",
-    "minInstanceCount": "an update waits for so many nodes",
+    "lifecycleScriptSha256": "only nodes that are made from now on look whether the script is the one of that digest",
+    "minInstanceCount": "how many nodes an update waits for is another",
     "autoPatch": "when its nodes are patched, and so restarted, is another",
     "scheduledUpdate": "when its nodes are updated, and so restarted, is another",
 }

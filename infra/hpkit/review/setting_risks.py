@@ -88,6 +88,8 @@ _SAID: Final = tuple(
         r"(environment\.|hyperpod\.\S* \S* )?tags.*": ("tags",),
         r"environment\.network\.(closed|natGateways|endpoints)": ("way-out",),
         r"environment\.observability\.alerts.*": ("alerts",),
+        r"environment\.observability\.grafana(Alerts|Dashboards).*": ("grafana",),
+        r"(grafana\.Workspace \S* notificationDestinations|iam\.RolePolicy grafana policy.*)": ("grafana",),
         r"environment\.cluster\.dependencies\.imageRegistry": ("configuration",),
         r"environment\.registry(\.pullFrom)?": ("fewer-images",),
         r"amp\.RuleGroupNamespace \S* data\..*": ("team-renamed",),
