@@ -394,3 +394,15 @@ def test_a_cluster_that_is_there_is_called_by_its_name():
     places = [f"{cause.before} {cause.after}" for step in stack.change.steps for cause in step.causes]
     assert any(place.endswith(" old") for place in places)
     assert not any(place.endswith(" found") for place in places)
+
+
+@pytest.mark.parametrize(
+    ("sides", "said"), [((None, "one"), "may do no more than it allows"), (("one", None), "no policy bounds")]
+)
+def test_another_boundary_of_roles_is_watched(sides, said):
+    policies = [
+        {} if each is None else {"permissionsBoundary": f"arn:aws:iam::123456789012:policy/{each}"} for each in sides
+    ]
+    found = risks(of(policies[0]), of(policies[1]))
+    assert said in found["boundary"].message
+    assert set(found) == {"boundary"}

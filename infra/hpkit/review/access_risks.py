@@ -26,12 +26,25 @@ def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
         yield Risk(
             "unprotected", "attention", "protect", "deletion protection of cluster, EKS, VPC and buckets is turned off"
         )
+    yield from _boundary(before.spec.permissions_boundary, after.spec.permissions_boundary)
     yield from _roles(before, after)
     yield from _endpoint(before.spec.eks.endpoint, after.spec.eks.endpoint)
     yield from _way_out(before, after)
     yield from _images(before, after)
     yield from _alerts(before, after)
     yield from _grafana(before, after)
+
+
+def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
+    """Say what bounds the kit's roles from now on: one that comes takes rights away, one that goes gives them."""
+    if before != after:
+        means = (
+            "no policy bounds the roles that the kit makes any more"
+            if after is None
+            else "roles of nodes, add-ons and Karpenter may do no more than it allows, whatever their own policies say"
+        )
+        said = f"permissionsBoundary {value_text(before)} → {value_text(after)}: {means}"
+        yield Risk("boundary", "attention", "permissionsBoundary", said)
 
 
 def _roles(before: Plan, after: Plan) -> Iterator[Risk]:

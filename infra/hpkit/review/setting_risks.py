@@ -88,6 +88,7 @@ _SAID: Final = tuple(
         r"(environment\.|hyperpod\.\S* \S* )?tags.*": ("tags",),
         r"environment\.network\.(closed|natGateways|endpoints)": ("way-out",),
         r"environment\.observability\.alerts.*": ("alerts",),
+        r"(iam\.Role \S* |environment\.)permissionsBoundary": ("boundary",),
         r"environment\.observability\.grafana(Alerts|Dashboards).*": ("grafana",),
         r"(grafana\.Workspace \S* notificationDestinations|iam\.RolePolicy grafana policy.*)": ("grafana",),
         r"environment\.cluster\.dependencies\.imageRegistry": ("configuration",),
