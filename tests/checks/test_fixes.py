@@ -57,7 +57,10 @@ def applied(case, expected):
         parent = parent[step]
     last = steps[-1]
     pair = _KEY_AND_VALUE.match(typed)
-    if renames(expected, parent, last):
+    if pair and renames(expected, parent, last):
+        del parent[last]
+        parent[pair["key"]] = value_of(pair["value"])
+    elif renames(expected, parent, last):
         named = {typed if key == last else key: value for key, value in parent.items() if key != typed}
         parent.clear()
         parent.update(named)

@@ -5,7 +5,7 @@ from jsonschema import Draft202012Validator
 
 from hpkit.catalog import limit
 from hpkit.config import parse, read_text
-from hpkit.config.parse import fields_at
+from hpkit.config.contract import fields_at
 from hpkit.config.reference import json_schema
 from tests.builders import findings, organization, team
 
@@ -16,9 +16,14 @@ def only(data):
 
 
 def test_an_unknown_key_names_the_nearest_known_one():
+    found = only(organization(environment={"observabilty": {}}))
+    assert (found.rule, found.path) == ("CFG001", "environments.dev.observabilty")
+    assert found.fix == "Did you mean `observability`?"
+
+
+def test_an_unknown_key_beside_the_one_that_it_is_like_is_to_go():
     found = only(organization(environment={"governence": {}}))
-    assert (found.rule, found.path) == ("CFG001", "environments.dev.governence")
-    assert found.fix == "Did you mean `governance`?"
+    assert found.fix == "Remove it: `governance` is there already."
 
 
 def test_an_unknown_key_like_no_other_names_what_is_known():

@@ -98,7 +98,7 @@ _QUANTITY = re.compile(r"^[0-9]{1,19}(?:\.[0-9]{1,9})?(?:m|k|M|G|T|P|E|Ki|Mi|Gi|
 
 
 def _quantity(value: Any) -> str:
-    text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
+    text = str(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else ""
     if not _QUANTITY.match(text):
         raise PydanticCustomError("quantity", "not a Kubernetes quantity such as 16, 500m or 64Gi")
     return text
@@ -108,7 +108,7 @@ def _quantity(value: Any) -> str:
 Quantity = Annotated[
     str,
     BeforeValidator(_quantity),
-    WithJsonSchema({"type": ["string", "integer"], "pattern": _QUANTITY.pattern.replace(r"\Z", "$")}),
+    WithJsonSchema({"type": ["string", "number"], "pattern": _QUANTITY.pattern.replace(r"\Z", "$")}),
 ]
 
 _DNS_LABEL = r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$"

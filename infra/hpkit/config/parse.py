@@ -4,26 +4,35 @@ Does not: stop at the first error. Unknown keys are left out and the rest is che
 with a wrong value is left out and the others are checked.
 """
 
-import types
-import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from hpkit.config.contract import (
+    description,
+    field_description,
+    fields_at,
+    inner_types,
+    kinds_at,
+    required_at,
+    step_into,
+)
 from hpkit.config.document import Document, Path, Problem, format_path
 from hpkit.config.load import resolve
 from hpkit.config.organization import Organization
 from hpkit.config.suggest import candidates, explained, key_candidates, nearest, other_tool, units, written
 
-__all__ = ["Parsed", "expected", "fields_at", "inner_types", "parse", "quoted", "root_errors", "shown"]
+__all__ = ["Parsed", "expected", "parse", "quoted", "root_errors", "shown"]
 
 # Each tries one value in the place of another; a file of nothing but wrong values is not worth more.
 _MOST_TRIALS = 400
 _NAME_ONE = "Name an organization file; it begins with `organization: <name>`, and stands in stacks/."
 _MOST_KEYS = 3
+# A map of more keys is not meant by a value alone.
+_MOST_SHORT = 4
 _LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
 
 
@@ -64,15 +73,6 @@ def parse(document: Document) -> Parsed:
     said = {problem.path for problem in read}
     problems = [problem for problem in reading.problems if problem.path not in said]
     return Parsed(organization, (*read, *problems), reading.document, tuple(reading.unread))
-
-
-def fields_at(path: Path) -> tuple[str, ...]:
-    """Return the keys that the contract knows at a path, in the order of the contract."""
-    current: Any = Organization
-    for step in path:
-        current = _step(current, step)
-    models = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
-    return tuple(field.alias or name for model in models for name, field in model.model_fields.items())
 
 
 def _unnamed_environment(data: dict[str, Any]) -> list[str]:
@@ -135,17 +135,25 @@ class _Reading:
         """Report a key; go on with what it is nearly the name of, or without it."""
         key, known = str(path[-1]), fields_at(path[:-1])
         beside = _at(self._data, path[:-1])
-        near = nearest(key, [each for each in known if self._suits(path, each)])
         here = format_path(path[:-1], self.document.data) or "the file"
+        message, mark = f"unknown key `{key}` in {here}", self.document.locate(path, key=True)
+        if found := self._value_of_one(path, known):
+            name, inner = found
+            fix = f"Write `{name}: {written(inner, resolve)}`."
+            self.problems.append(Problem("CFG001", path, message, fix, mark))
+            self._data = _renamed(_with(self._data, path, inner), path, name)
+            return
+        near = self._meant(path, known)
         inside = [] if near else [each for each in known if key in fields_at((*path[:-1], each))]
-        if near:
+        if near in beside:
+            fix = f"Remove it: `{near}` is there already."
+        elif near:
             fix = f"Did you mean `{near}`?"
         elif inside:
             fix = f"Move it into `{inside[0]}: {{{key}: …}}`."
         else:
             fix = f"Known here: {', '.join(known) or 'no key at all'}."
-        mark = self.document.locate(path, key=True)
-        self.problems.append(Problem("CFG001", path, f"unknown key `{key}` in {here}", fix, mark))
+        self.problems.append(Problem("CFG001", path, message, fix, mark))
         if near and near not in beside:
             self._data = _renamed(self._data, path, near)
             self.document = self.document.renamed(path, near)
@@ -155,9 +163,32 @@ class _Reading:
             rest[inside[0]] = {key: beside[path[-1]], **around}
         self._data = _with(self._data, path[:-1], rest)
 
+    def _meant(self, path: Path, known: Sequence[str]) -> str | None:
+        """Return the known key that an unknown one is likely to mean."""
+        key, beside = str(path[-1]), _at(self._data, path[:-1])
+        free = [each for each in known if each not in beside]
+        # A list of one is often written as a value alone: publicCidr.
+        if f"{key}s" in free:
+            return f"{key}s"
+        if near := nearest(key, [each for each in known if self._suits(path, each)]):
+            return near
+        # What has to be there and is not, if it takes just this value: `id` for `rule`, `expires` for `until`.
+        missing = [each for each in required_at(path[:-1]) if each in free]
+        fitting = [each for each in missing if self._takes(path, each, key=True)]
+        return fitting[0] if len(missing) == 1 and fitting else None
+
+    def _value_of_one(self, path: Path, known: Sequence[str]) -> tuple[str, Any] | None:
+        """Return key and value that are meant by a map of one entry where a value alone belongs: nodeClassRef."""
+        value, beside = _at(self._data, path), _at(self._data, path[:-1])
+        inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+        near = nearest(str(path[-1]), [each for each in known if each not in beside])
+        if near is None or not isinstance(inner, (str, int, float)) or "map" in kinds_at((*path[:-1], near)):
+            return None
+        return near, inner
+
     def _suits(self, path: Path, name: str) -> bool:
         """Say whether a value is of the kind that a key takes: a map, a list or a single value."""
-        value, takes = _at(self._data, path), _kinds_at((*path[:-1], name))
+        value, takes = _at(self._data, path), kinds_at((*path[:-1], name))
         kind = "map" if isinstance(value, dict) else "list" if isinstance(value, tuple) else "value"
         return value is None or kind in takes
 
@@ -169,7 +200,7 @@ class _Reading:
                 "CFG003",
                 path,
                 f"`{path[-1]}` is missing in {here}",
-                f"Add `{path[-1]}: …`. {_description(path)}".strip(),
+                f"Add `{path[-1]}: …`. {description(path)}".strip(),
                 document.locate(path[:-1]),
             )
         if detail["loc"] != path:
@@ -179,8 +210,12 @@ class _Reading:
         field = _called(path)
         text = shown(document, path, detail["input"])
         hint = explained(detail["input"]) if kind == "string_pattern_mismatch" else None
-        if hint:
+        if hint and self._takes(path, hint[2]):
             return Problem("CFG002", path, f"{field} is {text}, {hint[0]}", hint[1], document.locate(path))
+        several = f"{path[-1]}s"
+        if kind == "string_type" and isinstance(detail["input"], tuple) and several in fields_at(path[:-1]):
+            message, fix = f"`{path[-1]}` is a list, and takes one", f"Did you mean `{several}`?"
+            return Problem("CFG002", path, message, fix, document.locate(path, key=True))
         message = f"{field} is {text}, {expected(detail)}"
         return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path))
 
@@ -205,15 +240,38 @@ class _Reading:
         lengths = [each for each in units(value) if self._takes(path, each)]
         if lengths:
             return f"Write it with its unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
-        return f"It takes: {_description(path)}{_example(path)}"
+        return f"It takes: {description(path)}{_example(path)}"
 
     def _candidates(self, detail: ErrorDetails, path: Path) -> Iterator[Any]:
         if detail["loc"] != path:
-            return key_candidates(str(path[-1]))
+            yield from key_candidates(str(path[-1]))
+            return
         context = detail.get("ctx", {})
         bounds = [context[key] for key in ("ge", "le") if key in context]
         members = [resolve(each) for each in _members(detail).split(", ")] if "expected" in context else []
-        return candidates(detail["input"], self.document.raw(path), _key(path), bounds, members)
+        if path[2:3] == ("addons",) and detail["input"] in (None, True):
+            yield {}
+        raw, key = self.document.raw(path), _key(path)
+        yield from candidates(detail["input"], raw, key, bounds=bounds, members=members, accounts=self._accounts(path))
+        if detail["type"] in ("model_type", "model_attributes_type"):
+            yield from self._of_one_key(path, detail["input"])
+
+    def _accounts(self, path: Path) -> tuple[str, ...]:
+        """Return the account that a path is in: its environment's, or the only one of all environments."""
+        environments = self._data.get("environments")
+        known = environments if isinstance(environments, dict) else {}
+        specs = [known.get(path[1])] if path[0] == "environments" and len(path) > 1 else list(known.values())
+        found = {each["account"] for each in specs if isinstance(each, dict) and isinstance(each.get("account"), str)}
+        return tuple(found) if len(found) == 1 else ()
+
+    def _of_one_key(self, path: Path, value: Any) -> Iterator[Any]:
+        """Yield the map that a single value stands for: of the one key that takes it, and nothing else beside."""
+        if not isinstance(value, (str, int, float)) or isinstance(value, bool) or isinstance(path[-1], int):
+            return
+        keys = required_at(path) or list(fields_at(path))
+        maps: list[dict[str, Any]] = [{key: value} for key in keys]
+        taken = [each for each in maps if self._takes(path, each)] if len(keys) <= _MOST_SHORT else []
+        yield from taken if len(taken) == 1 else ()
 
     def _takes(self, path: Path, value: Any, *, key: bool = False) -> bool:
         """Say whether the contract has nothing against a value, or a key, in place of the one at path."""
@@ -351,32 +409,9 @@ def _members(detail: ErrorDetails) -> str:
     return ", ".join(part.strip("' ") for part in expected.replace(" or ", ", ").split(", "))
 
 
-def _description(path: Path) -> str:
-    """Return what the contract says of the key that a path leads to, or of the nearest one above."""
-    current, said = Organization, ""
-    for step in path:
-        said = next((found for part in inner_types(current) if (found := _field_description(part, step))), said)
-        current = _step(current, step)
-    return said
-
-
-def _required_at(path: Path) -> list[str]:
-    """Return the keys without which there is no map at a path."""
-    current: Any = Organization
-    for step in path:
-        current = _step(current, step)
-    models = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
-    return [
-        field.alias or name
-        for model in models
-        for name, field in model.model_fields.items()
-        if field.is_required() or (field.alias or name) == getattr(model, "shorthand", None)
-    ]
-
-
 def _keys_of_map(path: Path, value: Any) -> str:
     """Return how a map at a path may begin; the one key that it has to have is likely to be that of a value alone."""
-    required, known = _required_at(path), fields_at(path)
+    required, known = required_at(path), fields_at(path)
     keys = (required or list(known))[:_MOST_KEYS]
     single = len(required) == 1 and (isinstance(value, str) or _is_number(value))
     entries = [f"{key}: {written(value, resolve) if single else '…'}" for key in keys]
@@ -390,48 +425,13 @@ def _example(path: Path) -> str:
     key, current, model = _key(path), Organization, ""
     for step in path:
         for part in inner_types(current):
-            if isinstance(part, type) and issubclass(part, BaseModel) and _field_description(part, step) is not None:
+            if isinstance(part, type) and issubclass(part, BaseModel) and field_description(part, step) is not None:
                 model = part.__name__
-        current = _step(current, step)
+        current = step_into(current, step)
     hint = HINTS.get(model, {}).get(key)
-    if hint is None or not isinstance(hint.example, str) or "such as" in _description(path):
+    if hint is None or not isinstance(hint.example, str) or "such as" in description(path):
         return ""
     return f" Such as `{hint.example}`."
-
-
-def _field_description(part: Any, step: str | int) -> str | None:
-    if not (isinstance(part, type) and issubclass(part, BaseModel)):
-        return None
-    return next((f.description for name, f in part.model_fields.items() if step in (f.alias, name)), None)
-
-
-def _step(annotation: Any, step: str | int) -> Any:
-    for part in inner_types(annotation):
-        if isinstance(part, type) and issubclass(part, BaseModel):
-            for name, field in part.model_fields.items():
-                if step in (field.alias, name):
-                    return field.annotation
-        arguments = typing.get_args(part)
-        if typing.get_origin(part) is dict:
-            return arguments[1]
-        if typing.get_origin(part) is tuple and arguments:
-            return arguments[0]
-    return None
-
-
-def _kinds_at(path: Path) -> set[str]:
-    """Return what may stand at a path: a map, a list, a single value."""
-    annotation: Any = Organization
-    for step in path:
-        annotation = _step(annotation, step)
-    kinds: set[str] = set()
-    for part in inner_types(annotation):
-        is_model = isinstance(part, type) and issubclass(part, BaseModel)
-        container = {dict: "map", tuple: "list"}.get(typing.get_origin(part))
-        kinds.add(container or ("map" if is_model else "value"))
-        if hasattr(part, "shorthand"):
-            kinds.add("value")
-    return kinds
 
 
 def _is_number(value: Any) -> bool:
@@ -441,13 +441,3 @@ def _is_number(value: Any) -> bool:
 def _key(path: Path) -> str:
     """Return the key that a value, or the list or map around it, stands under."""
     return next((step for step in reversed(path) if isinstance(step, str)), "")
-
-
-def inner_types(annotation: Any) -> list[Any]:
-    """Take a type apart into what it may be; unions and Annotated are seen through."""
-    origin = typing.get_origin(annotation)
-    if origin in (typing.Union, types.UnionType):
-        return [part for argument in typing.get_args(annotation) for part in inner_types(argument)]
-    if origin is typing.Annotated:
-        return inner_types(typing.get_args(annotation)[0])
-    return [annotation]

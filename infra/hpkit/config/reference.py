@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from hpkit.config.contract import inner_types
 from hpkit.config.editor import HINTS, decorated, definitions, optional, title_of, with_markdown
 from hpkit.config.organization import Organization
-from hpkit.config.parse import inner_types
 
 __all__ = ["json_schema", "reference", "schema_text"]
 

@@ -3,7 +3,6 @@
 Does not: judge. Every value it offers is only proposed once the contract has taken it in place of the wrong one.
 """
 
-import datetime
 import json
 import math
 import re
@@ -12,26 +11,33 @@ from fractions import Fraction
 from typing import Any, Final
 
 from hpkit.catalog import aws_regions
+from hpkit.config.days import days_meant
+from hpkit.config.shapes import from_list, from_map, shapes_of
 from hpkit.spelling import near
 
 __all__ = ["candidates", "explained", "key_candidates", "nearest", "other_tool", "seconds_of", "units", "written"]
 
 _MINOR_VERSION = re.compile(r"v?([0-9]+\.[0-9]+)[.-]")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
-_DAY = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})\Z")
-_YEAR_FIRST = re.compile(r"(\d{4})[./]?(\d{1,2})[./]?(\d{1,2})\Z")
+_FRACTION = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})\Z")
+_HOURS_ALONE = re.compile(r"(\d+h)(\d{1,2})\Z")
 _SIZE = re.compile(r"([kmgtp])i?b?\Z", re.IGNORECASE)
 _PART_OF_TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]+)\s*")
 _ARN = re.compile(r"arn:aws[a-z-]*:.+[:/]([^:/]+)\Z")
 _BUCKETS_HOST = re.compile(r"([a-z0-9.-]+)\.s3[.-][a-z0-9.-]*amazonaws\.com")
-# What joined would say something else: a decimal number, an address of the web, an ARN.
-_NOT_JOINED = re.compile(r"[0-9][.,][0-9]|:")
+# What joined would say something else: a decimal number, a fraction, an address of the web, an ARN.
+_NOT_JOINED = re.compile(r"[0-9][.,/][0-9]|:")
 _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*\Z")
 _PERSON = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(?:user/.+|root)\Z")
+_NO_ROLE = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(group|instance-profile|policy)/.+\Z")
+_ONE_COLON = re.compile(r"arn:(aws[a-z-]*):iam:(?=\d{12}:)")
+_KEYS_NAME = re.compile(r"(?:arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/.+\Z")
+_KEYS_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\Z")
+_CRON_OF_AWS = re.compile(r"cron\((?P<fields>[^()]+)\)\Z")
 _ZONE_ID = re.compile(r"[a-z]{2,5}\d-az\d\Z")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d\Z")
-# A key and a value, as AWS lists tags.
-_PAIR: Final = 2
+_ROLE_NAME = re.compile(r"[A-Za-z][\w+=,.-]{0,63}\Z", re.ASCII)
 _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
 # What people call a key by another name of the field.
 _OTHER_NAMES: Final = {
@@ -53,6 +59,22 @@ _OTHER_NAMES: Final = {
     "vpc": "network",
 }
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+# What people call a member of an enumeration by another name of the field.
+_OTHER_WORDS: Final = {
+    "fcfs": "FirstComeFirstServed",
+    "fifo": "FirstComeFirstServed",
+    "priority": "Rank",
+}
+# How often something happens, as people say it, and as cron's short forms do.
+_OFTEN: Final = {
+    **dict.fromkeys(("hourly", "every hour"), "@hourly"),
+    **dict.fromkeys(("daily", "every day", "each day", "nightly", "every night"), "@daily"),
+    **dict.fromkeys(("weekly", "every week"), "@weekly"),
+    **dict.fromkeys(("monthly", "every month"), "@monthly"),
+    **dict.fromkeys(("yearly", "annually", "every year"), "@yearly"),
+}
+# What a part of the file that an empty map switches on stands under.
+_ON_WHEN_EMPTY: Final = ("governance", "grafanaAlerts", "inference", "keda", "sharedPool")
 # What of a few words says yes or no.
 _YES: Final = ("Enabled", "Enable", "Automatic")
 _NO: Final = ("Disabled", "Disable", "Never", "None")
@@ -75,8 +97,7 @@ _GIB_OF_SIZE: Final = {"g": 1, "t": 1024, "p": 1024**2}
 _NICKNAMES: Final = ("@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _PERCENT: Final = 100
 # Keys whose whole number is a percentage, or counts to 100 as one does.
-_PERCENTAGES: Final = ("borrowLimit", "fairShareWeight")
-_LAST_MONTH: Final = 12
+_PERCENTAGES: Final = ("borrowLimit", "fairShareWeight", "instanceMemoryAllocationPercentage", "idleGpuPercent")
 # The end of a longer key is meant by a word of more letters than that.
 _SHORT: Final = 3
 # Keys at the top of files that other tools read, and what such a file is.
@@ -111,34 +132,55 @@ def other_tool(data: Mapping[str, Any]) -> str | None:
 
 def nearest(key: str, known: Iterable[str]) -> str | None:
     """Return the known key that one is likely to mean: spelt alike, or the one that ends with it (`count`)."""
-    names = list(known)
+    # Least and most are spelt alike, and are opposites.
+    opposite = {"max": "min", "min": "max"}.get(key[:3].lower())
+    names = [name for name in known if opposite is None or not name.lower().startswith(opposite)]
     if (other := _OTHER_NAMES.get(key.lower(), "")) in names:
         return other
     ends = [name for name in names if len(key) > _SHORT and name.lower().endswith(key.lower())]
     return near(key, names) or min(ends, key=len, default=None)
 
 
-def explained(value: Any) -> tuple[str, str] | None:
-    """Return what is wrong with a value, and what to do, where another value cannot simply take its place."""
+def explained(value: Any) -> tuple[str, str, str] | None:
+    """Return what is wrong with a value, what to do, and a value of the kind that belongs in its place.
+
+    For what another value cannot simply take the place of, and only where that other kind belongs.
+    """
     if not isinstance(value, str):
         return None
-    if person := _PERSON.match(value):
-        partition, account = person.groups()
+    if found := _PERSON.match(value) or _NO_ROLE.match(value):
+        partition, account, *kind = found.groups()
+        role = f"arn:{partition}:iam::{account}:role/NAME"
+        whose = f"the ARN of {_a(kind[0])}" if kind else "a person's or an account's"
         return (
-            "which is a person's or an account's, and access is given to roles",
-            f"Name a role: arn:{partition}:iam::{account}:role/NAME, with NAME as `aws iam list-roles` has it.",
+            f"which is {whose}, and access is given to roles",
+            f"Name a role: {role}, with NAME as `aws iam list-roles` has it.",
+            role,
         )
     if _ZONE_ID.match(value):
         return (
             "which is the ID of a zone, and differs from its name from account to account",
             f"Write the zone's name: `aws ec2 describe-availability-zones --zone-ids {value}` says it.",
+            "us-west-2a",
         )
     if _REGION.match(value):
         return (
             "which is a region, and not a zone of it",
             f"Add the letter of the zone: {value}a, or another of the region.",
+            f"{value}a",
+        )
+    if _KEYS_NAME.match(value) or _KEYS_ID.match(value):
+        what = "an alias, which may lead to another key any day" if "alias/" in value else "a key's ID without its ARN"
+        return (
+            f"which is {what}",
+            f"Write the key's ARN: `aws kms describe-key --key-id {value} --query KeyMetadata.Arn` says it.",
+            "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
         )
     return None
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind.replace('-', ' ')}"
 
 
 def key_candidates(key: str) -> Iterator[str]:
@@ -151,28 +193,39 @@ def key_candidates(key: str) -> Iterator[str]:
     yield re.sub(r"[^a-z0-9]+", "", lowered)
     yield re.sub(r"[^a-z0-9]+", "", lowered)[:20]
     yield of_a_label
+    yield key.upper()
 
 
-def candidates(value: Any, raw: str | None, key: str, bounds: Iterable[int], members: Iterable[Any]) -> Iterator[Any]:
+def candidates(
+    value: Any,
+    raw: str | None,
+    key: str,
+    *,
+    bounds: Iterable[int] = (),
+    members: Iterable[Any] = (),
+    accounts: Iterable[str] = (),
+) -> Iterator[Any]:
     """Yield what may be meant by a value, the likeliest first.
 
     raw is a plain scalar as it was typed, key what it is the value of, bounds are the limits that it passes, members
-    all that are allowed there.
+    all that are allowed there, accounts those of AWS that the file names.
     """
     allowed = list(members)
     if allowed:
         yield from _members(value, allowed)
     if isinstance(value, tuple):
-        yield from _from_list(value)
+        yield from from_list(value)
     elif isinstance(value, dict):
-        yield from _from_map(value)
+        yield from from_map(value)
     elif isinstance(value, bool):
-        yield from ({},) if value else ()
+        yield from ({},) if value and key in _ON_WHEN_EMPTY else ()
         yield str(value).lower()
     elif isinstance(value, (int, float)):
         yield from _from_number(value, raw or str(value), key)
     elif isinstance(value, str):
         yield from _from_text(value.strip(), key)
+        yield from (f"arn:aws:iam::{account}:role/{value}" for account in accounts if _ROLE_NAME.match(value))
+    yield from shapes_of(value)
     yield from bounds
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         yield from ((value,), (str(value),))
@@ -182,7 +235,8 @@ def candidates(value: Any, raw: str | None, key: str, bounds: Iterable[int], mem
 
 def units(value: Any) -> tuple[str, ...]:
     """Return the lengths of time that a number may stand for; none for what is no number, and for 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (is_number or (isinstance(value, str) and value.isdecimal())) or not str(value).strip("0"):
         return ()
     return tuple(f"{value}{unit}" for unit in "smh")
 
@@ -190,7 +244,8 @@ def units(value: Any) -> tuple[str, ...]:
 def _members(value: Any, allowed: list[Any]) -> Iterator[Any]:
     names = {str(member): member for member in allowed}
     word = _WORDS.get(str(value).lower())
-    likely = near(str(value), names)
+    other = _OTHER_WORDS.get(str(value).lower(), "")
+    likely = other if other in names else near(str(value), names)
     if isinstance(value, (int, float)) and all(isinstance(member, int) for member in allowed):
         yield min(allowed, key=lambda member: abs(member - value))
     elif word is not None:
@@ -202,32 +257,6 @@ def _members(value: Any, allowed: list[Any]) -> Iterator[Any]:
         yield from (names[name] for name in begun if len(begun) == 1)
 
 
-def _from_list(items: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield a list's one entry, and its pairs of key and value as a map."""
-    pairs: dict[str, Any] = {}
-    for item in items:
-        if isinstance(item, dict):
-            named = {str(key).lower(): value for key, value in item.items()}
-            key, value = (
-                (named.get("key", named.get("name")), named.get("value")) if len(named) == _PAIR else (None, None)
-            )
-        else:
-            key, separator, value = str(item).partition("=")
-            key = key if separator else None
-        if not isinstance(key, str) or not isinstance(value, str):
-            break
-        pairs[key] = value
-    else:
-        yield from (pairs,) if pairs else ()
-    yield from items if len(items) == 1 else ()
-
-
-def _from_map(given: dict[str, Any]) -> Iterator[Any]:
-    """Yield instance types with their numbers as a list of allocations or of limits."""
-    if given and all(kind.startswith("ml.") and isinstance(number, int) for kind, number in given.items()):
-        yield tuple({"instanceType": kind, "count": number} for kind, number in given.items())
-
-
 def _from_number(value: float, raw: str, key: str) -> Iterator[Any]:
     yield raw
     if 0 < value < 1:
@@ -237,41 +266,89 @@ def _from_number(value: float, raw: str, key: str) -> Iterator[Any]:
     yield f"{raw}%"
     if float(value).is_integer():
         yield int(value)
-        yield from _from_date(str(int(value)))
+        yield from days_meant(str(int(value)))
+        if 10 <= value < 1000 and key == "version":
+            # 135 and 35 for 1.35.
+            yield from _versions(str(int(value)))
+    if not value:
+        # Of what lives no time at all, Karpenter would make the next one at once.
+        yield "Never" if key == "expireAfter" else "0s"
+    if value in (0, 1):
+        yield bool(value)
 
 
 def _from_text(text: str, key: str) -> Iterator[Any]:
-    if text.lower() in _WORDS:
-        yield _WORDS[text.lower()]
-    seconds = seconds_of(text)
+    yield from _from_word(text, key)
+    seconds, number = seconds_of(text), _NUMBER.match(text)
     if seconds is not None:
         yield from _from_seconds(seconds, key)
-    if number := _NUMBER.match(text):
+    if number:
         yield from _from_amount(number[1], number[2], key, is_time=seconds is not None)
-    yield from _from_date(text)
+    if fraction := _FRACTION.match(text):
+        yield from _from_fraction(int(fraction[1]), int(fraction[2]))
+    yield from days_meant(text)
     if rule := _RULE_ID.match(text):
         yield f"{rule[1].upper()}{int(rule[2]):03d}"
     if session := _SESSION.match(text):
         yield f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}"
+    yield _ONE_COLON.sub(r"arn:\1:iam::", text)
     yield text
     yield from _versions(text)
     yield text.lower()
     yield text.capitalize()
+    yield from _places(text, key)
+    yield from _addressed(text)
+    if seconds is None and not _NOT_JOINED.search(text):
+        yield from key_candidates(text)
+    if number and seconds is None:
+        yield number[1]
+
+
+def _from_word(text: str, key: str) -> Iterator[Any]:
+    """Yield what a word says that its key gives a meaning: yes or no, how often, which account."""
+    word = _WORDS.get(text.lower())
+    yield from (word,) if word is not None else ()
+    if key in _ON_WHEN_EMPTY and (word is True or text.lower() in ("enable", "enabled")):
+        yield {}
+    if key == "schedule":
+        yield from _schedules(text)
     if text.startswith("@") and (nickname := near(text, _NICKNAMES)):
         yield nickname
+    if key == "account" and (account := re.search(r"(?<!\d)\d{12}(?!\d)", text)):
+        yield account[0]
+
+
+def _places(text: str, key: str) -> Iterator[str]:
     if key == "region":
         yield from _regions(text)
     elif key == "availabilityZone":
         yield from (f"{region}{text[-1].lower()}" for region in _regions(text[:-1]))
-    yield from _addressed(text)
-    if seconds is None and not _NOT_JOINED.search(text):
-        yield from key_candidates(text)
 
 
 def _versions(text: str) -> Iterator[str]:
     yield text.removeprefix("v")
     if minor := _MINOR_VERSION.match(text):
         yield minor[1]
+    # 1,35 and 135 and 35 for 1.35: Kubernetes has had no other major version.
+    if short := re.match(r"(?:1,?)?(\d\d)\Z", text):
+        yield f"1.{short[1]}"
+
+
+def _from_fraction(part: int, whole: int) -> Iterator[str]:
+    if whole:
+        yield f"{_PERCENT * part / whole:.3f}".rstrip("0").rstrip(".") + "%"
+
+
+def _schedules(text: str) -> Iterator[str]:
+    """Yield the schedule in cron's five fields, or in its short form, that a text says in another way."""
+    yield _OFTEN.get(text.lower(), "")
+    if time := _TIME_OF_DAY.match(text):
+        yield f"{int(time[2])} {int(time[1])} * * *"
+    if form := _CRON_OF_AWS.match(text):
+        fields = form["fields"].split()[:5]
+        # AWS counts the days of the week from 1, cron from 0: only their names are the same.
+        if not any(each.isdigit() for each in "".join(fields[4:])):
+            yield " ".join(fields).replace("?", "*")
 
 
 def _regions(text: str) -> Iterator[str]:
@@ -301,6 +378,7 @@ def _addressed(text: str) -> Iterator[str]:
 def seconds_of(text: str) -> Fraction | None:
     """Return the length of time that a text says, in units of any spelling; None for a text that says none."""
     rest = re.sub(r"\Apt?(?=[0-9])", "", text.lower())
+    rest = _HOURS_ALONE.sub(r"\1\2m", rest)
     total = Fraction(0)
     while rest:
         part = _PART_OF_TIME.match(rest)
@@ -316,21 +394,30 @@ def _from_seconds(total: Fraction, key: str) -> Iterator[Any]:
     if own is not None:
         yield math.ceil(total / own)
         return
+    if key.endswith("Interval"):
+        yield math.ceil(total)
     seconds = math.ceil(total)
     hours, minutes = seconds // 3600, seconds % 3600 // 60
     parts = [f"{count}{unit}" for count, unit in ((hours, "h"), (minutes, "m"), (seconds % 60, "s")) if count]
     if parts:
         yield "".join(parts)
+    if seconds % 60:
+        # Where there are no seconds: what takes no less.
+        yield f"{math.ceil(total / 60)}m"
 
 
 def _from_amount(digits: str, unit: str, key: str, *, is_time: bool) -> Iterator[Any]:
     whole = (int(float(digits)),) if float(digits).is_integer() else ()
     if unit.lower() in ("%", "percent", "pct"):
         yield f"{digits}%"
+        yield f"{float(digits):.3f}".rstrip("0").rstrip(".") + "%"
         yield from (f"{_PERCENT}%",) if float(digits) > _PERCENT else ()
         yield from whole
     elif size := _SIZE.match(unit):
         yield f"{digits}{unit[:-1] if unit.lower().endswith('b') else unit}"
+        # As Kubernetes writes them: of a thousand k, of 1024 Ki, and all others with a capital.
+        of_1024 = "i" in unit.lower()
+        yield f"{digits}{size[1].lower() if size[1] in 'kK' and not of_1024 else size[1].upper()}{'i' * of_1024}"
         yield from _gib(Fraction(digits), size[1].lower()) if key.endswith("GiB") else ()
     elif unit.lower().startswith("milli"):
         yield f"{digits}m"
@@ -345,25 +432,6 @@ def _gib(number: Fraction, size: str) -> Iterator[int]:
     for each in (_GIB_OF_SIZE.get(size), 1000 if size == "t" else None):
         if each is not None and (number * each).denominator == 1:
             yield int(number * each)
-
-
-def _from_date(text: str) -> Iterator[str]:
-    if year_first := _YEAR_FIRST.match(text):
-        yield from _day(*map(int, year_first.groups()))
-    if day := _DAY.match(text):
-        first, mark, second, year = int(day[1]), day[2], int(day[3]), int(day[4])
-        # With a slash, some write the month first; only where it cannot be one is it certain.
-        if mark == "." or first > _LAST_MONTH:
-            yield from _day(year, second, first)
-        elif second > _LAST_MONTH:
-            yield from _day(year, first, second)
-
-
-def _day(year: int, month: int, day: int) -> Iterator[str]:
-    try:
-        yield datetime.date(year, month, day).isoformat()
-    except ValueError:
-        return
 
 
 def written(value: Any, plain: Any) -> str:

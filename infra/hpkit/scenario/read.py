@@ -15,10 +15,11 @@ from typing import Any, TextIO
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from hpkit.config.contract import inner_types
 from hpkit.config.document import Document, Mark, format_path
 from hpkit.config.document import Path as ValuePath
 from hpkit.config.load import MAX_BYTES, read_file, read_text
-from hpkit.config.parse import expected, inner_types, quoted, root_errors, shown
+from hpkit.config.parse import expected, quoted, root_errors, shown
 from hpkit.config.suggest import nearest
 from hpkit.errors import InputError
 from hpkit.scenario.generate import generated

@@ -4,7 +4,7 @@ import json
 
 from pydantic import BaseModel
 
-from hpkit.config.parse import inner_types
+from hpkit.config.contract import inner_types
 from hpkit.scenario.model import Scenario
 
 __all__ = ["schema_text"]

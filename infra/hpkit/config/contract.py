@@ -1,0 +1,91 @@
+"""What the contract says of a place in the file: its keys, what may stand there, and how it is described."""
+
+import types
+import typing
+from typing import Any
+
+from pydantic import BaseModel
+
+from hpkit.config.document import Path
+from hpkit.config.organization import Organization
+
+__all__ = ["description", "field_description", "fields_at", "inner_types", "kinds_at", "required_at", "step_into"]
+
+
+def fields_at(path: Path) -> tuple[str, ...]:
+    """Return the keys that the contract knows at a path, in the order of the contract."""
+    current: Any = Organization
+    for step in path:
+        current = step_into(current, step)
+    models = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
+    return tuple(field.alias or name for model in models for name, field in model.model_fields.items())
+
+
+def description(path: Path) -> str:
+    """Return what the contract says of the key that a path leads to, or of the nearest one above."""
+    current, said = Organization, ""
+    for step in path:
+        said = next((found for part in inner_types(current) if (found := field_description(part, step))), said)
+        current = step_into(current, step)
+    return said
+
+
+def required_at(path: Path) -> list[str]:
+    """Return the keys without which there is no map at a path."""
+    current: Any = Organization
+    for step in path:
+        current = step_into(current, step)
+    models = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
+    return [
+        field.alias or name
+        for model in models
+        for name, field in model.model_fields.items()
+        if field.is_required() or (field.alias or name) == getattr(model, "shorthand", None)
+    ]
+
+
+def field_description(part: Any, step: str | int) -> str | None:
+    """Return what a model says of one of its keys; None for what is no model, or has no such key."""
+    if not (isinstance(part, type) and issubclass(part, BaseModel)):
+        return None
+    return next((f.description for name, f in part.model_fields.items() if step in (f.alias, name)), None)
+
+
+def step_into(annotation: Any, step: str | int) -> Any:
+    """Return the type of what stands at one step into a value of a type; None where nothing does."""
+    for part in inner_types(annotation):
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            for name, field in part.model_fields.items():
+                if step in (field.alias, name):
+                    return field.annotation
+        arguments = typing.get_args(part)
+        if typing.get_origin(part) is dict:
+            return arguments[1]
+        if typing.get_origin(part) is tuple and arguments:
+            return arguments[0]
+    return None
+
+
+def kinds_at(path: Path) -> set[str]:
+    """Return what may stand at a path: a map, a list, a single value."""
+    annotation: Any = Organization
+    for step in path:
+        annotation = step_into(annotation, step)
+    kinds: set[str] = set()
+    for part in inner_types(annotation):
+        is_model = isinstance(part, type) and issubclass(part, BaseModel)
+        container = {dict: "map", tuple: "list"}.get(typing.get_origin(part))
+        kinds.add(container or ("map" if is_model else "value"))
+        if hasattr(part, "shorthand"):
+            kinds.add("value")
+    return kinds
+
+
+def inner_types(annotation: Any) -> list[Any]:
+    """Take a type apart into what it may be; unions and Annotated are seen through."""
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return [part for argument in typing.get_args(annotation) for part in inner_types(argument)]
+    if origin is typing.Annotated:
+        return inner_types(typing.get_args(annotation)[0])
+    return [annotation]

@@ -1,0 +1,61 @@
+"""What a map, a list or a text may be in another shape: `a=b:NoSchedule` as a taint, pairs as a map.
+
+Does not: judge. Every shape it offers is only proposed once the contract has taken it in place of the wrong one.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+__all__ = ["from_list", "from_map", "shapes_of"]
+
+# A key and a value, as AWS lists tags.
+_PAIR: Final = 2
+# As kubectl has taints.
+_TAINT = re.compile(r"(?P<key>[^=:\s]+)(?:=(?P<value>[^=:\s]*))?:(?P<effect>[A-Za-z]+)\Z")
+_PERCENT = re.compile(r"(\d{1,3})\s*%\Z")
+
+
+def from_list(items: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield a list's one entry, and its pairs of key and value as a map."""
+    pairs: dict[str, Any] = {}
+    for item in items:
+        if isinstance(item, dict):
+            named = {str(key).lower(): value for key, value in item.items()}
+            key, value = (
+                (named.get("key", named.get("name")), named.get("value")) if len(named) == _PAIR else (None, None)
+            )
+        else:
+            key, separator, value = str(item).partition("=")
+            key = key if separator else None
+        if not isinstance(key, str) or not isinstance(value, str):
+            break
+        pairs[key] = value
+    else:
+        yield from (pairs,) if pairs else ()
+    yield from items if len(items) == 1 else ()
+
+
+def from_map(given: dict[str, Any]) -> Iterator[Any]:
+    """Yield a map's entries as a list: instance types with numbers, priority classes, requirements."""
+    if not given:
+        return
+    if all(isinstance(number, int) for number in given.values()):
+        if all(kind.startswith("ml.") for kind in given):
+            yield tuple({"instanceType": kind, "count": number} for kind, number in given.items())
+        yield tuple({"name": name, "weight": number} for name, number in given.items())
+    if all(isinstance(values, tuple) for values in given.values()):
+        yield tuple({"key": key, "operator": "In", "values": values} for key, values in given.items())
+
+
+def shapes_of(value: Any) -> Iterator[Any]:
+    """Yield the maps that one value stands for: a taint as kubectl has it, so many nodes at a time."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        return
+    if isinstance(value, int):
+        yield {"type": "INSTANCE_COUNT", "value": value}
+        return
+    if taint := _TAINT.match(value):
+        yield {key: each for key, each in taint.groupdict().items() if each}
+    if percent := _PERCENT.match(value):
+        yield {"type": "CAPACITY_PERCENTAGE", "value": int(percent[1])}
