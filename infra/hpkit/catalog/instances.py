@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -26,6 +27,8 @@ __all__ = [
 ACCELERATOR_RESOURCES: Final = {"gpu": "nvidia.com/gpu", "trainium": "aws.amazon.com/neurondevice"}
 # The device plugin of Neuron counts the same chips under two names, of which newer versions have the second alone, and
 # their cores under a third; source: AWS Neuron documentation, Kubernetes environment setup (2.9.1 and latest).
+# How many names like another are worth a look.
+_MOST_NEAR: Final = 3
 _NEURON_DEVICE: Final = "aws.amazon.com/neuron"
 _NEURON_CORE: Final = "aws.amazon.com/neuroncore"
 DEVICE_RESOURCES: Final = (*ACCELERATOR_RESOURCES.values(), _NEURON_DEVICE, _NEURON_CORE)
@@ -170,10 +173,21 @@ def find_instance_type(name: str) -> InstanceType | None:
     return _catalog().get(name)
 
 
+def _joined(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
 def find_nearest(name: str) -> tuple[str, ...]:
-    """Return up to three names like the one given."""
+    """Return up to three names like the one given; one alone where nothing but marks and case differs."""
+    joined = _joined(name)
+    if same := [each for each in _catalog() if joined.endswith(_joined(each)) or f"ml{joined}" == _joined(each)]:
+        return tuple(same[:1])
+    family = f"ml.{name.lower().removeprefix('ml.')}."
+    of_family = [each for each in _catalog() if each.startswith(family)]
+    if 0 < len(of_family) <= _MOST_NEAR:
+        return tuple(of_family)
     wanted = f"ml.{name.lower().removeprefix('ml.')}"
-    return tuple(difflib.get_close_matches(wanted, _catalog(), n=3, cutoff=0.75))
+    return tuple(difflib.get_close_matches(wanted, _catalog(), n=_MOST_NEAR, cutoff=0.75))
 
 
 def instance_type(name: str) -> InstanceType:

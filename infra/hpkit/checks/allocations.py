@@ -6,7 +6,7 @@ from fractions import Fraction
 from hpkit.checks.rule import Context, Issue, Rule, amount, listing
 from hpkit.plan.model import QuotaResource
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "amounts"]
 
 _GUIDE = "SageMaker HyperPod developer guide, task governance: compute allocations"
 
@@ -61,9 +61,14 @@ def _fractions_go_together(context: Context) -> Iterator[Issue]:
 
 def _is_nothing(resource: QuotaResource) -> bool:
     """Say whether an entry states amounts that are all zero; one that states none is GOV003's."""
-    partition = resource.partition.count if resource.partition else None
-    stated = [resource.count, resource.accelerators, resource.v_cpu, resource.memory_in_gib, partition]
+    stated = amounts(resource)
     return any(each is not None for each in stated) and not any(stated)
+
+
+def amounts(resource: QuotaResource) -> list[object]:
+    """Return what an entry states in every measure, None where it states nothing."""
+    partition = resource.partition.count if resource.partition else None
+    return [resource.count, resource.accelerators, resource.v_cpu, resource.memory_in_gib, partition]
 
 
 RULES = (

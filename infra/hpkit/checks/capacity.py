@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from hpkit.catalog import InstanceType, find_instance_type, find_nearest
+from hpkit.checks.allocations import amounts
 from hpkit.checks.rule import Context, Issue, Rule, amount, listing
 from hpkit.plan.capacity import (
     DIMENSIONS,
@@ -252,12 +253,35 @@ def _pools_together(context: Context) -> Iterator[Issue]:
             )
 
 
+def _elastic_by_something(context: Context) -> Iterator[Issue]:
+    if _misses_groups(context):
+        return
+    for team in context.plan.teams:
+        for resource in team.quota_resources:
+            if resource.path and _is_elastic_by_nothing(context, resource):
+                yield Issue(
+                    (*resource.path, "elastic"),
+                    f"{team.name} counts on nodes of {resource.instance_type} that Karpenter adds, and no NodePool "
+                    "adds any: elastic quota is left out where reserved quota is summed up",
+                    "Write `false`, or add a NodePool whose NodeClass has a group of the type.",
+                )
+
+
+def _is_elastic_by_nothing(context: Context, resource: QuotaResource) -> bool:
+    """Say whether an entry is elastic though Karpenter adds no nodes of its type (CAP011)."""
+    known = context.plan.capacity.get(resource.instance_type)
+    owned = any(resource.instance_type in group.spec.types for group in context.plan.groups if group.autoscaled)
+    return resource.elastic and known is not None and not known.pools and not owned
+
+
 def _type_is_provided(context: Context) -> Iterator[Issue]:
     provided = sorted(context.plan.capacity)
     # Quota of a type that a group has misspelt is not what is wrong (CLU003).
     meant = {name for each in provided if find_instance_type(each) is None for name in find_nearest(each)[:1]}
-    # What a group without a type provides is not known, which CLU006 says.
-    unclear = any(not group.types for _, group in context.groups)
+    # What a group without a type, or of one that nothing is like, provides is not known, which CLU006 and CLU003 say.
+    unclear = any(not group.types for _, group in context.groups) or any(
+        find_instance_type(each) is None and not find_nearest(each) for each in provided
+    )
     for team in context.plan.teams:
         for quota_resource in team.quota_resources:
             name = quota_resource.instance_type
@@ -345,12 +369,18 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
 
 
 def _misses_quota(context: Context) -> bool:
-    """Say whether an allocation is missing from sums: of nobody known (GOV010), or of a type not there (CAP003)."""
+    """Say whether an allocation is missing from sums, and what they come to therefore only follows.
+
+    It is of nobody known (GOV010), of a type not there (CAP003), without an amount (GOV003), or elastic by nothing.
+    """
     governance = context.spec.governance
     allocations = governance.allocations if governance else {}
     rows = [row for each in allocations.values() for row in each if not row.future]
-    return bool(allocations.keys() - context.team_paths.keys()) or any(
-        row.instance_type not in context.plan.capacity for row in rows
+    if allocations.keys() - context.team_paths.keys():
+        return True
+    written = [row for team in context.plan.teams for row in team.quota_resources if row.path]
+    return any(row.instance_type not in context.plan.capacity for row in rows) or any(
+        all(each is None for each in amounts(row)) or _is_elastic_by_nothing(context, row) for row in written
     )
 
 
@@ -452,6 +482,7 @@ RULES = (
          _type_is_provided, waivable=False),
     Rule("CAP004", "error", "A fraction or MIG profile is one that the instance type has.", _GUIDE,
          _fraction_exists, waivable=False),
+    Rule("CAP011", "warning", "Elastic quota is of a type that Karpenter adds.", _GUIDE, _elastic_by_something),
     Rule("CAP005", "warning", "Capacity that nobody reserved is lent by something.", _GUIDE, _unlent_capacity),
     Rule("CAP006", "warning", "A borrow limit is one that others can fill.", _GUIDE, _borrow_limit_is_reachable),
 )  # fmt: skip

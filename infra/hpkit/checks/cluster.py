@@ -80,7 +80,15 @@ def _zone_has_subnet(context: Context) -> Iterator[Issue]:
     zones = [zone.availability_zone for zone in context.plan.network.zones]
     for path, group in context.groups:
         zone = group.availability_zone
-        if zone is not None and zone not in zones:
+        if zone is None or zone in (*zones, *context.zones_meant):
+            continue
+        if meant := context.zone_of_region(zone):
+            yield Issue(
+                (*path, "availabilityZone"),
+                f"{group.name} stands in {zone}, which is not in {context.spec.region}",
+                f"Write `{meant}`.",
+            )
+        else:
             yield Issue(
                 (*path, "availabilityZone"),
                 f"{group.name} stands in {zone}, and the network has no subnet there "
@@ -161,8 +169,7 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
 def _not_offered(path: Path, name: str, who: str, provided: Sequence[str] = ()) -> Issue:
     likely = [each for each in find_nearest(name) if each in provided]
     names = (*likely, *(each for each in find_nearest(name) if each not in likely))
-    certain = names[:1] == (f"ml.{name.lower().removeprefix('ml.')}",)
-    also = f" ({listing(list(names[1:]))})" if len(names) > 1 and not certain else ""
+    also = f" ({listing(list(names[1:]))})" if len(names) > 1 else ""
     fix = f"Did you mean `{names[0]}`{also}?" if names else "`hpkit instances` lists what is offered."
     return Issue(path, f"{who} has the type `{name}`, which HyperPod does not offer", fix)
 

@@ -1,10 +1,12 @@
 """What the validator says: one frozen record per finding."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 __all__ = ["Finding", "Severity", "Summary", "summarize"]
 
+# What all quota of an environment comes to together.
+_OF_SUMS: Final = ("CAP005", "CAP006")
 Severity = Literal["error", "warning"]
 
 
@@ -27,9 +29,21 @@ class Finding:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Return the key by which findings are sorted: in a file errors first, of these its form, each by place."""
+        """Return the key by which findings are sorted: in a file errors first, of these its form, each by place.
+
+        What sums come to stands last: it may follow from what is wrong with a part of them.
+        """
         form = self.rule.startswith("CFG")
-        return (self.file, self.severity != "error", not form, self.line, self.column, self.rule, self.message)
+        return (
+            self.file,
+            self.severity != "error",
+            not form,
+            self.rule in _OF_SUMS,
+            self.line,
+            self.column,
+            self.rule,
+            self.message,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as the JSON contract writes it."""

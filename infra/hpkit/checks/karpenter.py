@@ -129,10 +129,14 @@ def _requirements(context: Context) -> Iterator[Issue]:
             )  # fmt: skip
             if requirement.key not in _KEYS:
                 ends = [key for key in _KEYS if key.rpartition("/")[2] == requirement.key]
-                likely = ends[0] if ends else near(requirement.key, _KEYS)
+                likely = ends[0] if ends else _key_meant(requirement.key)
                 fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(list(_KEYS))}."
                 if requirement.key == "karpenter.sh/capacity-type":
                     fix = "Set capacityType on the instance group: HyperPod ignores this requirement."
+                elif requirement.key.startswith("karpenter.k8s.aws/"):
+                    fix = f"Name the types themselves, in a requirement of the key {INSTANCE_TYPE_KEY}."
+                elif requirement.key == "kubernetes.io/os":
+                    fix = "Remove it: HyperPod's nodes are all Linux."
                 yield Issue((*path, "key"), f"{pool.name}: HyperPod does not support the key `{requirement.key}`", fix)
             if requirement.operator not in _OPERATORS:
                 yield Issue(
@@ -154,6 +158,13 @@ def _requirements(context: Context) -> Iterator[Issue]:
                     f"{pool.name}: {listing(sorted(requirement.values))}; Karpenter on HyperPod runs amd64 only",
                     "Write `[amd64]`.",
                 )
+
+
+def _key_meant(key: str) -> str | None:
+    # Before the slash many keys are alike.
+    ends = {each.rpartition("/")[2]: each for each in _KEYS}
+    likely = near(key.rpartition("/")[2], ends)
+    return ends[likely] if likely else None
 
 
 def _pools_match(context: Context) -> Iterator[Issue]:
@@ -405,20 +416,6 @@ def _budgets(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _pool_labels(context: Context) -> Iterator[Issue]:
-    for index, pool in enumerate(_node_pools(context)):
-        for key in pool.labels:
-            # As the CRD has it: mykarpenter.sh is refused as well, and a key without a prefix that ends so.
-            own = key.partition("/")[0].endswith("karpenter.sh")
-            if (own and key != "karpenter.sh/capacity-type") or key == "kubernetes.io/hostname":
-                yield Issue(
-                    (*context.path, "autoscaling", "nodePools", index, "labels", key),
-                    f"{pool.name}: the label `{key}` is Karpenter's or the kubelet's to set, and Karpenter's API "
-                    "refuses it",
-                    "Remove it, or use a prefix of your own.",
-                )
-
-
 def _nodes_limit(context: Context) -> Iterator[Issue]:
     for index, pool in enumerate(_node_pools(context)):
         if set(pool.limits) == {"nodes"}:
@@ -472,7 +469,6 @@ RULES = (
     Rule("KAR013", "error", "Limits and requests are of resources that nodes have.", _NODE_POOLS, _known_resources),
     Rule("KAR014", "warning", "A NodePool's limits have room for a node.", _NODE_POOLS, _limits_hold_a_node),
     Rule("KAR015", "error", "A disruption budget has both schedule and duration, or neither.", _CRD, _budgets),
-    Rule("KAR016", "error", "A NodePool sets no label that is Karpenter's.", _CRD, _pool_labels),
     Rule("KAR017", "warning", "A NodePool is not bounded by its number of nodes alone.",
          "Karpenter issues 2657 and 2915", _nodes_limit),
     Rule("KAR001", "error", "A NodeClass names 1–10 groups that exist, each in one NodeClass.", _GUIDE,

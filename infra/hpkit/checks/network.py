@@ -40,6 +40,7 @@ _OTHER_NAMES = {
     "x-ray": ("xray",),
 }
 _WHOLE_NAME = re.compile(r"(?:com|cn\.com)\.amazonaws\.(?P<region>[a-z0-9-]+)\.(?P<service>.+)\Z")
+_THREE_PARTS = re.compile(r"\A(\d+\.\d+\.\d+)/(?=\d+\Z)")
 _PRIVATE = tuple(ipaddress.IPv4Network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 _RESERVED_BY_AWS = ipaddress.IPv4Network("198.19.0.0/16")
 # What no VPC may have: this host, its loopback, link-local addresses, multicast.
@@ -68,13 +69,12 @@ def _cidrs(context: Context) -> Iterator[Issue]:
         try:
             network = ipaddress.IPv4Network(cidr)
         except ValueError as error:
-            fix = f"Write a range, such as {'52.10.20.0/24' if _of_callers(what) else '10.1.0.0/16'}."
-            if "host bits" in str(error):
-                fix = _without_host_bits(what, cidr, [taken for other, taken in seen if other != "vpcCidr"])
-            yield Issue(path, f"{what} is `{cidr}`: {_reason(what, cidr, str(error))}", fix)
+            yield Issue(
+                path, f"{what} is `{cidr}`: {_reason(what, cidr, str(error))}", _range_meant(context, what, cidr)
+            )
             continue
         if "/" not in cidr:
-            fix = f"Write `{cidr}/32` for this one address." if _of_callers(what) else f"Write `{cidr}/16`."
+            fix = _of_some_size(context, what, cidr)
             yield Issue(path, f"{what} is `{cidr}`, an address without the length of its prefix", fix)
             continue
         if str(network) != cidr:
@@ -95,16 +95,53 @@ def _cidrs(context: Context) -> Iterator[Issue]:
         seen.append((what, network))
 
 
-def _without_host_bits(what: str, cidr: str, taken: list[ipaddress.IPv4Network]) -> str:
-    meant = ipaddress.IPv4Network(cidr, strict=False)
-    if _of_callers(what):
+def _range_meant(context: Context, what: str, cidr: str) -> str:
+    """Say which range is meant by a text that is none."""
+    meant = _spelt_otherwise(cidr)
+    if meant is None:
+        return f"Write a range, such as {'52.10.20.0/24' if _of_callers(what) else '10.1.0.0/16'}."
+    if not _of_callers(what) and meant.prefixlen < _LARGEST:
+        return _of_some_size(context, what, cidr.partition("/")[0])
+    if not _of_callers(what) and meant.prefixlen > _SMALLEST:
+        meant = ipaddress.IPv4Network((cidr.partition("/")[0], _SMALLEST), strict=False)
+    if _of_callers(what) or not any(meant.overlaps(each) for each in _kept_by_others(context, what)):
         return f"Write `{meant}`."
-    if not _is_of_a_size(meant):
-        length = _LARGEST if meant.prefixlen < _LARGEST else _SMALLEST
-        meant = ipaddress.IPv4Network((cidr.partition("/")[0], length), strict=False)
-    if any(meant.overlaps(each) for each in taken):
-        return f"Choose a range from /{_LARGEST} to /{_SMALLEST} that is apart from the others."
-    return f"Write `{meant}`."
+    return f"Choose a range from /{_LARGEST} to /{_SMALLEST} that is apart from the others."
+
+
+def _spelt_otherwise(text: str) -> ipaddress.IPv4Network | None:
+    """Return the range of a text that writes it by its ends, with a part less, the other slash, or host bits."""
+    first, dash, last = text.replace(" ", "").partition("-")
+    slashed = text.replace("\\", "/").replace(" ", "")
+    try:
+        if dash:
+            found = list(ipaddress.summarize_address_range(ipaddress.IPv4Address(first), ipaddress.IPv4Address(last)))
+            return found[0] if len(found) == 1 else None
+        return ipaddress.IPv4Network(_THREE_PARTS.sub(r"\1.0/", slashed), strict=False)
+    except (ValueError, TypeError):
+        return None
+
+
+def _of_some_size(context: Context, what: str, address: str) -> str:
+    """Say which range begins at an address: of callers that one, of nodes the largest that is apart from the others."""
+    if _of_callers(what):
+        return f"Write `{address}/32` for this one address."
+    kept, longest = _kept_by_others(context, what), LARGEST_PREFIX if what == "vpcCidr" else _SMALLEST
+    for length in range(_LARGEST, longest + 1):
+        meant = _network(f"{address}/{length}")
+        if meant is not None and not any(meant.overlaps(each) for each in kept):
+            return f"Write `{meant}`."
+    return f"Choose a range from /{_LARGEST} to /{longest} that is apart from the others."
+
+
+def _kept_by_others(context: Context, what: str) -> list[ipaddress.IPv4Network]:
+    """Return the ranges that nodes of a zone may not share: of other zones, and the kit's own part of the VPC."""
+    if what == "vpcCidr":
+        return []
+    nodes = [_network(cidr) for other, cidr, _ in _ranges(context) if other.startswith("nodeCidr") and other != what]
+    vpc = _network(context.spec.network.vpc_cidr)
+    own = [own_part(str(vpc))] if vpc is not None and vpc.prefixlen <= LARGEST_PREFIX else []
+    return [each for each in nodes if each is not None] + own
 
 
 def _is_of_a_size(network: ipaddress.IPv4Network) -> bool:
@@ -159,7 +196,7 @@ def _zones(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"the zone {name} is not in {context.spec.region}",
-                f"Write `{context.spec.region}{name[-1]}`.",
+                f"Write `{context.spec.region}{name[-1]}`{_also_in(context, name)}.",
             )
         elif name[-1] <= LAST_ZONE:
             yield from _behind_the_last(context.spec.region, name, path)
@@ -180,6 +217,14 @@ def _zones(context: Context) -> Iterator[Issue]:
         else:
             path = (*context.path, "network", "existing", "subnets", name)
             yield from _behind_the_last(context.spec.region, name, path)
+
+
+def _also_in(context: Context, zone: str) -> str:
+    """Say what else stands in a zone, and moves with it."""
+    names = [group.name for _, group in context.groups if group.availability_zone == zone]
+    lustre = context.spec.storage.lustre if context.spec.storage else None
+    names += ["the file system"] if lustre and lustre.availability_zone == zone else []
+    return f", also as availabilityZone of {listing(names)}" if names else ""
 
 
 def _behind_the_last(region: str, zone: str, path: Path) -> Iterator[Issue]:
@@ -224,6 +269,8 @@ def _room(context: Context) -> Iterator[Issue]:
         vpc = ipaddress.IPv4Network(cidr)
     except ValueError:
         return
+    if _is_no_vpc(vpc):
+        return
     if vpc.prefixlen > LARGEST_PREFIX:
         if vpc.prefixlen <= _SMALLEST:
             yield Issue(
@@ -259,7 +306,7 @@ def _kept_free(cidr: str, own: ipaddress.IPv4Network, path: Path) -> Iterator[Is
 
 def _secondary_ranges(context: Context) -> Iterator[Issue]:
     vpc = _network(context.spec.network.vpc_cidr)
-    if vpc is None:
+    if vpc is None or _is_no_vpc(vpc):
         return
     ranges = [_network(zone.node_cidr) for zone in context.spec.network.zones]
     for index, nodes in enumerate(ranges):
@@ -316,9 +363,14 @@ def _addresses_of_nodes(context: Context) -> Iterator[Issue]:
             )
 
 
+def _is_no_vpc(network: ipaddress.IPv4Network) -> bool:
+    """Say whether AWS takes a range for no VPC at all (NET001, NET011): nothing follows from it then."""
+    return network.prefixlen < _LARGEST or any(network.overlaps(each) for each in _NOWHERE)
+
+
 def _docker(context: Context) -> Iterator[Issue]:
     for what, network, path in _built(context):
-        if network.overlaps(_DOCKER):
+        if network.overlaps(_DOCKER) and not _is_no_vpc(network):
             yield Issue(
                 path,
                 f"{what} is {network}, and SageMaker AI and Docker use {_DOCKER} on their machines: what has such an "

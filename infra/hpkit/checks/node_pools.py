@@ -7,15 +7,17 @@ from typing import Final
 from hpkit.catalog import node_pool_schema
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.custom_resources import Violation, violations
-from hpkit.checks.rule import Context, Issue, Rule
+from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.document import Path
 from hpkit.config.suggest import seconds_of
-from hpkit.plan.capacity import quantity
+from hpkit.plan.capacity import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY, quantity
+from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.karpenter import node_pool_spec
 
 __all__ = ["RULES", "SAID_ELSEWHERE"]
 
+_OS_KEY: Final = "kubernetes.io/os"
 _CRD = "Karpenter's CRD of NodePool, karpenter.sh/v1"
 # Where in a NodePool's spec the keys of the file are that have another place there.
 _PLACES: Final[dict[Path, Path]] = {
@@ -95,6 +97,31 @@ def _place(path: Path) -> Path:
         if path[:length] in _PLACES:
             return (*_PLACES[path[:length]], *path[length:])
     return path
+
+
+def _labels(context: Context) -> Iterator[Issue]:
+    planned = {pool.spec.name: pool for pool in context.plan.node_pools}
+    for pool, path in _pools(context):
+        for key, value in pool.labels.items():
+            # As the CRD has it: mykarpenter.sh is refused as well, and a key without a prefix that ends so.
+            own = key.partition("/")[0].endswith("karpenter.sh")
+            if (own and key != "karpenter.sh/capacity-type") or key == "kubernetes.io/hostname":
+                yield Issue(
+                    (*path, "labels", key),
+                    f"{pool.name}: the label `{key}` is Karpenter's or the kubelet's to set, and Karpenter's API "
+                    "refuses it",
+                    "Remove it, or use a prefix of your own.",
+                )
+            types, zones = planned[pool.name].instance_types, planned[pool.name].zones
+            had = {INSTANCE_TYPE_KEY: types, ZONE_KEY: zones, ARCHITECTURE_KEY: ("amd64",), _OS_KEY: ("linux",)}
+            # What none of its groups has at all is KAR005's.
+            if key in had and had[key] and value not in had[key]:
+                yield Issue(
+                    (*path, "labels", key),
+                    f"{pool.name}: to Karpenter a label is a requirement, and none of its nodes has `{key}: {value}` "
+                    f"({listing(sorted(had[key]))}): it would never add any",
+                    "Remove it: a node gets this label by itself, and requirements narrow types and zones.",
+                )
 
 
 def _taints_differ(context: Context) -> Iterator[Issue]:
@@ -205,6 +232,8 @@ def _images(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
+    Rule("KAR016", "error", "A NodePool sets no label that is Karpenter's, or that none of its nodes can have.",
+         f"{_CRD}; Karpenter's source, NewNodeClaimTemplate", _labels),
     Rule("KAR021", "error", "Placeholders ask for whole accelerators, and for memory that a pod can use.",
          "Kubernetes documentation, extended resources", _whole_requests),
     Rule("KAR022", "error", "Nodes of a NodePool live for some time.", "Karpenter documentation, expireAfter",

@@ -1,6 +1,7 @@
 """What a rule is, what it sees, and what it finds."""
 
 import datetime
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +18,8 @@ from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan
 
 __all__ = ["Context", "Issue", "PlacedIssue", "Rule", "amount", "listing"]
+
+_ZONE = re.compile(r"[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,18 @@ class Context:
     def knows_region(self) -> bool:
         """Return whether HyperPod has the region; of one that it has not, nothing else is worth saying (CLU024)."""
         return find_region(self.spec.region) is not None
+
+    @cached_property
+    def zones_meant(self) -> frozenset[str]:
+        """Return the network's zones, those of another region by the letter that they have there (NET004)."""
+        zones = [zone.availability_zone for zone in self.plan.network.zones]
+        return frozenset(self.zone_of_region(zone) or zone for zone in zones)
+
+    def zone_of_region(self, zone: str) -> str | None:
+        """Return the zone of the environment's region with the letter of another region's; None for any other."""
+        if not self.knows_region or not _ZONE.match(zone) or zone[:-1] == self.spec.region:
+            return None
+        return f"{self.spec.region}{zone[-1]}"
 
     @property
     def policy_path(self) -> Path:

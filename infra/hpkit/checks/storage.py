@@ -18,7 +18,15 @@ _SMALLEST_GIB, _STEP_GIB = 1200, 2400
 def _zone_of_lustre(context: Context) -> Iterator[Issue]:
     lustre = context.spec.storage.lustre if context.spec.storage else None
     zones = [zone.availability_zone for zone in context.plan.network.zones]
-    if lustre is not None and lustre.availability_zone not in zones:
+    if lustre is None or lustre.availability_zone in (*zones, *context.zones_meant):
+        return
+    if meant := context.zone_of_region(lustre.availability_zone):
+        yield Issue(
+            (*context.path, "storage", "lustre", "availabilityZone"),
+            f"the file system stands in {lustre.availability_zone}, which is not in {context.spec.region}",
+            f"Write `{meant}`.",
+        )
+    else:
         yield Issue(
             (*context.path, "storage", "lustre", "availabilityZone"),
             f"the file system stands in {lustre.availability_zone}, and the network has no subnet there "

@@ -50,7 +50,7 @@ def apply(
         elif not hits:
             message = f"the waiver of {waiver.rule} at `{waiver.path}` waives nothing"
             here = {format_path(placed.issue.path, document.data) for placed in found if placed.rule == waiver.rule}
-            likely = near(waiver.path, here)
+            likely = near(waiver.path, here) or (min(here) if len(here) == 1 else None)
             fix = f"Remove it, or name the path of what it is about: {likely}." if likely else "Remove it."
             yield PlacedIssue("WAI002", Issue(path, message, fix))
         else:

@@ -142,6 +142,8 @@ def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
             "this line is not indented as its neighbours are",
             "Begin it below the first letter of a line that it belongs with.",
         )
+    if problem.startswith("did not find expected node content"):
+        return mark, f"a value begins with `{first}`, or is missing here", "Quote the value, or write one."
     if problem.startswith("did not find expected key"):
         return mark, "something stands behind the end of the value", "Quote the whole value, or remove what is behind."
     return None
