@@ -4,9 +4,15 @@ import difflib
 import re
 from collections.abc import Iterable
 
-__all__ = ["hint", "near"]
+__all__ = ["alike", "hint", "near"]
 
 _ALIKE = 0.6
+_NEARLY_THE_SAME = 0.8
+
+
+def alike(name: str, other: str) -> bool:
+    """Say whether two names are nearly spelt the same, whatever the case."""
+    return difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio() >= _NEARLY_THE_SAME
 
 
 def near(name: str, known: Iterable[str]) -> str | None:

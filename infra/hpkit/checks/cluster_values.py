@@ -23,6 +23,8 @@ _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 _TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
 _CRON_FIELDS = 6
 _CRON_FORM = re.compile(r"cron\((?P<fields>[^()]*)\)\Z")
+_CRON_OPEN = re.compile(r"\Acron\s*\(?|\)\Z", re.IGNORECASE)
+_EACH_DAY = re.compile(r"@?daily|(?:every|each) (?:day|night)|nightly|@midnight|rate\(1 day\)", re.IGNORECASE)
 _FIELD = re.compile(r"[0-9A-Za-z*/,?#L-]+\Z")
 _AWS_FIELDS: tuple[Field, ...] = (
     ("minutes", 0, 59, ()),
@@ -132,7 +134,7 @@ def _schedules(context: Context) -> Iterator[Issue]:
         if update is None:
             continue
         form = _CRON_FORM.match(update.schedule_expression)
-        fields = (form["fields"] if form else update.schedule_expression).split()
+        fields = (form["fields"] if form else _CRON_OPEN.sub("", update.schedule_expression)).split()
         if form and len(fields) == _CRON_FIELDS and all(map(_FIELD.match, fields)):
             never = _never(fields, context.today)
             if never is not None:
@@ -142,7 +144,9 @@ def _schedules(context: Context) -> Iterator[Issue]:
             (*path, "scheduledUpdate", "scheduleExpression"),
             f"`{update.schedule_expression}` is no cron expression as AWS has it: `cron(` and six fields (minutes, "
             "hours, day of month, month, day of week, year)",
-            f"Write `{_as_cron(fields)}`.",
+            "Write `cron(0 2 * * ? *)`."
+            if _EACH_DAY.fullmatch(update.schedule_expression)
+            else f"Write `{_as_cron(fields)}`.",
         )
 
 

@@ -50,6 +50,11 @@ def _twice(what: str, named: list[tuple[Path, str]]) -> Iterator[Issue]:
 
 
 def _tags(context: Context) -> Iterator[Issue]:
+    tags = {key.lower(): value for key, value in context.organization.tags.items()}
+    if tags.keys() == {"key", "value"}:
+        message = f"the tags `Key` and `Value` are one tag `{tags['key']}` as AWS lists it"
+        yield Issue(("tags",), message, f"Write `{{{tags['key']}: {tags['value']}}}`.", "warning")
+        return
     first: dict[str, str] = {}
     for key, value in context.organization.tags.items():
         other = first.setdefault(key.lower(), key)
@@ -121,6 +126,7 @@ RULES = (
     Rule("CFG010", "warning", "An environment has one stack.", _CONTRACT, waivable=False),
     Rule("CFG011", "warning", "Clusters of different files have names of their own.", "SageMaker API: CreateCluster",
          waivable=False),
+    Rule("CFG013", "warning", "A key has something behind it.", _CONTRACT, waivable=False),
     Rule("CFG012", "error", "Files in stacks/ end in .yaml.", "Pulumi, stack configuration", waivable=False),
     Rule("CFG001", "error", "Every key is one that the contract knows.", _CONTRACT, waivable=False),
     Rule("CFG002", "error", "Every value has the type, form and range that the API takes.", "SageMaker API model",

@@ -379,6 +379,16 @@ def _docker(context: Context) -> Iterator[Issue]:
             )
 
 
+def _addresses_of_the_internet(context: Context) -> Iterator[Issue]:
+    for what, network, path in _built(context):
+        if network.is_global and not _is_no_vpc(network):
+            yield Issue(
+                path,
+                f"{what} is {network}, of the internet: whoever has these addresses there cannot be reached from nodes",
+                "Choose a range of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, or for nodes of 100.64.0.0/10.",
+            )
+
+
 def _private_block(network: ipaddress.IPv4Network) -> ipaddress.IPv4Network | None:
     return next((block for block in _PRIVATE if network.subnet_of(block)), None)
 
@@ -455,6 +465,7 @@ def _zones_of_eks(context: Context) -> Iterator[Issue]:
 
 RULES = (
     Rule("NET011", "error", "Ranges are of addresses that a VPC may have.", _VPC, _addresses_of_nodes),
+    Rule("NET014", "warning", "Ranges are private.", _VPC, _addresses_of_the_internet),
     Rule("NET012", "warning", "Ranges are apart from the one that SageMaker AI uses itself.", _VPC, _docker),
     Rule("NET001", "error", "CIDRs are valid, without host bits, and do not overlap.", _VPC, _cidrs),
     Rule("NET002", "error", "A network without NAT gateway is closed, and says so.", _GUIDE, _egress),

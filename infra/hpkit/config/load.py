@@ -240,7 +240,11 @@ class _Composer:
 
     def _key(self, node: Node, frame: "_Frame", path: ValuePath) -> tuple[str, Mark]:
         if not isinstance(node.value, str):
-            raise _RefusedError("a list or a map stands where a key belongs", "Use a plain word as key.", node.mark)
+            raise _RefusedError(
+                "a list or a map stands where a key belongs",
+                "Use a plain word as key; of a template (`{{ … }}`), which nothing fills in here, the value itself.",
+                node.mark,
+            )
         key = node.value
         if key in frame.own:
             first = frame.node.keys[key]

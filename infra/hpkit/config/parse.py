@@ -23,7 +23,8 @@ from hpkit.config.contract import (
 from hpkit.config.document import Document, Path, Problem, format_path
 from hpkit.config.load import resolve
 from hpkit.config.organization import Organization
-from hpkit.config.suggest import candidates, explained, key_candidates, nearest, other_tool, units, written
+from hpkit.config.other_files import other_file
+from hpkit.config.suggest import ON_WHEN_EMPTY, candidates, explained, is_alike, key_candidates, nearest, units, written
 
 __all__ = ["Parsed", "expected", "parse", "quoted", "root_errors", "shown"]
 
@@ -55,8 +56,8 @@ def parse(document: Document) -> Parsed:
     """Validate a document against the config contract; reports CFG001–CFG005, never raises."""
     if document.data is None or not isinstance(document.data, dict):
         return Parsed(None, document.problems or (_not_a_mapping(document),), document)
-    if what := other_tool(document.data):
-        problem = Problem("CFG005", (), f"this is {what}, not an organization file", _NAME_ONE, document.locate(()))
+    if what := other_file(document.data):
+        problem = Problem("CFG005", (), f"this is {what}", _NAME_ONE, document.locate(()))
         return Parsed(None, (problem,), document, ((),))
     if unnamed := _unnamed_environment(document.data):
         mark = document.locate(("environments",), key=True)
@@ -69,10 +70,29 @@ def parse(document: Document) -> Parsed:
     organization = reading.organization()
     # Of a word that may be a boolean, the type says what it takes instead; of anything else the reader is more precise.
     typed = {problem.path for problem in reading.problems}
+    nothing = [each for each in _nothing_behind(reading.document) if each.path not in typed]
     read = [each for each in document.problems if each.rule != "CFG002" or each.path not in typed]
     said = {problem.path for problem in read}
     problems = [problem for problem in reading.problems if problem.path not in said]
-    return Parsed(organization, (*read, *problems), reading.document, tuple(reading.unread))
+    return Parsed(organization, (*read, *problems, *nothing), reading.document, tuple(reading.unread))
+
+
+def _nothing_behind(document: Document, path: Path = ()) -> Iterator[Problem]:
+    """Yield keys with nothing behind them where that passes for not written: `keda:` is off, `keda: {}` is on."""
+    data = _at(document.data, path)
+    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, tuple) else ()
+    for step, value in entries:
+        here = (*path, step)
+        if value is None and document.raw(here) == "" and isinstance(step, str):
+            on = (
+                f"Write `{step}: {{}}`, or remove the line."
+                if step in ON_WHEN_EMPTY
+                else "Write it, or remove the line."
+            )
+            message = f"`{step}` has nothing behind it, and so counts as not written"
+            yield Problem("CFG013", here, message, on, document.locate(here, key=True), "warning")
+        elif isinstance(value, (dict, tuple)) and not (path == () and str(step).startswith("x-")):
+            yield from _nothing_behind(document, here)
 
 
 def _unnamed_environment(data: dict[str, Any]) -> list[str]:
@@ -145,12 +165,14 @@ class _Reading:
             return
         near = self._meant(path, known)
         inside = [] if near else [each for each in known if key in fields_at((*path[:-1], each))]
-        if near in beside:
+        if near and near in beside and is_alike(key, near):
             fix = f"Remove it: `{near}` is there already."
-        elif near:
+        elif near and near not in beside:
             fix = f"Did you mean `{near}`?"
         elif inside:
             fix = f"Move it into `{inside[0]}: {{{key}: …}}`."
+        elif self._is_environment(path, known):
+            fix, inside = "Put `environments:` above it, and it and all that it holds further in.", ["environments"]
         else:
             fix = f"Known here: {', '.join(known) or 'no key at all'}."
         self.problems.append(Problem("CFG001", path, message, fix, mark))
@@ -163,6 +185,11 @@ class _Reading:
             rest[inside[0]] = {key: beside[path[-1]], **around}
         self._data = _with(self._data, path[:-1], rest)
 
+    def _is_environment(self, path: Path, known: Sequence[str]) -> bool:
+        """Say whether what stands under an unknown key is an environment that is not in `environments`."""
+        value, keys = _at(self._data, path), fields_at(("environments", ""))
+        return "environments" in known and isinstance(value, dict) and len(value.keys() & set(keys)) > 1
+
     def _meant(self, path: Path, known: Sequence[str]) -> str | None:
         """Return the known key that an unknown one is likely to mean."""
         key, beside = str(path[-1]), _at(self._data, path[:-1])
@@ -170,16 +197,21 @@ class _Reading:
         # A list of one is often written as a value alone: publicCidr.
         if f"{key}s" in free:
             return f"{key}s"
-        if near := nearest(key, [each for each in known if self._suits(path, each)]):
+        near = nearest(key, [each for each in known if self._suits(path, each)])
+        if near and is_alike(key, near):
             return near
         # What has to be there and is not, if it takes just this value: `id` for `rule`, `expires` for `until`.
         missing = [each for each in required_at(path[:-1]) if each in free]
         fitting = [each for each in missing if self._takes(path, each, key=True)]
-        return fitting[0] if len(missing) == 1 and fitting else None
+        return fitting[0] if len(missing) == 1 and fitting else near
 
     def _value_of_one(self, path: Path, known: Sequence[str]) -> tuple[str, Any] | None:
-        """Return key and value that are meant by a map of one entry where a value alone belongs: nodeClassRef."""
+        """Return key and value that are meant by a line without a colon, or a map of one entry: nodeClassRef."""
         value, beside = _at(self._data, path), _at(self._data, path[:-1])
+        name, space, rest = str(path[-1]).partition(" ")
+        if space and value is None and name in known and name not in beside:
+            # A line without its colon.
+            return name, resolve(rest.strip())
         inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
         near = nearest(str(path[-1]), [each for each in known if each not in beside])
         if near is None or not isinstance(inner, (str, int, float)) or "map" in kinds_at((*path[:-1], near)):
@@ -210,7 +242,7 @@ class _Reading:
         field = _called(path)
         text = shown(document, path, detail["input"])
         hint = explained(detail["input"]) if kind == "string_pattern_mismatch" else None
-        if hint and self._takes(path, hint[2]):
+        if hint and (not hint[2] or self._takes(path, hint[2])):
             return Problem("CFG002", path, f"{field} is {text}, {hint[0]}", hint[1], document.locate(path))
         several = f"{path[-1]}s"
         if kind == "string_type" and isinstance(detail["input"], tuple) and several in fields_at(path[:-1]):

@@ -13,9 +13,19 @@ from typing import Any, Final
 from hpkit.catalog import aws_regions
 from hpkit.config.days import days_meant
 from hpkit.config.shapes import from_list, from_map, shapes_of
-from hpkit.spelling import near
+from hpkit.spelling import alike, near
 
-__all__ = ["candidates", "explained", "key_candidates", "nearest", "other_tool", "seconds_of", "units", "written"]
+__all__ = [
+    "ON_WHEN_EMPTY",
+    "candidates",
+    "explained",
+    "is_alike",
+    "key_candidates",
+    "nearest",
+    "seconds_of",
+    "units",
+    "written",
+]
 
 _MINOR_VERSION = re.compile(r"v?([0-9]+\.[0-9]+)[.-]")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
@@ -33,6 +43,7 @@ _NO_ROLE = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(group|instance-profile|p
 _ONE_COLON = re.compile(r"arn:(aws[a-z-]*):iam:(?=\d{12}:)")
 _KEYS_NAME = re.compile(r"(?:arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/.+\Z")
 _KEYS_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_VARIABLE = re.compile(r"\$\{|\$\(|\{\{|%\{|\A\$[A-Za-z_]|\A(?:var|local|data)\.[a-z_]")
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\Z")
 _CRON_OF_AWS = re.compile(r"cron\((?P<fields>[^()]+)\)\Z")
 _ZONE_ID = re.compile(r"[a-z]{2,5}\d-az\d\Z")
@@ -74,7 +85,7 @@ _OFTEN: Final = {
     **dict.fromkeys(("yearly", "annually", "every year"), "@yearly"),
 }
 # What a part of the file that an empty map switches on stands under.
-_ON_WHEN_EMPTY: Final = ("governance", "grafanaAlerts", "inference", "keda", "sharedPool")
+ON_WHEN_EMPTY: Final = ("governance", "grafanaAlerts", "inference", "keda", "sharedPool")
 # What of a few words says yes or no.
 _YES: Final = ("Enabled", "Enable", "Automatic")
 _NO: Final = ("Disabled", "Disable", "Never", "None")
@@ -100,34 +111,6 @@ _PERCENT: Final = 100
 _PERCENTAGES: Final = ("borrowLimit", "fairShareWeight", "instanceMemoryAllocationPercentage", "idleGpuPercent")
 # The end of a longer key is meant by a word of more letters than that.
 _SHORT: Final = 3
-# Keys at the top of files that other tools read, and what such a file is.
-_TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
-    (frozenset({"apiVersion", "kind"}), "a Kubernetes manifest"),
-    (frozenset({"apiVersion", "name", "version"}), "a Helm chart's Chart.yaml"),
-    (frozenset({"AWSTemplateFormatVersion"}), "a CloudFormation template"),
-    (frozenset({"Resources"}), "a CloudFormation template"),
-    (frozenset({"name", "runtime"}), "a Pulumi project (Pulumi.yaml)"),
-    (frozenset({"encryptionsalt"}), "the settings of a Pulumi stack (Pulumi.<stack>.yaml)"),
-    (frozenset({"config"}), "the settings of a Pulumi stack (Pulumi.<stack>.yaml)"),
-    (frozenset({"on", "jobs"}), "a GitHub workflow"),
-    (frozenset({"services"}), "a Compose file"),
-    (frozenset({"terraform_version"}), "a Terraform state"),
-)
-
-# What the policy pack's settings have at their top: policy → level, or parameters.
-_POLICY = re.compile(r"all\Z|[a-z]+(?:-[a-z0-9]+)+\Z")
-_LEVELS: Final = ("advisory", "mandatory", "remediate", "disabled")
-
-
-def other_tool(data: Mapping[str, Any]) -> str | None:
-    """Say what a file is that another tool reads; None for one that may be meant for this kit."""
-    if data.keys() & {"organization", "environments"}:
-        return None
-    if data and all(_POLICY.match(key) and (isinstance(each, dict) or each in _LEVELS) for key, each in data.items()):
-        return "the policy pack's settings (stacks/<organization>.policy.json)"
-    found = next((what for keys, what in _TOOLS if keys <= data.keys()), None)
-    kind = data.get("kind")
-    return f"{found} ({kind})" if found and isinstance(kind, str) else found
 
 
 def nearest(key: str, known: Iterable[str]) -> str | None:
@@ -141,13 +124,20 @@ def nearest(key: str, known: Iterable[str]) -> str | None:
     return near(key, names) or min(ends, key=len, default=None)
 
 
+def is_alike(key: str, name: str) -> bool:
+    """Say whether a key is certainly meant for a known one: by another name of the field, or nearly spelt so."""
+    return _OTHER_NAMES.get(key.lower()) == name or alike(key, name)
+
+
 def explained(value: Any) -> tuple[str, str, str] | None:
     """Return what is wrong with a value, what to do, and a value of the kind that belongs in its place.
 
-    For what another value cannot simply take the place of, and only where that other kind belongs.
+    For what another value cannot simply take the place of, and only where that other kind belongs; "" for any kind.
     """
     if not isinstance(value, str):
         return None
+    if _VARIABLE.search(value):
+        return "which is a variable, and nothing fills it in here", "Write the value itself.", ""
     if found := _PERSON.match(value) or _NO_ROLE.match(value):
         partition, account, *kind = found.groups()
         role = f"arn:{partition}:iam::{account}:role/NAME"
@@ -218,7 +208,7 @@ def candidates(
     elif isinstance(value, dict):
         yield from from_map(value)
     elif isinstance(value, bool):
-        yield from ({},) if value and key in _ON_WHEN_EMPTY else ()
+        yield from ({},) if value and key in ON_WHEN_EMPTY else ()
         yield str(value).lower()
     elif isinstance(value, (int, float)):
         yield from _from_number(value, raw or str(value), key)
@@ -292,6 +282,8 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
     if session := _SESSION.match(text):
         yield f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}"
     yield _ONE_COLON.sub(r"arn:\1:iam::", text)
+    # Quotes of a word processor, which YAML takes for letters.
+    yield text.strip("“”„‘’‚«»'")
     yield text
     yield from _versions(text)
     yield text.lower()
@@ -308,7 +300,7 @@ def _from_word(text: str, key: str) -> Iterator[Any]:
     """Yield what a word says that its key gives a meaning: yes or no, how often, which account."""
     word = _WORDS.get(text.lower())
     yield from (word,) if word is not None else ()
-    if key in _ON_WHEN_EMPTY and (word is True or text.lower() in ("enable", "enabled")):
+    if key in ON_WHEN_EMPTY and (word is True or text.lower() in ("enable", "enabled")):
         yield {}
     if key == "schedule":
         yield from _schedules(text)

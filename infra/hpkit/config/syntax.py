@@ -29,6 +29,7 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
     lines = text.splitlines()
     beside = (begun, mark.line - 1, mark.line)
     ways = (
+        _conflict(lines),
         _tab(lines, mark),
         _other_space(lines, beside),
         _open_quote(lines, mark),
@@ -49,6 +50,13 @@ def _line(lines: list[str], number: int) -> str:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
+
+
+def _conflict(lines: list[str]) -> _Found | None:
+    for number, line in enumerate(lines, 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            return Mark(number, 1), "a merge conflict is not resolved here", "Keep one of the two sides, without marks."
+    return None
 
 
 def _tab(lines: list[str], mark: Mark) -> _Found | None:
@@ -142,7 +150,7 @@ def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
             "this line is not indented as its neighbours are",
             "Begin it below the first letter of a line that it belongs with.",
         )
-    if problem.startswith("did not find expected node content"):
+    if problem.startswith("did not find expected node content") and first.strip():
         return mark, f"a value begins with `{first}`, or is missing here", "Quote the value, or write one."
     if problem.startswith("did not find expected key"):
         return mark, "something stands behind the end of the value", "Quote the whole value, or remove what is behind."

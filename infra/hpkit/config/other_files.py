@@ -1,0 +1,56 @@
+"""What a file is that was written for something else."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hpkit.spelling import alike
+
+__all__ = ["other_file"]
+
+# Keys at the top of files that other tools read, and what such a file is.
+_TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
+    (frozenset({"apiVersion", "kind"}), "a Kubernetes manifest"),
+    (frozenset({"apiVersion", "name", "version"}), "a Helm chart's Chart.yaml"),
+    (frozenset({"AWSTemplateFormatVersion"}), "a CloudFormation template"),
+    (frozenset({"Resources"}), "a CloudFormation template"),
+    (frozenset({"name", "runtime"}), "a Pulumi project (Pulumi.yaml)"),
+    (frozenset({"encryptionsalt"}), "the settings of a Pulumi stack (Pulumi.<stack>.yaml)"),
+    (frozenset({"config"}), "the settings of a Pulumi stack (Pulumi.<stack>.yaml)"),
+    (frozenset({"on", "jobs"}), "a GitHub workflow"),
+    (frozenset({"services"}), "a Compose file"),
+    (frozenset({"terraform_version"}), "a Terraform state"),
+    (frozenset({"ClusterName", "InstanceGroups"}), "a request of the SageMaker API (CreateCluster)"),
+    (frozenset({"tasks"}), "a scenario of `hpkit simulate`"),
+    (frozenset({"repos"}), "settings of pre-commit"),
+    (frozenset({"openapi"}), "a description of an API (OpenAPI)"),
+    (frozenset({"name", "version", "dependencies"}), "a package of npm (package.json)"),
+)
+
+# What the policy pack's settings have at their top: policy → level, or parameters.
+_POLICY = re.compile(r"all\Z|[a-z]+(?:-[a-z0-9]+)+\Z")
+_LEVELS: Final = ("advisory", "mandatory", "remediate", "disabled")
+
+# What one of these keys, or a key that is nearly one of them, begins, is meant for this kit.
+_OWN: Final = ("clusterPolicy", "environments", "organization", "teams")
+_MOST_SHOWN: Final = 3
+
+
+def other_file(data: Mapping[str, Any]) -> str | None:
+    """Say what a file is that is not meant for this kit, as the rest of "this is"; None for one that may be."""
+    if data.keys() & {"organization", "environments"}:
+        return None
+    if data and all(_POLICY.match(key) and (isinstance(each, dict) or each in _LEVELS) for key, each in data.items()):
+        return "the policy pack's settings (stacks/<organization>.policy.json), not an organization file"
+    found = next((what for keys, what in _TOOLS if keys <= data.keys()), None)
+    kind = data.get("kind")
+    if found is not None:
+        return (
+            f"{found} ({kind}), not an organization file"
+            if isinstance(kind, str)
+            else f"{found}, not an organization file"
+        )
+    if not data or any(alike(key, own) for key in data for own in _OWN):
+        return None
+    shown = ", ".join(list(data)[:_MOST_SHOWN]) + (", …" if len(data) > _MOST_SHOWN else "")
+    return f"not an organization file: it has {shown}, and neither organization nor environments"
