@@ -124,6 +124,17 @@ def organization_files() -> list[Path]:
     return sorted(file for file in folder.glob("*.yaml") if not file.name.startswith("Pulumi."))
 
 
+def _file_meant(file: str) -> str:
+    """Say which organization file is meant by one that cannot be read."""
+    known = [os.path.relpath(each) for each in organization_files()]
+    wanted = Path(file).name
+    named = [each for each in known if Path(each).stem == wanted or Path(each).name == wanted]
+    likely = named[0] if named else near(file, known)
+    if Path(file).is_dir() and known:
+        return f"Such as {known[0]}; without any, all of the project's files are looked at."
+    return f"Did you mean {likely}?" if likely else "Name a file that can be read."
+
+
 def load(file: str | os.PathLike[str], environment: str | None = None) -> Loaded:
     """Read one file; whatever is wrong with it, up to its absence, becomes a problem of the result."""
     # Files of the project are shown as their folder's users would type them, others as they were given.
@@ -133,7 +144,7 @@ def load(file: str | os.PathLike[str], environment: str | None = None) -> Loaded
         document = read_text(read_file(file))
     except InputError as error:
         what = str(error).removeprefix(f"{os.fspath(file)}: ")
-        problem = Problem("CFG005", (), what, "Name a file that can be read.", Mark(1, 1))
+        problem = Problem("CFG005", (), what, _file_meant(shown), Mark(1, 1))
         document = Document(None, (problem,), None)
     return Loaded(shown, document, parse(document), environment)
 

@@ -206,6 +206,41 @@ def test_a_missing_file_and_a_directory_are_findings_and_exit_1(project):
         assert "CFG005" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("acme", "Did you mean stacks/acme.yaml?"),
+        ("acme.yaml", "Did you mean stacks/acme.yaml?"),
+        ("stacks/amce.yaml", "Did you mean stacks/acme.yaml?"),
+        ("stacks", "Such as stacks/acme.yaml; without any"),
+        ("nothing-like-it", "Name a file that can be read."),
+    ],
+)
+def test_a_file_that_is_not_there_names_the_one_that_is_meant(project, name, says):
+    write(project, "acme.yaml", organization())
+    assert says in validate(name, cwd=project).stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("CAP01", "did you mean CAP001?"),
+        ("cap-5", "did you mean CAP005?"),
+        ("CPA001", "did you mean CAP001?"),
+        ("NOPE", "`hpkit rules` lists them"),
+    ],
+)
+def test_a_rule_that_there_is_not_names_the_one_that_is_meant(project, given, says):
+    result = invoke.hpkit("rules", given, cwd=project)
+    assert result.returncode == 1
+    assert says in result.stderr
+
+
+def test_rules_of_a_prefix_are_listed(project):
+    said = json.loads(invoke.hpkit("rules", "wai", "--format", "json", cwd=project).stdout)
+    assert [each["id"] for each in said] == [rule.id for rule in RULES if rule.id.startswith("WAI")]
+
+
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root may read every file")
 def test_a_file_that_may_not_be_read_is_a_finding(project):
     file = write(project, "secret.yaml", organization())

@@ -12,6 +12,7 @@ from hpkit.checks import RULES, rule_by_id
 from hpkit.checks.rule import Rule
 from hpkit.cli.completion import complete_rules
 from hpkit.cli.formats import folded, width
+from hpkit.config.suggest import rule_id as written
 from hpkit.spelling import near
 
 __all__ = ["command", "examples"]
@@ -38,7 +39,9 @@ def command(rule_id: str | None, form: str) -> None:
         return
     rule = rule_by_id(rule_id.upper())
     if rule is None:
-        likely = near(rule_id.upper(), (each.id for each in RULES))
+        known = [each.id for each in RULES]
+        meant = written(rule_id)
+        likely = meant if meant in known else near(rule_id.upper(), known)
         hint = f"did you mean {likely}?" if likely else "`hpkit rules` lists them"
         click.echo(f"error: no rule {rule_id}; {hint}", err=True)
         sys.exit(1)

@@ -22,6 +22,7 @@ __all__ = [
     "is_alike",
     "key_candidates",
     "nearest",
+    "rule_id",
     "seconds_of",
     "units",
     "written",
@@ -122,6 +123,12 @@ def nearest(key: str, known: Iterable[str]) -> str | None:
         return other
     ends = [name for name in names if len(key) > _SHORT and name.lower().endswith(key.lower())]
     return near(key, names) or min(ends, key=len, default=None)
+
+
+def rule_id(text: str) -> str | None:
+    """Return the id of a rule that a text says in another way (`cap-5`); None for what is none."""
+    found = _RULE_ID.match(text)
+    return f"{found[1].upper()}{int(found[2]):03d}" if found else None
 
 
 def is_alike(key: str, name: str) -> bool:
@@ -277,8 +284,7 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
     if fraction := _FRACTION.match(text):
         yield from _from_fraction(int(fraction[1]), int(fraction[2]))
     yield from days_meant(text)
-    if rule := _RULE_ID.match(text):
-        yield f"{rule[1].upper()}{int(rule[2]):03d}"
+    yield from (rule,) if (rule := rule_id(text)) else ()
     if session := _SESSION.match(text):
         yield f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}"
     yield _ONE_COLON.sub(r"arn:\1:iam::", text)
