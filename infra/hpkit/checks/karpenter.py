@@ -338,7 +338,9 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
                 (*path, "replicas"),
                 f"{pool.spec.name} keeps {warm.replicas} placeholder pods of {asked}, and its limits "
                 f"let at most {most} stand",
-                f"Write `replicas: {most}` at most, or raise the pool's limits.",
+                f"Write `replicas: {most}` at most, or raise the pool's limits."
+                if most
+                else "Raise the pool's limits.",
             )
 
 

@@ -245,7 +245,12 @@ class _Reading:
         if hint and (not hint[2] or self._takes(path, hint[2])):
             return Problem("CFG002", path, f"{field} is {text}, {hint[0]}", hint[1], document.locate(path))
         several = f"{path[-1]}s"
-        if kind == "string_type" and isinstance(detail["input"], tuple) and several in fields_at(path[:-1]):
+        if (
+            kind == "string_type"
+            and isinstance(detail["input"], tuple)
+            and detail["input"]
+            and several in fields_at(path[:-1])
+        ):
             message, fix = f"`{path[-1]}` is a list, and takes one", f"Did you mean `{several}`?"
             return Problem("CFG002", path, message, fix, document.locate(path, key=True))
         message = f"{field} is {text}, {expected(detail)}"
@@ -257,7 +262,7 @@ class _Reading:
         if kind.endswith("too_long"):
             unit = "characters" if kind.startswith("string") else "entries"
             return f"Shorten it: it has {len(value)} {unit}."
-        if path[2:3] == ("addons",) and _is_number(value) and path[4:] in ((), ("version",)):
+        if path[2:3] == ("addons",) and path[3:] and _is_number(value) and path[4:] in ((), ("version",)):
             listed = f"`aws eks describe-addon-versions --addon-name {path[3]}` lists them."
             return f"Leave the version out, or take one that EKS has: {listed}"
         if kind == "tuple_type" and isinstance(value, dict) and self._takes(path, (value,)):
@@ -269,7 +274,8 @@ class _Reading:
             return f"Write one of {_members(detail)}."
         if kind in ("model_type", "model_attributes_type"):
             return f"Write a map: {_keys_of_map(path, value)}."
-        lengths = [each for each in units(value) if self._takes(path, each)]
+        # Where any text may stand, none is a time.
+        lengths = [each for each in units(value) if self._takes(path, each) and not self._takes(path, "x")]
         if lengths:
             return f"Write it with its unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
         return f"It takes: {description(path)}{_example(path)}"
@@ -299,6 +305,8 @@ class _Reading:
     def _of_one_key(self, path: Path, value: Any) -> Iterator[Any]:
         """Yield the map that a single value stands for: of the one key that takes it, and nothing else beside."""
         if not isinstance(value, (str, int, float)) or isinstance(value, bool) or isinstance(path[-1], int):
+            return
+        if not isinstance(value, str) and value <= 0:
             return
         keys = required_at(path) or list(fields_at(path))
         maps: list[dict[str, Any]] = [{key: value} for key in keys]

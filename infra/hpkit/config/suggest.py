@@ -87,6 +87,11 @@ _OFTEN: Final = {
 }
 # What a part of the file that an empty map switches on stands under.
 ON_WHEN_EMPTY: Final = ("governance", "grafanaAlerts", "inference", "keda", "sharedPool")
+# Whose text has a form, or names something, that a rule looks at: a number or a word for yes is none in quotes either.
+_OF_A_FORM: Final = (
+    "availabilityZone", "endpoints", "instanceGroups", "instanceType", "instanceTypes", "nodeCidr", "nodeClass",
+    "operator", "privateFrom", "publicCidrs", "vpcCidr",
+)  # fmt: skip
 # What of a few words says yes or no.
 _YES: Final = ("Enabled", "Enable", "Automatic")
 _NO: Final = ("Disabled", "Disable", "Never", "None")
@@ -214,6 +219,9 @@ def candidates(
         yield from from_list(value)
     elif isinstance(value, dict):
         yield from from_map(value)
+    elif key in _OF_A_FORM and not isinstance(value, str):
+        # In quotes it would be text, and still no range, zone or name of something.
+        return
     elif isinstance(value, bool):
         yield from ({},) if value and key in ON_WHEN_EMPTY else ()
         yield str(value).lower()
