@@ -5,19 +5,21 @@ Pulumi checks the parameters of the policies that it finds named, and says nothi
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from policies.__main__ import POLICIES
-from policies.model import Level, Policy
+from policies.model import Level, Parameter, Policy
+from policies.values import unknown_names, wrong
 from policies.waivers import WAIVERS, RunState, configuration_policy
 
-__all__ = ["problems"]
+__all__ = ["problems", "unknown_teams"]
 
 _POLICIES: Final = {policy.name: policy for policy in (*POLICIES, configuration_policy(RunState()))}
 _LEVELS: Final = get_args(Level)
+_REGIONS, _BUDGET, _QUOTAS = "regions-allowed", "budget-of-teams", "quota-fits-capacity"
 _LEVEL: Final = "enforcementLevel"
 # Both stop an update; anything less would let through what cannot be waived.
 _STOPPING: Final = ("mandatory", "remediate")
@@ -28,7 +30,7 @@ def problems(text: str) -> list[str]:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        return [f"it is no JSON: {error}"]
+        return [f"it is no JSON at line {error.lineno}, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"]
     if not isinstance(data, dict):
         return ["it is no JSON object of policy → settings"]
     return [problem for name, given in data.items() for problem in _entry(name, given)]
@@ -59,8 +61,35 @@ def _parameters(policy: Policy, settings: Mapping[str, Any]) -> list[str]:
         for name in settings
         if name not in (*known, _LEVEL)
     ]
+    for parameter in (*policy.parameters, *((WAIVERS,) if policy.waivable else ())):
+        if parameter.name in settings:
+            found += _values(policy, parameter, settings[parameter.name])
     if not policy.waivable and settings.get(_LEVEL, "mandatory") not in _STOPPING:
         found.append(f"{policy.name}: cannot be lowered to {settings[_LEVEL]}, since it cannot be waived")
+    return found
+
+
+def _values(policy: Policy, parameter: Parameter, value: Any) -> list[str]:
+    where = f"{policy.name}: {parameter.name}"
+    found = list(wrong(parameter.schema, value, where))
+    return found or list(unknown_names(parameter.schema, value, where, regions=policy.name == _REGIONS))
+
+
+def unknown_teams(text: str, teams: Collection[str]) -> list[str]:
+    """Return what a policy file without problems says of teams that an organization has not."""
+    data = json.loads(text)
+    found = []
+    for name, of in ((_BUDGET, "teams"), (_QUOTAS, "elasticQuotas")):
+        given = data.get(name)
+        said = given.get(of, {}) if isinstance(given, Mapping) else {}
+        named = said if isinstance(said, Mapping) else [each["team"] for each in said]
+        projects = given.get("projects", {}).values() if name == _BUDGET and isinstance(given, Mapping) else ()
+        for team in (*named, *(team for project in projects for team in project["teams"])):
+            if team not in teams:
+                near = get_close_matches(team, teams, n=1)
+                found.append(
+                    f"{name}: the organization has no team {team}{f', did you mean {near[0]}?' if near else ''}"
+                )
     return found
 
 

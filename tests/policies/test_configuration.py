@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from policies import values
 from policies.__main__ import POLICIES
-from policies.configuration import problems
+from policies.configuration import problems, unknown_teams
 from policies.reference import PAGE, page
+from policies.waivers import WAIVERS
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "policies.md"
@@ -26,6 +28,24 @@ WRONG = [
     ({"quota-fits-capacity": "advisory"}, "cannot be lowered to advisory"),
     ({"policy-configuration": {"enforcementLevel": "disabled"}}, "cannot be lowered to disabled"),
     ({"all": "advisory"}, "would lower policies that cannot be waived"),
+    ({"budget-ceiling": {"monthlyUsd": "100"}}, 'monthlyUsd is "100", and must be a number'),
+    ({"budget-ceiling": {"monthlyUsd": True}}, "monthlyUsd is true, and must be a number"),
+    ({"budget-ceiling": {"monthlyUsd": -1}}, "monthlyUsd is -1, and must be at least 0"),
+    ({"regions-allowed": {"allowed": "us-west-2"}}, 'allowed is "us-west-2", and must be a list'),
+    ({"regions-allowed": {"allowed": ["us-wset-2"]}}, "us-wset-2, which is no region of AWS, did you mean us-west-2?"),
+    ({"instance-types-allowed": {"allowed": ["g5.12xlarge"]}}, "did you mean ml.g5.12xlarge?"),
+    ({"instance-types-allowed": {"allowed": ["ml.g5.12xlage"]}}, "no instance type of HyperPod, did you mean ml.g5.12"),
+    ({"protected-from-replacement": {"allowReplace": ["clusters"]}}, "did you mean cluster?"),
+    (
+        {"security-group-not-open": {"publicPorts": [70000]}},
+        "publicPorts, entry 1, is 70000, and must be at most 65535",
+    ),
+    ({"mandatory-tags": {"keys": [""]}}, "keys, entry 1, is empty"),
+    ({"mandatory-tags": {"values": {"team": 3}}}, "values.team is 3, and must be text"),
+    ({"budget-of-teams": {"projects": {"x": {"teams": ["a"]}}}}, "projects.x has no monthlyUsd"),
+    ({"budget-of-teams": {"projects": {"x": {"teams": [], "monthlyUsd": 3}}}}, "must have at least 1"),
+    ({"quota-fits-capacity": {"elasticQuotas": [{"team": "a"}]}}, "has no instanceType"),
+    ({"mandatory-tags": {"waivers": [{"resource": "x", "reason": "y", "until": "31.01.2027"}]}}, "a day such as 2027"),
 ]
 RIGHT = [
     {},
@@ -39,6 +59,26 @@ RIGHT = [
 def test_what_pulumi_would_pass_over_in_silence_is_said(data, words):
     (problem,) = problems(data if isinstance(data, str) else json.dumps(data))
     assert words in problem
+    assert "^" not in problem
+
+
+def test_teams_that_the_organization_has_not_are_said():
+    budget = {"teams": {"jon": 3}, "projects": {"x": {"teams": ["john", "smiht"], "monthlyUsd": 1}}}
+    text = json.dumps({"budget-of-teams": budget, "quota-fits-capacity": {"elasticQuotas": []}})
+    assert unknown_teams(text, {"john", "smith"}) == [
+        "budget-of-teams: the organization has no team jon, did you mean john?",
+        "budget-of-teams: the organization has no team smiht, did you mean smith?",
+    ]
+    assert unknown_teams(json.dumps({"budget-of-teams": "disabled"}), {"john"}) == []
+
+
+def test_every_form_of_a_parameter_has_its_words():
+    def patterns(schema):
+        for key, each in schema.items():
+            yield from [each] if key == "pattern" else patterns(each) if isinstance(each, dict) else ()
+
+    schemas = [parameter.schema for policy in POLICIES for parameter in policy.parameters] + [WAIVERS.schema]
+    assert {pattern for schema in schemas for pattern in patterns(schema)} == set(values._FORMS)
 
 
 @pytest.mark.parametrize("data", RIGHT)

@@ -30,14 +30,20 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
 
 def _settings(loaded: Loaded) -> Mapping[str, Any]:
     """Return what the organization sets."""
-    from policies.configuration import problems
+    from policies.configuration import problems, unknown_teams
 
     organization = loaded.parsed.organization
     found = None if organization is None else policy_settings(organization.organization)
     if found is None:
         return {}
     name, text = found
-    wrong = problems(text)
+    shared = {
+        spec.governance.shared_pool.name
+        for spec in (organization.environments.values() if organization else ())
+        if spec.governance and spec.governance.shared_pool
+    }
+    teams = {team.name for team in organization.teams} | shared if organization else set()
+    wrong = problems(text) or unknown_teams(text, teams)
     if wrong:
         raise InputError("\n".join(f"{name}: {problem}" for problem in wrong))
     settings: dict[str, Any] = json.loads(text)

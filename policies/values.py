@@ -1,0 +1,91 @@
+"""What is wrong with a value of a policy file, in words instead of those of JSON Schema.
+
+Does not: know all of JSON Schema, only what parameters of the pack are written in.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from hpkit.catalog import aws_regions, find_instance_type, find_nearest
+
+__all__ = ["unknown_names", "wrong"]
+
+_KINDS: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
+    "array": ("a list", (list,)),
+    "integer": ("a whole number", (int,)),
+    "number": ("a number", (int, float)),
+    "object": ("a map", (dict,)),
+    "string": ("text", (str,)),
+}
+# What texts of a form are, by the form; a test finds one that is not here.
+_FORMS: Final = {
+    r"^ml\.": "an instance type such as ml.g5.12xlarge",
+    r"^\d{4}-\d{2}-\d{2}$": "a day such as 2027-01-31",
+}
+
+
+def wrong(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
+    """Yield what is wrong with a value, where it stands first."""
+    kind = schema.get("type")
+    if kind is not None and (not isinstance(value, _KINDS[kind][1]) or isinstance(value, bool)):
+        yield f"{where} is {_shown(value)}, and must be {_KINDS[kind][0]}"
+    elif isinstance(value, list):
+        if len(value) < schema.get("minItems", 0):
+            yield f"{where} is empty, and must have at least {schema['minItems']}"
+        for index, each in enumerate(value, 1):
+            yield from wrong(schema.get("items", {}), each, f"{where}, entry {index},")
+    elif isinstance(value, dict):
+        yield from _of_map(schema, value, where)
+    else:
+        yield from _of_one(schema, value, where)
+
+
+def _of_map(schema: Mapping[str, Any], value: Mapping[str, Any], where: str) -> Iterator[str]:
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+    yield from (f"{where} has no {name}" for name in schema.get("required", ()) if name not in value)
+    for name, each in value.items():
+        if name not in properties and others is False:
+            near = get_close_matches(name, properties, n=1)
+            yield f"{where} has an unknown {name}{f', did you mean {near[0]}?' if near else ''}"
+        else:
+            yield from wrong(properties.get(name, others), each, f"{where}.{name}")
+
+
+def _of_one(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if "enum" in schema and value not in schema["enum"]:
+        near = get_close_matches(str(value), schema["enum"], n=1)
+        meant = f", did you mean {near[0]}?" if near else ""
+        yield f"{where} is {_shown(value)}, and must be one of {', '.join(schema['enum'])}{meant}"
+    elif least is not None and value < least:
+        yield f"{where} is {value}, and must be at least {least}"
+    elif most is not None and value > most:
+        yield f"{where} is {value}, and must be at most {most}"
+    elif len(str(value)) < schema.get("minLength", 0):
+        yield f"{where} is empty"
+    elif "pattern" in schema and not re.search(schema["pattern"], value):
+        near = list(find_nearest(value)[:1]) if schema["pattern"] == r"^ml\." else []
+        meant = f", did you mean {near[0]}?" if near else ""
+        yield f"{where} is {_shown(value)}, and must be {_FORMS[schema['pattern']]}{meant}"
+
+
+def unknown_names(schema: Mapping[str, Any], values: Any, where: str, *, regions: bool) -> Iterator[str]:
+    """Yield entries of a list that are no region, or no instance type, though the list is of these."""
+    types = schema.get("items", {}).get("pattern") == r"^ml\."
+    for value in values if regions or types else ():
+        if regions and value not in aws_regions():
+            near = get_close_matches(value, aws_regions(), n=1)
+            yield f"{where} names {value}, which is no region of AWS{f', did you mean {near[0]}?' if near else ''}"
+        elif types and find_instance_type(value) is None:
+            near = list(find_nearest(value)[:1])
+            meant = f", did you mean {near[0]}?" if near else ""
+            yield f"{where} names {value}, which is no instance type of HyperPod{meant}"
+
+
+def _shown(value: Any) -> str:
+    kind = next((name for name, types in (("a list", list), ("a map", dict)) if isinstance(value, types)), None)
+    return kind or (
+        f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    )
