@@ -21,6 +21,7 @@ _ROLE_LIKE = re.compile(r"(arn:aws[a-z-]*:iam::[0-9]{12}):role")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[^/\s]+/)*[\w+=,.@-]{1,64}\Z")
 _BOUNDARY = "permissionsBoundary"
 # Where a role is handed to a service, and not named as somebody who comes in.
+_ALERT_MANAGER = "Amazon Managed Service for Prometheus user guide, alert manager"
 _HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY)
 # What is used by a resource of one region has to be there itself.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
@@ -124,12 +125,28 @@ def _roles_of_examples(context: Context) -> Iterator[Issue]:
     for path, arn in context.texts:
         match = _ARN.match(arn)
         if match is not None and match["account"] == NOBODYS_ACCOUNT and path[-1] not in _HANDED_OVER:
+            role = match["service"] == "iam"
+            why = "an access entry takes a role that exists, so that `pulumi up` fails on AWS"
             yield Issue(
                 path,
-                f"{arn} is of the examples' account, and {context.environment} is in {account}: an access entry takes "
-                "a role that exists, so that `pulumi up` fails on AWS",
-                f"Write `{arn.replace(NOBODYS_ACCOUNT, account)}`, or another role that is there.",
+                f"{arn} is of the examples' account, and {context.environment} is in {account}: "
+                + (why if role else "nobody has it"),
+                f"Write `{arn.replace(NOBODYS_ACCOUNT, account)}`, or another {'role ' if role else ''}that is there.",
             )
+
+
+def _topics_of_others(context: Context) -> Iterator[Issue]:
+    account, observability = context.spec.account, context.spec.observability
+    alerts = observability.alerts if observability else None
+    match = _ARN.match(alerts.sns_topic_arn) if alerts and alerts.sns_topic_arn else None
+    if account is None or match is None or match["account"] in (account, NOBODYS_ACCOUNT):
+        return
+    yield Issue(
+        (*context.path, "observability", "alerts", "snsTopicArn"),
+        f"the topic is of the account {match['account']}, and {context.environment} is in {account}: Managed "
+        "Prometheus notifies topics of its own account alone",
+        f"Name a topic of {account}, which may hand on what it gets.",
+    )
 
 
 def _names_of_roles(context: Context) -> Iterator[Issue]:
@@ -201,6 +218,8 @@ RULES = (
     Rule("ACC009", "error", "The ARN of a role is one.", _ARNS, _names_of_roles),
     Rule("ACC010", "error", "A lifecycle script is an object of its bucket.", _LIFECYCLE, _scripts_are_objects),
     Rule("ACC011", "warning", "Who has access is not of the examples' account.", _EKS_ENTRY, _roles_of_examples),
+    Rule("ACC012", "error", "Alerts of Managed Prometheus go to a topic of the account.", _ALERT_MANAGER,
+         _topics_of_others),
     Rule("ACC004", "warning", "An environment names its AWS account.", _ACCOUNTS, _account),
     Rule("ACC005", "warning", "A lifecycle script of one's own is named with its SHA-256.", _LIFECYCLE, _scripts),
     Rule("ACC006", "error", "A SHA-256 is that of a lifecycle script of one's own in S3.", _LIFECYCLE, _digests),
