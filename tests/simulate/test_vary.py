@@ -13,6 +13,7 @@ from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]
 HANDSON = ROOT / "stacks" / "scenarios" / "handson.yaml"
+ENTERPRISE = ROOT / "stacks" / "scenarios" / "enterprise.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +121,18 @@ def test_variations_are_said_as_json():
     assert [each["policy"] for each in found] == [{"teams[smith].sharing.borrowLimit": value} for value in (100, 600)]
     assert found[0]["runs"][0]["cluster"]["preemptions"] == 1
     assert found[1]["refused"].startswith("GOV")
+
+
+def test_the_waits_of_many_teams_are_in_tables_that_fit_the_page():
+    vary = ("--vary", "teams[vision].fairShareWeight=0,900", "--workers", 1)
+    lines = hpkit("simulate", ENTERPRISE, "--stack", "enterprise-prod", *vary, cwd=ROOT).stdout.splitlines()
+    heads = [line.split("  ") for line in lines if " 1 " in line[:3]]
+    assert max(map(len, lines)) <= 120
+    assert [[word.strip() for word in head if word.strip()] for head in heads] == [
+        ["1", "in use", "fairness", "preempted", "never", "waited"],
+        ["1", *(f"p95 {team}" for team in ("language", "ranking", "serving", "shared", "speech", "vision"))],
+    ]
+    assert [line.split() for line in lines if line.startswith(" 900")] == [["900", "refused"], ["900", "refused"]]
 
 
 def test_a_sweep_says_once_which_tasks_are_left_out(tmp_path):

@@ -1,5 +1,7 @@
 """Plans simulated elsewhere: in processes of this machine, and on a Dask cluster with workers of their own."""
 
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from hpkit.errors import SelectionError, ToolError
 from hpkit.project import load_stack
 from hpkit.scenario import open_scenario
+from hpkit.simulate import workers
 from hpkit.simulate.vary import grid, sweep, variation
 from hpkit.simulate.workers import Cluster, cluster
 from tests.cli.invoke import hpkit
@@ -66,6 +69,68 @@ def test_two_workers_find_what_one_process_finds(dask):
     alone, together = (list(sweep(loaded, source, policies, workers=1, on=on, seeds=(0, 1))) for on in (None, there))
     assert alone == together
     assert len(dask.workers) == 2
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("default")
+def test_what_is_wrong_with_the_scenario_is_one_line_from_a_cluster_too(dask, tmp_path):
+    file = tmp_path / "tasks.csv"
+    file.write_text("name,team,submit,run,count\na,john,0s,1h,1\nb,smit,1s,1h,1\n")
+    vary = ("--vary", "teams[smith].fairShareWeight=1,2,3,4,5,6,7,8")
+    on = dask.scheduler_address.replace("tcp://", "dask://")
+    result = hpkit("simulate", file, "--stack", "handson-dev", *vary, "--on", on, cwd=ROOT)
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"error: {file}:3: task b is of team smit, which handson-dev lacks; did you mean smith?\n"
+    ), "and no traceback of what was under way"
+
+
+@pytest.fixture
+def scheduler():
+    """Return a scheduler that runs as a process of its own, with one worker of one core, and its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    address = f"127.0.0.1:{port}"
+    dask = (sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port)
+    worker = (sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://{address}", "--nworkers", "1")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with (
+        subprocess.Popen((*dask, "--no-dashboard"), **quiet) as running,
+        subprocess.Popen((*worker, "--nthreads", "1", "--no-dashboard"), **quiet) as working,
+    ):
+        from distributed import Client
+
+        try:
+            with Client(f"tcp://{address}", timeout=30, set_as_default=False) as client:
+                client.wait_for_workers(1, timeout=30)
+            yield running, cluster(f"dask://{address}")
+        finally:
+            running.kill()
+            working.kill()
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("default")
+def test_a_cluster_of_one_core_simulates_and_when_it_is_gone_that_is_said(scheduler, monkeypatch):
+    running, there = scheduler
+    monkeypatch.setattr(workers, "simulate_tasks", None)  # of this process; the worker has its own
+    policies = grid([variation("teams[john].fairShareWeight=1,2,3")])
+    results = sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, on=there)
+    assert next(results).reports
+    running.kill()
+    running.wait()
+    with pytest.raises(ToolError, match="the connection to the Dask cluster was lost"):
+        list(results)
+
+
+def test_a_scenario_of_more_tasks_than_are_held_is_read_for_each_policy(monkeypatch):
+    policies = grid([variation("teams[smith].sharing.borrowLimit=50,100")])
+    found = []
+    for most in (workers._MOST_HELD, 3, 2, 1):
+        monkeypatch.setattr(workers, "_MOST_HELD", most)
+        found.append(list(sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, workers=1, seeds=(0, 1))))
+        assert not workers._drawn, "nothing is held when it is done"
+    assert found[0] == found[1] == found[2] == found[3]
 
 
 @pytest.mark.nightly

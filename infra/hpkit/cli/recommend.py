@@ -14,6 +14,7 @@ import click
 from hpkit.cli.completion import complete_stacks
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.errors import InputError
+from hpkit.plural import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,7 +125,9 @@ def _write(found: Recommendation, *, met: bool, capacity: bool) -> None:
 
 def _table(found: Recommendation, *, capacity: bool) -> str:
     console = paper()
-    console.print(f"{found.stack}, {found.scenario}: {found.tried} policies simulated, {found.refused} refused")
+    console.print(
+        f"{found.stack}, {found.scenario}: {plural(found.tried, 'policy')} simulated, {found.refused} refused"
+    )
     console.print(_verdict(found) + "\n")
     table = grid("Goals", "goal", "now", "then", "met in")
     for each in found.goals:
@@ -168,11 +171,12 @@ def _verdict(found: Recommendation) -> str:
         said = "the scenario draws nothing at random: one run says all"
     else:
         said = f"in {sure.met} of {sure.draws} draws searched on, and {sure.other_met} of {sure.other_draws} others"
-    if found.met and not found.changes:
+    if not found.met:
+        nearest = f"All are met {said}." if sure.drawn else f"T{said[1:]}."
+        return f"No policy was found that meets the goals; this is the nearest. {nearest}"
+    if not found.changes:
         return f"The goals are met as the file is; {said}."
-    if found.met:
-        return f"The goals are met with {len(found.changes)} value{'s' * (len(found.changes) > 1)} changed; {said}."
-    return f"No policy was found that meets the goals; this is the nearest. All are met {said}."
+    return f"The goals are met with {len(found.changes)} value{'s' * (len(found.changes) > 1)} changed; {said}."
 
 
 def _print_capacity(console: Console, capacity: CapacityChange) -> None:

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hpkit.cli.tables import grid, paper, text_of
+from hpkit.plural import plural
 from hpkit.project import load_stack
 from hpkit.scenario import Source
 from hpkit.simulate.formatting import amount, percent, span
@@ -11,7 +13,14 @@ from hpkit.simulate.vary import Result, mean_wait, means, sweep, variation
 from hpkit.simulate.vary import grid as combinations
 from hpkit.simulate.workers import Cluster
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 __all__ = ["varied"]
+
+_CLUSTER = ("in use", "fairness", "preempted", "never", "waited")
+_Row = tuple[list[str], dict[str, str]]
 
 
 def varied(
@@ -50,30 +59,61 @@ def _as_dict(result: Result) -> dict[str, object]:
     }
 
 
+def _pages(console: "Console", numbers: Sequence[str], rows: Sequence[_Row], teams: Sequence[str]) -> list["Table"]:
+    """Return one table, or, where that is wider than the page, one of the cluster and as few as can be of the teams."""
+
+    def made(columns: Sequence[str]) -> "Table":
+        table = grid("", *numbers, *columns)
+        for values, figures in rows:
+            table.add_row(
+                *values, *(figures.get(name, "" if index else "refused") for index, name in enumerate(columns))
+            )
+        return table
+
+    def fits(table: "Table") -> bool:
+        options = console.options.update(max_width=2 * console.width)
+        return console.measure(table, options=options).maximum <= console.width
+
+    waits = [f"p95 {team}" for team in teams]
+    whole = made((*_CLUSTER, *waits))
+    if fits(whole):
+        return [whole]
+    pages = [made(_CLUSTER)]
+    page: list[str] = []
+    for name in waits:
+        if page and not fits(made((*page, name))):
+            pages.append(made(page))
+            page = []
+        page.append(name)
+    return [*pages, made(page)]
+
+
+def _figures(result: Result, teams: Sequence[str]) -> dict[str, str]:
+    """Return the cells of a policy by the heads of their columns."""
+    cluster = means(result.reports)
+    return {
+        "in use": percent(cluster["utilization"]),
+        "fairness": f"{cluster['fairness']:.2f}",
+        "preempted": amount(cluster["preemptions"]),
+        "never": amount(cluster["never"]),
+        "waited": f"{amount(cluster['waited'])} h",
+        **{f"p95 {team}": span(mean_wait(result.reports, team)[1]) for team in teams},
+    }
+
+
 def _table(title: str, results: Sequence[Result], teams: Sequence[str]) -> str:
     console = paper()
-    console.print(f"{title}: {len(results)} policies")
+    console.print(f"{title}: {plural(len(results), 'policy')}")
     keys = [change.text for change in results[0].changes]
     for number, key in enumerate(keys, 1):
         console.print(f"{number}: {key}")
     numbers = [str(number) for number, _ in enumerate(keys, 1)]
-    table = grid("", *numbers, "in use", "fairness", "preempted", "never", "waited", *(f"p95 {team}" for team in teams))
-    for result in results:
-        values = [str(change.value) for change in result.changes]
-        if result.refused is not None:
-            table.add_row(*values, "refused")
-            continue
-        cluster = means(result.reports)
-        table.add_row(
-            *values,
-            percent(cluster["utilization"]),
-            f"{cluster['fairness']:.2f}",
-            amount(cluster["preemptions"]),
-            amount(cluster["never"]),
-            f"{amount(cluster['waited'])} h",
-            *(span(mean_wait(result.reports, team)[1]) for team in teams),
-        )
-    console.print(table)
+    rows = [
+        ([str(change.value) for change in result.changes], _figures(result, teams) if result.refused is None else {})
+        for result in results
+    ]
+    for table in _pages(console, numbers, rows, teams):
+        console.print(table)
     for line in dict.fromkeys(line for result in results for report in result.reports for line in report.warnings):
         console.print(f"warning: {line}")
     for result in results:

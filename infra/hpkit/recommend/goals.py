@@ -115,7 +115,7 @@ def _of_team(measure: Measure, team: TeamReport) -> float:
 
 
 def parse_goal(text: str, teams: Iterable[str]) -> Goal:
-    """Return what a goal says; SelectionError for what is none, or of a team that is not there."""
+    """Return what a goal says; SelectionError for what is none, what no run can meet, or a team that is not there."""
     found = _GOAL.match(" ".join(text.split()))
     if found is None:
         raise SelectionError(f"`{text}` is no goal. What to do: write one of: {'; '.join(GRAMMAR)}")
@@ -125,9 +125,11 @@ def parse_goal(text: str, teams: Iterable[str]) -> Goal:
     if upper == (measure in ("utilization", "fairness")):
         right = ">" if upper else "<"
         raise SelectionError(f"`{text}`: nobody wants it that way round. What to do: write `{right}`")
-    return Goal(
+    goal = Goal(
         " ".join(text.split()), measure, team, _limit(text, measure, found["limit"]), upper, "=" not in found["sign"]
     )
+    _refuse_unreachable(goal)
+    return goal
 
 
 def _measure(found: re.Match[str]) -> Measure:
@@ -158,10 +160,20 @@ def _limit(text: str, measure: Measure, written: str) -> float:
     units = {"utilization": ("%",), "lost": (None, "h", "instance-hour", "instance-hours")}.get(measure, (None,))
     if number is None or number["unit"] not in units:
         what = {"utilization": "a percentage such as 80%", "lost": "instance-hours such as 2.5"}.get(
-            measure, "a number"
+            measure, "a number such as 0.9" if measure == "fairness" else "a number such as 3"
         )
         raise SelectionError(f"`{text}`: `{written}` must be {what}")
-    value = float(number["number"]) / (100 if measure == "utilization" else 1)
-    if measure in ("utilization", "fairness") and value > 1:
-        raise SelectionError(f"`{text}`: nothing is more than {'100%' if measure == 'utilization' else 1}")
-    return value
+    return float(number["number"]) / (100 if measure == "utilization" else 1)
+
+
+def _refuse_unreachable(goal: Goal) -> None:
+    """Raise SelectionError for a goal that no run can meet, whatever the policy."""
+    if goal.upper:
+        if goal.strict and goal.limit == 0:
+            raise SelectionError(f"`{goal.text}`: nothing is less than 0. What to do: write `<=`")
+        return
+    most = "100%" if goal.measure == "utilization" else "1"
+    if goal.limit > 1:
+        raise SelectionError(f"`{goal.text}`: nothing is more than {most}")
+    if goal.strict and goal.limit == 1:
+        raise SelectionError(f"`{goal.text}`: nothing is more than {most}. What to do: write `>=`")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 from hpkit.errors import HpkitError, SelectionError, ToolError
@@ -21,6 +22,11 @@ _ADDRESS = re.compile(r"dask://(?P<host>\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(?P<por
 _CONNECT_SECONDS = 10
 # Two thousand plans of a tenth of a second each are one task in fifty for a worker, and not one network trip each.
 _MOST_AT_ONCE = 16
+# Tasks of a scenario that a process holds from plan to plan: some hundred megabytes.
+_MOST_HELD = 200_000
+# By their names: neither joblib's nor Dask's modules are loaded before they are needed.
+_DIED = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
+_LOST = ("FutureCancelledError", "CommClosedError")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ def cluster(text: str) -> Cluster:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """A scenario whose tasks a process reads or draws once for each seed, however many plans it simulates."""
+    """A scenario whose tasks a process reads or draws once for each seed, however many plans, if it can hold them."""
 
     source: Source
     seeds: tuple[int | None, ...]
@@ -78,50 +84,54 @@ def simulate_plans(
         finally:
             _drawn.clear()
         return
-    where = _local(count) if on is None else _remote(on)
-    with where:
-        yield from _spread(bench, plans, count if on is None else -1)
-
-
-def _spread(bench: _Bench, plans: Sequence[Plan], count: int) -> Iterator[tuple[Report, ...]]:
-    from joblib import Parallel, delayed
-
-    size = max(1, min(_MOST_AT_ONCE, len(plans) // (4 * max(1, count)) if count > 0 else 1))
-    parts = [plans[start : start + size] for start in range(0, len(plans), size)]
     try:
-        done = Parallel(n_jobs=count, return_as="generator", batch_size=1)(
-            delayed(_simulate_all)(bench, part) for part in parts
-        )
-        for part in done:
-            yield from part
+        yield from _here(bench, plans, count) if on is None else _there(bench, plans, on)
     except HpkitError:
         raise
     except Exception as error:
-        if type(error).__name__ not in ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"):
-            raise
-        raise ToolError(
-            "a process of the sweep died; with little memory run fewer at once (--workers 1, or fewer workers a node)"
-        ) from None
+        name = type(error).__name__
+        if name in _DIED:
+            raise ToolError(
+                "a process of the sweep died; with little memory run fewer at once (--workers 1, or fewer workers a "
+                "node)"
+            ) from None
+        if name in _LOST:
+            raise ToolError(
+                "the connection to the Dask cluster was lost before it was done. What to do: look at its scheduler, "
+                "and run it again"
+            ) from None
+        raise
 
 
-def _local(count: int) -> AbstractContextManager[Any]:
-    from joblib import parallel_config
+def _here(bench: _Bench, plans: Sequence[Plan], count: int) -> Iterator[tuple[Report, ...]]:
+    from joblib import Parallel, delayed
 
-    config: AbstractContextManager[Any] = parallel_config(backend="loky", n_jobs=count)
-    return config
+    size = max(1, min(_MOST_AT_ONCE, len(plans) // (4 * count)))
+    parts = [plans[start : start + size] for start in range(0, len(plans), size)]
+    done = Parallel(n_jobs=count, backend="loky", return_as="generator", batch_size=1)(
+        delayed(_simulate_all)(bench, part) for part in parts
+    )
+    for part in done:
+        yield from part
+
+
+def _there(bench: _Bench, plans: Sequence[Plan], on: Cluster) -> Iterator[tuple[Report, ...]]:
+    # Not by joblib: it would let a cluster of one core stand idle, and simulate here.
+    with _remote(on) as client:
+        known = client.scatter(bench, broadcast=True, hash=False)
+        for future in [client.submit(_simulate, known, plan, pure=False) for plan in plans]:
+            yield future.result()
 
 
 @contextmanager
-def _remote(on: Cluster) -> Iterator[None]:
-    """Connect to a Dask cluster, whose workers need hpkit of this version."""
+def _remote(on: Cluster) -> Iterator[Any]:
+    """Return a client of a Dask cluster, whose workers need hpkit of this version."""
     try:
         from distributed import Client
     except ImportError:
         raise ToolError(
             "--on needs a package that is not installed: distributed. Install it: pip install 'hpkit[dask]'"
         ) from None
-    from joblib import parallel_config
-
     address = f"tcp://{on.host}:{on.port}"
     try:
         client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
@@ -131,10 +141,25 @@ def _remote(on: Cluster) -> Iterator[None]:
             f"no Dask scheduler answers at {on.host}:{on.port} within {_CONNECT_SECONDS} seconds ({said}). "
             "What to do: start one (`dask scheduler`, and `dask worker HOST:PORT` on each node), and name its address"
         ) from None
-    with client:
+    with _quiet(), client:
         _check_workers(client, on)
-        with client.as_current(), parallel_config(backend="dask", n_jobs=-1):
-            yield
+        yield client
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's client from logging a traceback of each answer that nobody waits for any more: one error says all."""
+    import logging
+
+    logs = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
+    before = [log.disabled for log in logs]
+    for log in logs:
+        log.disabled = True
+    try:
+        yield
+    finally:
+        for log, was in zip(logs, before, strict=True):
+            log.disabled = was
 
 
 def _check_workers(client: Any, on: Cluster) -> None:
@@ -168,10 +193,16 @@ def _simulate(bench: _Bench, plan: Plan) -> tuple[Report, ...]:
     return tuple(simulate_tasks(plan, bench.source, _tasks(bench, seed), lenient=True, keep=0) for seed in bench.seeds)
 
 
-def _tasks(bench: _Bench, seed: int | None) -> list[Located]:
+def _tasks(bench: _Bench, seed: int | None) -> Iterable[Located]:
+    """Return the tasks of a draw; those that are more than is held are read or drawn anew for each plan."""
     key = (bench.token, seed)
-    if key not in _drawn:
-        for other in [each for each in _drawn if each[0] != bench.token]:
-            del _drawn[other]
-        _drawn[key] = list(bench.source.tasks(seed=seed))
-    return _drawn[key]
+    known = _drawn.get(key)
+    if known is not None:
+        return known or bench.source.tasks(seed=seed)
+    for other in [each for each in _drawn if each[0] != bench.token]:
+        del _drawn[other]
+    coming = bench.source.tasks(seed=seed)
+    held = list(islice(coming, _MOST_HELD))
+    following = next(coming, None)
+    _drawn[key] = held if following is None else []
+    return held if following is None else chain(held, (following,), coming)
