@@ -122,7 +122,11 @@ def _from_trace(
         if not count:
             _say(tally.lines())
             raise SelectionError(f"no task is left of {', '.join(map(str, files))}: nothing to record")
-    _done(count, to, [*tally.lines(), *_dealt(teams.of)])
+    unmet = [
+        f"--team {group}=…: no task that is left is of group {group}; {hint(group, teams.of)}"
+        for group in teams.unmet()
+    ]
+    _done(count, to, [*tally.lines(), *_dealt(teams.of), *unmet])
 
 
 def _dealt(teams: dict[str, str]) -> list[str]:

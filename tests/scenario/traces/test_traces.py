@@ -242,9 +242,11 @@ class Sink(io.TextIOBase):
 def test_a_recorded_trace_is_simulated(tmp_path):
     (tmp_path / "pods.csv").write_text(PODS)
     arguments = ("record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
-    result = hpkit(*arguments, "--team", "Burstable=john", "--to", tmp_path / "tasks.csv", cwd=ROOT)
+    groups = ("--team", "Burstable=john", "--team", "Bustable=smith")
+    result = hpkit(*arguments, *groups, "--to", tmp_path / "tasks.csv", cwd=ROOT)
     assert result.stdout == f"wrote 4 tasks to {tmp_path}/tasks.csv\n"
-    assert "john is 2 groups of the trace: Burstable, LS" in result.stderr
+    assert "john is 2 groups of the trace: LS, Burstable" in result.stderr
+    assert "--team Bustable=…: no task that is left is of group Bustable; did you mean Burstable?" in result.stderr
     simulated = hpkit("simulate", tmp_path / "tasks.csv", "--stack", "handson-dev", "--format", "json", cwd=ROOT)
     assert [task["name"] for task in json.loads(simulated.stdout)["tasks"]] == ["pod-6", "pod-1", "pod-2", "pod-3"]
 
