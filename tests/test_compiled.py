@@ -30,6 +30,16 @@ print(json.dumps([neutral.run(case) for case in json.load(sys.stdin)]))
 USED = "from hpkit import compiled, whatif; print(compiled.is_used(), whatif.Simulator.__module__)"
 
 
+REFUSED = """
+from hpkit.whatif import ClusterQueue, Model, PodSet, Simulator, Workload
+for made in ((1.5, {}), (1, {"gpu": 0.5}), (1, {}, 0.5), (float("nan"), {}), (-1, {}), ("1", {})):
+    try:
+        Simulator(Model((ClusterQueue("a"),)), [Workload("t", "a", (PodSet("main", *made),))])
+    except ValueError as error:
+        print(error)
+"""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def tool():
     """Have the simulator translated, once for each version of its sources."""
@@ -65,6 +75,12 @@ def test_random_organizations_end_the_same():
         if json.loads(json.dumps(neutral.run(case))) != outcome
     ]
     assert differ == []
+
+
+def test_what_is_no_pod_set_is_refused_in_the_same_words():
+    as_source, as_machine_code = python(REFUSED, HPKIT_COMPILED="0"), python(REFUSED)
+    assert len(as_source.splitlines()) == 6
+    assert as_machine_code == as_source
 
 
 def test_a_month_of_an_example_is_the_same_to_the_last_figure():

@@ -207,6 +207,7 @@ RACKS = Topology(("rack", "host"), (Node("n", {"rack": "r", "host": "n"}, {"gpu"
             task("t", "a", 1, admission=Admission(0.0, (PodSetAssignment("main", 1, {"gpu": "zz"}, {"gpu": 1}),))),
             "it runs on zz, which has no quota of gpu",
         ),
+        (task("t", "a", 1, admission=Admission(float("nan"), ())), "workload t: admitted is nan; it must be a number"),
         (
             task(
                 "t", "a", 1,
@@ -219,6 +220,11 @@ RACKS = Topology(("rack", "host"), (Node("n", {"rack": "r", "host": "n"}, {"gpu"
 def test_a_workload_that_kueue_would_not_take_says_what_is_wrong(workload, said):
     with pytest.raises(ValueError, match=re.escape(said)):
         Simulator(Model((queue("a", 4),), topologies=(RACKS,)), [workload])
+
+
+def test_a_clock_that_stops_at_no_number_is_refused():
+    with pytest.raises(ValueError, match="until is nan"):
+        Simulator(Model((queue("a", 4),))).run_clock([], until=float("nan"))
 
 
 def test_a_flavor_whose_topology_lacks_the_level_takes_no_pods_that_ask_for_it():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 from hpkit.whatif.check import refuse_pod_sets
 from hpkit.whatif.model import FlavorFungibility, PodSet, PodSetAssignment, Workload
@@ -246,7 +247,8 @@ class Resolver:
         return fits and has_level and (spec.flavors is None or flavor in spec.flavors)
 
 
-def _key(spec: PodSet) -> object:
+def _key(spec: Any) -> object:
+    # Not as a PodSet: machine code would refuse a count with a fraction here, and not say whose it is.
     per_pod = frozenset(spec.per_pod.items())
     return spec.name, spec.count, per_pod, spec.min_count, spec.flavors, spec.topology
 

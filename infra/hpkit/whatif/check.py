@@ -158,7 +158,11 @@ def _pod_sets(workload: Workload, levels: Collection[str]) -> Iterator[str]:
 
 def _admission(workload: Workload, pairs: Container[tuple[str, str]], leaves: Container[str] | None) -> Iterator[str]:
     admission = workload.admission
-    for got in admission.pod_sets if admission is not None else ():
+    if admission is None:
+        return
+    if not isfinite(admission.admitted):
+        yield f"admitted is {admission.admitted}; it must be a number of seconds"
+    for got in admission.pod_sets:
         where = f"pod set {got.name}"
         for resource, flavor in got.flavors.items():
             if (flavor, resource) not in pairs:

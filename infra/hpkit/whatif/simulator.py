@@ -242,6 +242,8 @@ class Simulator:
         One that was created before `now` is submitted at once. until: when to stop; else when nothing more would
         happen. Return who flaps. ValueError for a workload that cannot be, or was created before the one before it.
         """
+        if until is not None and math.isnan(until):
+            raise ValueError(f"until is {until}; it must be a number of seconds, or None")
         say = on_event or (lambda _event: None)
         coming = _Coming(workloads)
         flapping: frozenset[str] = frozenset()
