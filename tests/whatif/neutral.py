@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hpkit.plural import plural
 from hpkit.whatif import (
     Admission,
     BorrowWithinCohort,
@@ -40,6 +41,14 @@ from hpkit.whatif import (
 Case = dict[str, Any]
 KINDS = ("cycle", "scenario", "placement")
 TICK = 1.0
+EXPECTED = {
+    "cycle": ("admitted", "preempted", "pending"),
+    "placement": ("domains", "fits_only"),
+    "scenario": (
+        "admitted", "admitted_includes", "running", "waiting", "pending_names", "pending_includes", "pending",
+        "preempted", "preempted_count", "flavors", "share", "places",
+    ),
+}  # fmt: skip
 
 
 class CaseError(ValueError):
@@ -63,7 +72,23 @@ def read(path: Path) -> list[Case]:
             raise CaseError(
                 f"{path}: case {index} ({case.get('id', 'no id')}): kind {case.get('kind')!r} is none of {known}"
             )
+        _refuse_expectation(f"{path}: case {index} ({case.get('id', 'no id')})", case)
+    if not cases:
+        raise CaseError(f"{path}: it holds no case, and proves nothing")
     return cases
+
+
+def _refuse_expectation(place: str, case: Case) -> None:
+    """Raise CaseError for a case that nothing would be compared of, or not all that it expects."""
+    said = _expected(case)
+    expectations = [each for each in (said if isinstance(said, list) else [said]) if each]
+    if not expectations:
+        raise CaseError(f"{place}: it expects nothing (`expect`)")
+    known = EXPECTED[case["kind"]]
+    for expect in expectations:
+        for key in expect if isinstance(expect, dict) else ["a " + type(expect).__name__]:
+            if key not in known:
+                raise CaseError(f"{place}: it expects `{key}`; known are {', '.join(known)}")
 
 
 def run(case: Case) -> dict[str, Any] | list[dict[str, Any]]:
@@ -371,12 +396,10 @@ def _compare_state(expect: Case, found: Case) -> list[str]:
         elif key in ("running", "waiting", "preempted_count", "flavors"):
             got = {name: found[key].get(name, None if key == "flavors" else 0) for name in wanted}
             same = got == wanted
-        elif key == "preempted":
-            got = found[key]
+        else:
+            got = found["preempted"]
             names_only = all(isinstance(each, str) for each in wanted)
             same = by_name([_name(e) for e in got] if names_only else got) == by_name(list(wanted))
-        else:
-            continue
         if not same:
             lines.append(f"{key}: {got}, expected {wanted}")
     return lines
@@ -409,17 +432,21 @@ def main(arguments: list[str]) -> int:
                 print(f"{'DIFFERS' if lines else 'same   '} {case.get('id', total)}")
                 for line in lines:
                     print(f"    {line}")
+                if case.get("feature_gates"):
+                    print(f"    gates     {json.dumps(case['feature_gates'])}: the simulator has Kueue's defaults")
                 print(f"    simulator {json.dumps(found)}")
                 print(f"    expected  {json.dumps(_expected(case))}")
         except CaseError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
-    print(f"{total} cases, {different} differ")
+    print(f"{plural(total, 'case')}, {different} differ")
     return 1 if different else 0
 
 
 def _expected(case: Case) -> Any:
-    return [step.get("expect") for step in case["steps"]] if case["kind"] == "scenario" else case.get("expect")
+    if case["kind"] != "scenario":
+        return case.get("expect")
+    return [step.get("expect") for step in case.get("steps") or () if isinstance(step, dict)]
 
 
 if __name__ == "__main__":

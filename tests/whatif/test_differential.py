@@ -79,11 +79,12 @@ def differs(case, answer):
 @pytest.mark.parametrize("kind", COUNTS)
 @pytest.mark.parametrize("number", SEEDS)
 def test_random_organizations_end_as_in_kueue(kind, number):
-    given_cases = drawn(kind, COUNTS[kind], number)
     try:
-        answers = oracle.ask(given_cases)
+        oracle.binary()
     except ToolError as error:
         pytest.skip(f"the real Kueue is out of reach: {error}")
+    given_cases = drawn(kind, COUNTS[kind], number)
+    answers = oracle.ask(given_cases)
     suspects = [case for case, (answer, *_) in zip(given_cases, answers, strict=True) if differs(case, answer)]
     if not suspects:
         return
@@ -102,6 +103,24 @@ def test_what_kueue_once_did_the_simulator_does(file):
     found = [(case["id"], neutral.differences(case, neutral.run(case))) for case in neutral.read(file)]
     assert found, "a file without cases proves nothing"
     assert [entry for entry in found if entry[1]] == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_an_oracle_that_runs_out_of_time_gives_no_answer():
+    try:
+        oracle.binary()
+    except ToolError as error:
+        pytest.skip(f"the real Kueue is out of reach: {error}")
+    (case,) = drawn("scenario", 1, 1)
+    many = [{**case["steps"][0], "submit": [_task(case, number) for number in range(3000)], "finish": None}]
+    with pytest.raises(ToolError, match="took more than 1 seconds"):
+        oracle.ask([{**case, "steps": many}], seconds=1)
+
+
+def _task(case, number):
+    pod_sets = [{"name": "p0", "count": 1, "min_count": None, "per_pod": {"gpu": 1}}]
+    return {"name": f"w{number:04}", "queue": case["queues"][0]["name"], "priority": 0, "pod_sets": pod_sets}
 
 
 def test_there_are_cases_of_both_kinds_in_which_workloads_are_evicted():

@@ -254,10 +254,14 @@ def test_the_command_says_where_the_simulator_differs(tmp_path, capsys):
         ("{", "not JSON"),
         ("{}", "neither a list"),
         ('[{"id": "x", "kind": "odd"}]', "'odd' is none of"),
+        ("[]", "it holds no case"),
+        ('[{"id": "x", "kind": "cycle", "expect": {}}]', "case 0 (x): it expects nothing"),
+        ('[{"id": "x", "kind": "scenario"}]', "case 0 (x): it expects nothing"),
+        ('[{"kind": "scenario", "steps": [{"expect": {"admited": []}}]}]', "it expects `admited`; known are admitted,"),
         (None, "No such"),
     ],
 )
-def test_a_file_without_cases_is_said(tmp_path, capsys, text, said):
+def test_a_file_that_proves_nothing_is_said(tmp_path, capsys, text, said):
     file = tmp_path / "cases.json"
     if text is not None:
         file.write_text(text)

@@ -41,8 +41,8 @@ def binary() -> Path:
     return path
 
 
-def ask(cases: list[dict[str, Any]], *, times: int = 1) -> list[list[Any]]:
-    """Return of each case the different answers that so many runs gave."""
+def ask(cases: list[dict[str, Any]], *, times: int = 1, seconds: int = 60) -> list[list[Any]]:
+    """Return of each case the different answers that so many runs gave; ToolError for one that takes longer a run."""
     executable = binary()
     with tempfile.TemporaryDirectory() as folder:
         given, answers = Path(folder, "cases.json"), Path(folder, "answers.json")
@@ -50,7 +50,13 @@ def ask(cases: list[dict[str, Any]], *, times: int = 1) -> list[list[Any]]:
         done = subprocess.run(
             [executable, "-test.run", "^TestOracle$", "-test.timeout", "0"],
             cwd=folder,
-            env={**os.environ, "ORACLE_IN": str(given), "ORACLE_OUT": str(answers), "ORACLE_TIMES": str(times)},
+            env={
+                **os.environ,
+                "ORACLE_IN": str(given),
+                "ORACLE_OUT": str(answers),
+                "ORACLE_TIMES": str(times),
+                "ORACLE_SECONDS": str(seconds),
+            },
             capture_output=True,
             text=True,
             check=False,

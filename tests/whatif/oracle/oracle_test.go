@@ -623,6 +623,7 @@ func scenario(w *world, steps []oracleStep) []object {
 func TestOracle(t *testing.T) {
 	from, to := os.Getenv("ORACLE_IN"), os.Getenv("ORACLE_OUT")
 	times, _ := strconv.Atoi(os.Getenv("ORACLE_TIMES"))
+	seconds, _ := strconv.Atoi(os.Getenv("ORACLE_SECONDS"))
 	if from == "" || to == "" {
 		t.Skip("ORACLE_IN and ORACLE_OUT name the cases and where the answers go")
 	}
@@ -643,12 +644,16 @@ func TestOracle(t *testing.T) {
 			found := []any{}
 			for range max(times, 1) {
 				ctx, _ := utiltesting.ContextWithLog(t)
-				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				ctx, cancel := context.WithTimeout(ctx, time.Duration(max(seconds, 1))*time.Second)
 				var answer any
 				if w := newWorld(ctx, t, given); given.Kind == "scenario" {
 					answer = scenario(w, given.Steps)
 				} else {
 					answer = oneCycle(w)
+				}
+				if ctx.Err() != nil {
+					// Its scheduler stops within a cycle then, and what stands is no answer.
+					t.Fatalf("%s took more than %d seconds", given.ID, seconds)
 				}
 				cancel()
 				text, err := json.Marshal(answer)
