@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -62,8 +62,11 @@ def rehearsal(
     try:
         _clean(api)
         _refuse_work(api, instance.name)
-        if not api.items(KINDS["ClusterQueue"].folder()):
+        queues = {each["metadata"]["name"] for each in api.items(KINDS["ClusterQueue"].folder())}
+        if not queues:
             _make(api, objects, nodes)
+        else:
+            refuse_other_queues(queues, objects, instance.name)
         _await_active(api)
         metrics.prepare()
         there = [{**each, "kind": kind} for kind in _COMPARED for each in api.items(KINDS[kind].folder())]
@@ -96,6 +99,18 @@ def _refuse_work(api: Api, name: str) -> None:
         raise ToolError(
             f"on {name} other work waits or runs: {', '.join(sorted(found)[:5])}. What to do: end it, or leave --name "
             "out, and the rehearsal starts an instance of its own"
+        )
+
+
+def refuse_other_queues(queues: Container[str], objects: Iterable[Mapping[str, Any]], name: str) -> None:
+    """Raise ToolError for an instance whose queues are not those that a stack would have."""
+    wanted = (each["metadata"]["name"] for each in objects if each["kind"] == "ClusterQueue")
+    missing = [queue for queue in wanted if queue not in queues]
+    if missing:
+        raise ToolError(
+            f"{name} has queues already, and not {', '.join(missing[:5])}: they are of another stack, or of another "
+            "state of this one. What to do: name the instance on which the stack is up, or leave --name out, and the "
+            "rehearsal starts an instance of its own"
         )
 
 

@@ -97,6 +97,15 @@ def test_pods_are_told_apart_where_they_are_alike():
     assert (task.pods, task.accelerators, task.v_cpu, task.instance_type) == (2, 4, 2.0, KIND)
 
 
+def test_pods_that_request_gpus_alone_take_nothing_else_of_their_quota():
+    asked = workload("t", created=2, admitted=1, pods=2, requests={GPU: Decimal(8)})
+    (task,) = record(asked).tasks
+    assert (task.pods, task.accelerators, task.v_cpu, task.memory_in_gib) == (2, 4, 0, 0)
+    written = io.StringIO()
+    Yaml("", 60.0, [task]).write(written)
+    assert "vCpu: 0.0, memoryInGiB: 0.0" in written.getvalue()
+
+
 def test_a_launcher_beside_workers_keeps_what_is_asked_in_all():
     odd = workload("t", created=2, admitted=1, pods=3, requests={GPU: Decimal(8), "cpu": Decimal(6)})
     found = record(odd)

@@ -16,6 +16,7 @@ from hpkit.scenario.model import duration
 from hpkit.scenario.read import write_csv
 from hpkit.scenario.schema import schema_text
 from hpkit.scenario.workloads import model_for
+from hpkit.whatif.organization import EFA
 
 ROOT = Path(__file__).parents[2]
 HEADER = "name,team,priority,instanceType,count,submit,run"
@@ -50,7 +51,7 @@ def test_a_duration_is_a_number_with_its_unit(text, seconds):
         ("tasks: [{name: a, team: john, count: 0}]", "1:38: tasks[a].count is `0`"),
         ("tasks: [{name: a, team: john, vCpu: 1.0e+308}]", "vCpu is `1.0e+308`, and must be at most 1000000"),
         ("tasks: [{name: a, team: john, vCpu: .inf}]", "vCpu is `.inf`, and must be a finite number"),
-        ("tasks: [{name: a, team: john, vCpu: 0}]", "vCpu is `0`, and must be more than 0"),
+        ("tasks: [{name: a, team: john, vCpu: -1}]", "vCpu is `-1`, and must be at least 0"),
         ("tasks: [{name: a, team: john, priority: 1.5}]", "priority is `1.5`, and must be text or a whole number"),
         ("tasks: [{name: a, team: john, count: 200000}]", "count is `200000`, and must be at most 100000"),
         (f"tasks: [{{name: a, team: john, run: {'9' * 300}d}}]", "…` is longer than 100 years"),
@@ -118,6 +119,16 @@ def test_a_pod_asks_for_what_it_says_rounded_up_to_what_kueue_counts(tmp_path, t
     (pods,) = found.workload.pod_sets
     assert pods.per_pod[resource] == each
     assert found.instances > 0
+
+
+def test_a_pod_may_ask_for_gpus_alone_and_not_for_nothing(tmp_path):
+    (found,) = tasks_of(written(tmp_path, "tasks: [{name: a, team: john, accelerators: 4, vCpu: 0, memoryInGiB: 0}]"))
+    (pods,) = found.workload.pod_sets
+    assert pods.per_pod == {"nvidia.com/gpu": 4, EFA: 1}
+    assert found.instances == 1
+    for task, said in (("vCpu: 0", "asks for nothing; write"), ("count: 1, vCpu: 0", "count and parts of an instance")):
+        with pytest.raises(InputError, match=said):
+            list(tasks_of(written(tmp_path, f"tasks: [{{name: a, team: john, {task}}}]")))
 
 
 def test_a_task_takes_of_its_instance_what_the_service_would_reserve_for_it(tmp_path):

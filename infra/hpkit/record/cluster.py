@@ -186,8 +186,11 @@ class _Window:
             return None
         return kind
 
-    def _size(self, workload: Workload, kind: str) -> tuple[int, int | None, float | None, float | None] | None:
-        """Return pods, and what each asks for: accelerators, vCPUs, memory in GiB."""
+    def _size(self, workload: Workload, kind: str) -> tuple[int, int | None, float, float] | None:
+        """Return pods, and what each asks for: accelerators, vCPUs, memory in GiB.
+
+        Nothing is left out: what a task does not say would follow pro rata, and Kueue counts what is requested alone.
+        """
         asked = dict(workload.requests)
         known = find_instance_type(kind)
         resource = known.accelerator_resource if known is not None else None
@@ -237,5 +240,5 @@ def _since(workload: Workload, kind: str) -> float | None:
     return None if found is None else found.timestamp()
 
 
-def _amount(value: Decimal) -> float | None:
-    return float(round(value, _FRACTIONS)) or None
+def _amount(value: Decimal) -> float:
+    return float(round(value, _FRACTIONS))

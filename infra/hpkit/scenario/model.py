@@ -73,6 +73,8 @@ _Positive = Annotated[int, Field(ge=1, le=MOST_PODS)]
 # Beyond any instance, and small enough to multiply.
 _Amount = Annotated[float, Field(gt=0, le=1_000_000)]
 _Weight = Annotated[float, Field(ge=0, le=1_000_000)]
+# A pod may ask for none of what would follow pro rata: Kueue counts what pods request alone.
+_Asked = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class Placement(Model):
@@ -96,8 +98,10 @@ class _Size(Model):
     accelerators: _Positive | None = Field(
         default=None, description="GPUs or Trainium chips of a pod; vCPU and memory follow pro rata unless given."
     )
-    v_cpu: _Amount | None = Field(default=None, description="vCPUs of a pod.")
-    memory_in_gib: _Amount | None = Field(default=None, alias="memoryInGiB", description="Memory of a pod in GiB.")
+    v_cpu: _Asked | None = Field(default=None, description="vCPUs of a pod; 0: it asks for none.")
+    memory_in_gib: _Asked | None = Field(
+        default=None, alias="memoryInGiB", description="Memory of a pod in GiB; 0: it asks for none."
+    )
     pods: _Positive = Field(default=1, description="How many such pods begin together; with `count` as many as that.")
     placement: Placement | None = Field(default=None, description="Where topology-aware scheduling puts the pods.")
 
@@ -129,8 +133,10 @@ class Choice(Model):
     weight: _Amount = Field(default=1.0, description="How often, against the others.")
     count: _Positive | None = Field(default=None, description="Whole instances.")
     accelerators: _Positive | None = Field(default=None, description="Accelerators of a pod.")
-    v_cpu: _Amount | None = Field(default=None, description="vCPUs of a pod.")
-    memory_in_gib: _Amount | None = Field(default=None, alias="memoryInGiB", description="Memory of a pod in GiB.")
+    v_cpu: _Asked | None = Field(default=None, description="vCPUs of a pod; 0: it asks for none.")
+    memory_in_gib: _Asked | None = Field(
+        default=None, alias="memoryInGiB", description="Memory of a pod in GiB; 0: it asks for none."
+    )
     pods: _Positive = Field(default=1, description="Pods of this size.")
 
 

@@ -158,7 +158,8 @@ class Tasks:
         team = self._team(spec, place)
         priority = self._priority(spec, place)
         kind = self._instance_type(spec, team, place)
-        if spec.count is not None and (spec.accelerators or spec.v_cpu or spec.memory_in_gib):
+        parts = (spec.accelerators, spec.v_cpu, spec.memory_in_gib)
+        if spec.count is not None and any(part is not None for part in parts):
             raise InputError(f"{place}: task {spec.name} has count and parts of an instance; write one of the two")
         if spec.count is not None and spec.pods != 1:
             raise InputError(

@@ -5,7 +5,7 @@ import pytest
 from hpkit.errors import ToolError
 from hpkit.whatif import PodSet, PodSetAssignment, TopologyRequest, Workload
 from local.rehearsal.jobs import assignments, controlled, job_of, status_of_ended
-from local.rehearsal.session import refuse_remote
+from local.rehearsal.session import refuse_other_queues, refuse_remote
 
 GIB = 1024**3
 
@@ -75,3 +75,12 @@ def test_a_cluster_elsewhere_is_left_alone():
     refuse_remote("https://127.0.0.1:6443")
     with pytest.raises(ToolError, match=r"api\.example\.com is not on this machine.*What to do"):
         refuse_remote("https://api.example.com")
+
+
+def test_an_instance_with_another_stack_is_left_alone():
+    objects = [
+        {"kind": kind, "metadata": {"name": name}} for kind, name in (("Namespace", "ns"), ("ClusterQueue", "a"))
+    ]
+    refuse_other_queues({"a", "more"}, objects, "other")
+    with pytest.raises(ToolError, match="other has queues already, and not a: they are of another stack"):
+        refuse_other_queues({"b"}, objects, "other")
