@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from hpkit.cli.rehearse import Rehearsal, _Notes, _Pace
+from hpkit.cli.tables import plan_of
+from hpkit.scenario import open_scenario
+from hpkit.whatif import Event
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]
@@ -39,3 +43,14 @@ def test_an_instance_that_does_not_run_is_not_started_for_it(tmp_path):
     assert done.returncode == 1
     assert "mine does not run. What to do: hpkit local start --name mine" in done.stderr
     assert not (tmp_path / ".local").exists()
+
+
+def test_what_is_admitted_at_once_has_waited_for_nothing_however_fine_its_time(tmp_path):
+    file = tmp_path / "one.yaml"
+    file.write_text("until: 10s\ntasks: [{name: a, team: john, count: 1, submit: 3.567s}]\n")
+    rehearsal = Rehearsal.of(plan_of("handson-dev"), open_scenario(file))
+    notes = _Notes(rehearsal, _Pace(None, 1, lambda _line: None))
+    for kind in ("Submitted", "Admitted"):
+        notes.take(Event(rehearsal.workloads[0].created, kind, "a"))
+    (task,) = rehearsal.recorder.report("one.yaml", 10.0).tasks
+    assert (task.submit, task.admitted, task.wait) == (3.5, 3.5, 0.0)

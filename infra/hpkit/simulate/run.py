@@ -214,7 +214,10 @@ class Recorder:
         task = self._coming.pop(event.workload)
         team = self._teams[task.team]
         team.counts["submitted"] += 1
-        self._open[event.workload] = _State(_report(task), self._amounts(task))
+        report = _report(task)
+        # A rehearsal's clock is coarser than a scenario may be: what is admitted at once has waited for nothing.
+        report.submit = event.time
+        self._open[event.workload] = _State(report, self._amounts(task))
         self._change(team.waiting, task.team, "waiting", event.time, task.instances)
 
     def _admitted(self, event: Event) -> None:
