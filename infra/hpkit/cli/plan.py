@@ -75,7 +75,10 @@ def _print(tree: "Node", *, everything: bool) -> None:
     add(root, tree)
     console = Console(width=width(), highlight=False)
     console.print(root)
-    console.print(f"{tree.count()} resources; the account, and zones that the file does not name, are AWS's to say")
+    console.print(
+        f"{tree.count()} resources; Pulumi counts its stack, components and providers as well. The account, and zones "
+        "that the file does not name, are AWS's to say"
+    )
 
 
 def _counted(nodes: "list[Node]") -> str:
