@@ -22,6 +22,7 @@ __all__ = [
     "kubernetes_versions",
     "last_zone",
     "limit",
+    "region_in_words",
     "regions",
     "topology_gates",
     "vpc_endpoints",
@@ -118,6 +119,14 @@ def grafana_regions() -> tuple[str, ...]:
 def aws_regions() -> tuple[str, ...]:
     """Return the names of AWS's regions, those without HyperPod too."""
     return tuple(_services()["awsRegions"]["names"])
+
+
+def region_in_words(words: str) -> str | None:
+    """Return the region that AWS shows by these words, such as `US West (Oregon)` or its `Oregon`; None without one."""
+    said = words.casefold()
+    shown: dict[str, str] = {region: text.casefold() for region, text in _services()["awsRegions"]["names"].items()}
+    found = [region for region, text in shown.items() if said == text or text.endswith(f"({said})")]
+    return found[0] if len(found) == 1 else None
 
 
 def last_zone(region: str) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from hpkit.catalog import aws_regions
+from hpkit.catalog import aws_regions, region_in_words
 from hpkit.config.days import days_meant
 from hpkit.config.shapes import from_list, from_map, shapes_of
 from hpkit.spelling import alike, near
@@ -358,7 +358,9 @@ def _schedules(text: str) -> Iterator[str]:
 
 
 def _regions(text: str) -> Iterator[str]:
-    """Yield the regions that a text may be the name of, however its parts are joined."""
+    """Yield the regions that a text may be the name of, in words or however its parts are joined."""
+    if (shown := region_in_words(text)) is not None:
+        yield shown
     joined = {re.sub(r"[^a-z0-9]", "", region): region for region in aws_regions()}
     letters = re.sub(r"[^a-z0-9]", "", text.lower())
     same = joined.get(letters) or joined.get(letters[:-1])
