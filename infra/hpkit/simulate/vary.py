@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,8 +92,10 @@ def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | s
     SelectionError for a path that the file does not have.
     """
     data = loaded.document.data
+    meant = ""
     for change in changes:
         path = _locate(data, change.text, loaded.environment or "")
+        meant = meant or _meant(data, path)
         data = _with(data, path, change.value)
     document = replace(loaded.document, data=data)
     after = replace(loaded, document=document, parsed=parse(document))
@@ -100,7 +103,7 @@ def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | s
     for finding in after.findings:
         if finding.severity == "error" and (finding.rule, finding.path) not in known:
             if finding.rule == _UNKNOWN_KEY:
-                raise SelectionError(f"{finding.message}. {finding.fix}")
+                raise SelectionError(f"{finding.message}. {meant or finding.fix}")
             return after, f"{finding.rule} {finding.path}: {finding.message}"
     for plan in after.plans.values():
         return after, plan
@@ -142,6 +145,17 @@ def _locate(data: Any, text: str, environment: str) -> Path:
         else:
             raise SelectionError(f"{text}: `{path[-1]}` is `{value}`, and has no `{step}`")
     return tuple(path)
+
+
+def _meant(data: Any, path: Path) -> str:
+    """Return which key of the file a new one may be meant as: the validator would only say that both are there."""
+    parent = functools.reduce(
+        lambda value, step: value.get(step, {}) if isinstance(value, dict) else value[step], path[:-1], data
+    )
+    if not isinstance(parent, dict) or path[-1] in parent:
+        return ""
+    near = nearest(str(path[-1]), map(str, parent))
+    return f"Did you mean `{near}`?" if near else ""
 
 
 def _may_be_new(steps: Sequence[str]) -> bool:
