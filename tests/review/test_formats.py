@@ -350,3 +350,12 @@ def test_text_has_the_budgets_where_only_the_policy_file_gives_another():
     said = as_text(review_of(base, base, budgets={FILE: Change(*given)}), width=200)
     assert re.search(r"project nlp +about 10,351 +20,000 → 9,000 +about 9,649 → about -1,351", said)
     assert "budgets:" not in as_text(review_of(base, base, budgets={FILE: Change(given[0], given[0])}), width=200)
+
+
+def test_what_is_no_longer_described_is_lost_once_somebody_destroys_it():
+    data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]})
+    gone = review_of(text_of(data), None, record=None)
+    assert "\n  loses once it is destroyed:\n    ada: its queue\n" in as_text(gone)
+    assert "who loses what once it is destroyed (" in as_markdown(gone)
+    assert "<h3>Who loses what once it is destroyed</h3>" in as_html(gone)
+    assert "run `hpkit destroy --stack acme-dev` from the old commit" in " ".join(as_text(gone).split())

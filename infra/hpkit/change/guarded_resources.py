@@ -154,7 +154,7 @@ def account_decision(before: Plan, after: Plan) -> GuardDecision | None:
         f"all is to be made anew in {new}, empty"
     )
     fix = (
-        f"keep {old} here and describe an environment of its own for {new}; when it stands, `pulumi destroy` this one "
+        f"keep {old} here and describe an environment of its own for {new}; when it stands, `hpkit destroy` this one "
         f"with credentials of {old}"
     )
     return GuardDecision(ANOTHER_ACCOUNT, "", "account", reason, fix, refused=True)

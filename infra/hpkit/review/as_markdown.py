@@ -142,7 +142,7 @@ def _lists(stack: StackReview) -> Iterator[str]:
     teams = tables.changed_teams(stack)
     lists = {
         "watch": [tables.risk_line(risk) for risk in stack.risks],
-        "who loses what": [tables.loss_line(loss) for loss in stack.losses],
+        f"who loses what{tables.when_lost(stack)}": [tables.loss_line(loss) for loss in stack.losses],
         "resources": tables.resource_lines(stack),
         "preview": list(tables.preview_lines(stack.preview)) if stack.preview else [],
         "settings": tables.setting_list(teams),
@@ -152,7 +152,7 @@ def _lists(stack: StackReview) -> Iterator[str]:
         if lines:
             body = "\n\n".join(_list([f"- {escape(_short(line))}" for line in lines], _MOST))
             yield _details(
-                f"{stack.stack}: {title} ({len(lines):,})", body, is_open=title in ("watch", "who loses what")
+                f"{stack.stack}: {title} ({len(lines):,})", body, is_open=title.startswith(("watch", "who loses"))
             )
 
 

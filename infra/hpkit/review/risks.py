@@ -104,7 +104,7 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
             "attention",
             diff.stack,
             f"{diff.stack} is no longer described, and nothing deletes what it created: {nodes or 'what it has'} "
-            f"({cost(guaranteed_cost(diff.before))} a month) cost on; run `pulumi destroy --stack {diff.stack}` from "
+            f"({cost(guaranteed_cost(diff.before))} a month) cost on; run `hpkit destroy --stack {diff.stack}` from "
             "the old commit first, if it is deployed",
         )
 

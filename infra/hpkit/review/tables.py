@@ -63,6 +63,7 @@ __all__ = [
     "team_table",
     "unknown_lines",
     "wait_rows",
+    "when_lost",
 ]
 
 T = TypeVar("T")
@@ -322,6 +323,11 @@ def rule_and_path(finding: Finding) -> str:
 def location(finding: Finding) -> str:
     """Return file and line."""
     return f"{finding.file}:{finding.line}"
+
+
+def when_lost(stack: StackReview) -> str:
+    """Return when teams lose what is listed, if not with the change: nothing deletes what nobody describes."""
+    return " once it is destroyed" if stack.status == "removed" else ""
 
 
 def loss_line(loss: Loss) -> str:
