@@ -18,6 +18,7 @@ _IN_WORDS = re.compile(
 )
 _TIME = re.compile(r"(?<=\d)[T ]\d{1,2}:\d{2}.*\Z")
 _LAST_MONTH: Final = 12
+_LAST_DAY: Final = 31
 _MONTHS: Final = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -44,9 +45,8 @@ def days_meant(text: str) -> Iterator[str]:
 
 
 def _day(year: int, month: int, day: int) -> Iterator[str]:
-    if not (datetime.MINYEAR <= year <= datetime.MAXYEAR and 1 <= month <= _LAST_MONTH and day):
+    if not (datetime.MINYEAR <= year <= datetime.MAXYEAR and 1 <= month <= _LAST_MONTH and 1 <= day <= _LAST_DAY):
         return
     # Of a day that a month has not, its last one.
     last = calendar.monthrange(year, month)[1]
-    if day <= max(last, 31):
-        yield datetime.date(year, month, min(day, last)).isoformat()
+    yield datetime.date(year, month, min(day, last)).isoformat()
