@@ -233,9 +233,10 @@ def candidates(
     yield from shapes_of(value)
     yield from bounds
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        yield from ((value,), (str(value),))
+        # What is written with commas is several; the contract would take it as one.
         if isinstance(value, str) and "," in value:
             yield tuple(part.strip() for part in value.split(","))
+        yield from ((value,), (str(value),))
 
 
 def units(value: Any) -> tuple[str, ...]:
