@@ -61,7 +61,12 @@ def main(argv: list[str] | None = None) -> int:
         executables={name: Path(executable) for name, executable in arguments.operator},
         logs=arguments.log.parent,
     )
-    egress = Egress(arguments.egress_port, front=front_proxy(arguments.front_proxy), locate=operators.locate)
+    try:
+        egress = Egress(arguments.egress_port, front=front_proxy(arguments.front_proxy), locate=operators.locate)
+    except OSError as error:
+        # Another program has the port; whoever started this chooses another.
+        print(f"kueue_run: {error}", file=sys.stderr)
+        return 1
     egress.start()
     settled = ""
     try:

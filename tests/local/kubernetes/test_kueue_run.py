@@ -1,0 +1,43 @@
+"""What runs Kueue and what charts bring says in a line why it cannot."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from local.kubernetes.apiserver import write_kubeconfig
+from local.kubernetes.pki import authority, signed
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_port_that_another_program_has_is_said_without_a_traceback(tmp_path):
+    issuer = authority(tmp_path / "pki", "ca")
+    client = signed(tmp_path / "pki", "admin", issuer=issuer)
+    write_kubeconfig(tmp_path / "kubeconfig", name="local", port=1, authority=issuer, client=client)
+    (tmp_path / "config").write_text("{}")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        folders = {name: tmp_path / name for name in ("kueue", "config", "log", "kubeconfig", "front-proxy")}
+        arguments = [text for name, folder in folders.items() for text in (f"--{name}", str(folder))]
+        run = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "local.kubernetes.kueue_run",
+                *arguments,
+                "--health-port",
+                "1",
+                "--egress-port",
+                str(port),
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    assert run.returncode == 1
+    (line,) = run.stderr.splitlines()
+    assert line.startswith("kueue_run: ")
+    assert "Address already in use" in line
+    assert str(port) in line
