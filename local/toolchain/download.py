@@ -1,23 +1,24 @@
-"""Downloads a file whose SHA-256 is known, from a host that may be out of reach."""
+"""What publishers have in common: a file of known SHA-256, for this machine, on a host that may be out of reach."""
 
 import hashlib
 import http.client
+import platform
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from local.toolchain.steps import EVERY_SECONDS
 
-__all__ = ["BLOCK", "NotToBeHad", "Opened", "checksum", "download", "opened"]
+__all__ = ["BLOCK", "NotToBeHad", "checksum", "download", "of_this_machine", "opened"]
 
 BLOCK = 1 << 20
 _CONNECT_SECONDS = 4.0
 _MEGABYTE = 1_000_000
 
-Opened = Callable[[str], http.client.HTTPResponse]
+_Opened = Callable[[str], http.client.HTTPResponse]
 
 
 class NotToBeHad(Exception):  # noqa: N818 - no error: the next source is tried
@@ -29,6 +30,14 @@ class NotToBeHad(Exception):  # noqa: N818 - no error: the next source is tried
     def __init__(self, message: str, *, challenge: str = "") -> None:
         super().__init__(message)
         self.challenge = challenge
+
+
+def of_this_machine(platforms: Mapping[str, str], *, what: str) -> str:
+    """Return the publisher's name of this machine; NotToBeHad where it publishes no such thing for it."""
+    system = f"{platform.system()} {platform.machine()}"
+    if system not in platforms:
+        raise NotToBeHad(f"no {what} for {system}")
+    return platforms[system]
 
 
 def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
@@ -47,7 +56,7 @@ def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
     return answer
 
 
-def download(address: str, wanted: str, file: Path, *, say: Callable[[str], None], by: Opened = opened) -> None:
+def download(address: str, wanted: str, file: Path, *, say: Callable[[str], None], by: _Opened = opened) -> None:
     """Put what an address answers into a file; NotToBeHad, and no file, if it breaks off or has another SHA-256."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")

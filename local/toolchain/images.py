@@ -7,7 +7,6 @@ https://github.com/opencontainers/image-spec/blob/v1.1.0/image-index.md, manifes
 import hashlib
 import http.client
 import json
-import platform
 import re
 import shutil
 import tarfile
@@ -18,7 +17,7 @@ from urllib.parse import urlencode
 
 from hpkit.cache import cache_root
 from local.toolchain.cache import Say
-from local.toolchain.download import BLOCK, NotToBeHad, download, opened
+from local.toolchain.download import BLOCK, NotToBeHad, download, of_this_machine, opened
 from local.toolchain.model import Image, Tool
 
 __all__ = ["take"]
@@ -38,11 +37,9 @@ def take(tool: Tool, source: Image, *, into: Path, say: Say) -> None:
 
     NotToBeHad if the registry is out of reach, has no image for this machine, or sends what differs from its digests.
     """
-    system = f"{platform.system()} {platform.machine()}"
-    if system not in source.platforms:
-        raise NotToBeHad(f"no image for {system}")
+    machine = of_this_machine(source.platforms, what="image")
     repository = _Repository(source)
-    manifest = repository.manifest(source.platforms[system])
+    manifest = repository.manifest(machine)
     name = f"{source.repository}:{source.tag}"
     entrypoint = _entrypoint(repository.document(_digest_of(manifest.get("config"))), name)
     # What is added last is what the others are there for.

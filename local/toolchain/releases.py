@@ -2,14 +2,13 @@
 
 import hashlib
 import http.client
-import platform
 import shutil
 import tarfile
 from pathlib import Path
 
 from hpkit.cache import cache_root
 from local.toolchain.cache import Say, locked
-from local.toolchain.download import BLOCK, NotToBeHad, checksum, download, opened
+from local.toolchain.download import BLOCK, NotToBeHad, checksum, download, of_this_machine, opened
 from local.toolchain.model import Release, Tool
 
 __all__ = ["take"]
@@ -17,10 +16,8 @@ __all__ = ["take"]
 
 def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
     """Put the release's executables into a folder; NotToBeHad if it is out of reach or its checksum is wrong."""
-    system = f"{platform.system()} {platform.machine()}"
-    if system not in source.platforms:
-        raise NotToBeHad(f"no release for {system}")
-    address, sums = (each.format(platform=source.platforms[system]) for each in (source.file, source.sums))
+    machine = of_this_machine(source.platforms, what="release")
+    address, sums = (each.format(platform=machine) for each in (source.file, source.sums))
     name = address.rpartition("/")[2]
     wanted = _published_checksum(sums, name)
     file = cache_root() / "downloads" / f"{wanted}-{name}"
@@ -29,7 +26,7 @@ def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
         if not (file.is_file() and checksum(file) == wanted):
             download(address, wanted, file, say=lambda far: say(f"{tool.name}: downloading {name}{far}"))
     if source.members:
-        members = tuple(each.format(platform=source.platforms[system]) for each in source.members)
+        members = tuple(each.format(platform=machine) for each in source.members)
         _unpack(file, members, into)
     else:
         shutil.copyfile(file, into / tool.executables[0])
