@@ -131,19 +131,18 @@ def _weights(diff: PlanDiff) -> Iterator[Risk]:
         return
     staying = [team for team in diff.teams if team.present.before and team.present.after]
     borrowing = [team for team in staying if team.strategy.before == team.strategy.after == "LendAndBorrow"]
-    raised = [team for team in borrowing if (team.weight.after or 0) > (team.weight.before or 0)]
-    totals = [sum((side or 0) for side in sides) for sides in zip(*(_weight(each) for each in borrowing), strict=True)]
+    weights = {team.name: _weight(team) for team in borrowing}
+    raised = [team for team in borrowing if weights[team.name][1] > weights[team.name][0]]
+    totals = [sum(side) for side in zip(*weights.values(), strict=True)]
     others = [
         team
         for team in borrowing
         if team not in raised and not decreased(team.weight) and _part(team, 1, totals) < _part(team, 0, totals)
     ]
     if raised and others:
-        texts = [f"{team.name} {team.weight.before or 0} → {team.weight.after or 0}" for team in raised]
-        lower = [
-            f"{team.name} {team.weight.before or 0} of {totals[0]} → {team.weight.after or 0} of {totals[1]}"
-            for team in others
-        ]
+        texts = ["{} {} → {}".format(team.name, *weights[team.name]) for team in raised]
+        sides = [(team.name, *weights[team.name]) for team in others]
+        lower = [f"{name} {was} of {totals[0]} → {now} of {totals[1]}" for name, was, now in sides]
         said = f"weight of {listing(texts)}: of idle instances that several want, others get less ({listing(lower)})"
         yield Risk("weights", "attention", raised[0].name, said, teams=tuple(team.name for team in others))
 
