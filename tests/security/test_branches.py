@@ -74,6 +74,63 @@ def test_only_the_job_that_deploys_asks_gitlab_for_the_audience_that_deploys():
     assert set(audiences) == {"up", "preview", "drift"}
 
 
+# Sources: GitHub's documentation, "OpenID Connect reference", example subject claims; GitLab's, "OpenID Connect (OIDC)
+# authentication", `sub`. An environment, a pull request, a tag or a pattern says nothing about the branch.
+SUBJECT = re.compile(
+    r"(?<![\w./-])(?:repo|repository|repository_owner|repository_id|project_path|project_id|namespace_path)"
+    r":(?!/)[^\s\"'`,;()\[\]|]+"
+)
+CLAIMED_BY_MAIN = (
+    re.compile(r"repo:[^/:*?]+/[^/:*?]+(?::environment:[^:*?]+)?:ref:refs/heads/main"),
+    re.compile(r"project_path:[^:*?]+/[^/:*?]+:ref_type:branch:ref:main"),
+)
+CLAIM = re.compile(r"(?:githubusercontent\.com|gitlab[\w.-]*)[:/]sub\b|AssumeRoleWithWebIdentity")
+PAGES = [
+    *(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(WORKFLOWS.glob("*.yml")),
+]
+
+
+def claimable(text):
+    """Return the subjects that a text names and others than the branch main can claim, in whatever notation.
+
+    A block of code that names the claim and no whole subject is one too: it puts the subject together from parts.
+    """
+    subjects = [subject.rstrip(".:") for subject in SUBJECT.findall(text)]
+    bad = [each for each in subjects if not any(pattern.fullmatch(each) for pattern in CLAIMED_BY_MAIN)]
+    blocks = [block for block in re.findall(r"```(.*?)```", text, re.DOTALL) if CLAIM.search(block)]
+    ours = [block for block in blocks if "githubusercontent" in block or "gitlab" in block]
+    return bad + [block for block in ours if not SUBJECT.search(block)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_tells_people_to_trust_what_a_branch_tag_pull_request_or_fork_can_claim(page):
+    assert claimable(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The roles trust `repo:<owner>/<repository>:environment:<stack>`; no key is stored.",
+        "trust repo:acme/platform:pull_request.",
+        '```hcl\nvalues = ["repo:acme/platform:*"]\n```',
+        '```json\n{"gitlab.com:sub": "project_path:acme/platform:ref_type:tag:ref:v1"}\n```',
+        "```yaml\ngitlab.com:sub: project_path:acme/*:ref_type:branch:ref:main\n```",
+        "```yaml\nsub: [repo:acme/platform:ref:refs/heads/release-*]\n```",
+        "repo:acme/platform:ref:refs/tags/v1",
+        "repo:acme/*:ref:refs/heads/main",
+        "repo:acme/platform:ref:refs/heads/main-evil",
+        "repository_owner:acme",
+        '```hcl\nvariable = "token.actions.githubusercontent.com:sub"\nvalues = [join(":", local.parts)]\n```',
+        '```json\n{"Action": "sts:AssumeRoleWithWebIdentity", "gitlab.com:aud": "x"}\n```',
+        '```hcl\nvalues = [format("repo:%s:environment:%s", var.repository, var.stack)]\n```',
+    ],
+)
+def test_a_page_hides_such_a_subject_in_another_notation(text):
+    assert claimable(text)
+
+
 @pytest.fixture(scope="module")
 def viewer():
     plan = derive(builders.typed(builders.organization()), "dev")
