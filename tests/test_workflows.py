@@ -92,15 +92,156 @@ def test_no_long_lived_secret_is_used_and_no_workflow_trusts_a_pull_requests_cod
     text = file.read_text()
     assert "secrets." not in text
     assert "pull_request_target" not in text
-    if "pull_request" in triggers(workflow(file)):
-        assert "id-token" not in text, "a pull request gets no role"
-        writes = {right for _, job in jobs(file) for right, how in job["permissions"].items() if how == "write"}
-        assert writes <= {"security-events"}, "code scanning is all that it may write to"
-    if "workflow_run" in triggers(workflow(file)):
-        used = [step.get("uses", "") for step in steps(file)]
-        assert not [each for each in used if each.startswith("actions/checkout@")], "it has rights, so it runs no code"
-        scripts = " ".join(step.get("run", "") for step in steps(file))
-        assert not re.search(r"\b(make|python|pip|pulumi|bash|sh|source|eval)\b", scripts)
+
+
+# Source: GitHub's documentation, "Workflow syntax", `permissions`, and "Events that trigger workflows": these run only
+# what is merged; `workflow_dispatch` runs any branch unless a job asks which.
+MERGED = {"push", "schedule", "workflow_dispatch"}
+ON_MAIN = "github.ref == 'refs/heads/main'"
+RUNS_FILES = re.compile(
+    r"\b(make|python3?|pip|pipx|pulumi|go|node|npm|npx|bash|sh|source|eval|xargs)\b|(?:^|\s)\.{0,2}/(?!dev/null)",
+    re.MULTILINE,
+)
+
+
+def unquoted(script):
+    """Return a script without what single quotes hold, which is another program's."""
+    return re.sub(r"'[^']*'", "", script)
+
+
+def needed(jobs, name):
+    """Return a job and every job that it waits for."""
+    needs = jobs[name].get("needs", [])
+    return [name, *(above for each in ([needs] if isinstance(needs, str) else needs) for above in needed(jobs, each))]
+
+
+def overpowered(data):
+    """Yield the jobs of a workflow that run code of a change and hold what the change's author does not."""
+    merged = triggers(data) <= MERGED and (data["on"].get("push") or {"branches": ["main"]}).get("branches") == ["main"]
+    for name, job in data["jobs"].items():
+        held = {right for right, access in job["permissions"].items() if access == "write"}
+        uses = [step.get("uses", "") for step in job["steps"]]
+        runs = any(RUNS_FILES.search(unquoted(step.get("run", ""))) for step in job["steps"])
+        checks_out = any(each.startswith(("actions/checkout@", "./")) for each in uses)
+        deploys = merged and held == {"id-token"} and "environment" in job
+        guarded = any(ON_MAIN in str(data["jobs"][above].get("if")) for above in needed(data["jobs"], name))
+        if (held or "environment" in job) and (runs or checks_out) and not (deploys and guarded):
+            yield name
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_job_that_holds_a_write_permission_or_an_identity_runs_code_of_a_change(file):
+    assert list(overpowered(workflow(file))) == []
+
+
+CHECKOUT = {"uses": "actions/checkout@0"}
+OVERPOWERED = {
+    "code scanning": (
+        {"permissions": {"security-events": "write"}, "steps": [CHECKOUT, {"run": "make"}]}, "pull_request",
+    ),
+    "an environment": ({"permissions": {}, "environment": "x", "steps": [CHECKOUT]}, "merge_group"),
+    "an artifact": ({"permissions": {"issues": "write"}, "steps": [{"run": "unzip it\n./it/run"}]}, "workflow_run"),
+    "a local action": ({"permissions": {"packages": "write"}, "steps": [{"uses": "./own"}]}, "pull_request"),
+    "a role of any branch": ({"permissions": {"id-token": "write"}, "environment": "x", "steps": [CHECKOUT]}, "push"),
+    "a branch by hand": (
+        {"permissions": {"id-token": "write"}, "environment": "x", "steps": [CHECKOUT]}, "workflow_dispatch",
+    ),
+    "a token to write": (
+        {"permissions": {"contents": "write"}, "environment": "x", "if": ON_MAIN, "steps": [CHECKOUT]}, "schedule",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("job", "event"), OVERPOWERED.values(), ids=OVERPOWERED)
+def test_a_job_that_runs_code_of_a_change_gets_more_than_its_author_has(job, event):
+    assert list(overpowered({"on": {event: {"branches": ["**"]}}, "jobs": {"job": job}})) == ["job"]
+
+
+def shell(data, job, step):
+    """Return the command by which a runner runs a step's script.
+
+    Source: GitHub's documentation, "Workflow syntax", `jobs.<job_id>.steps[*].shell`: without a shell it is `bash -e`.
+    """
+    given = [place.get("defaults", {}).get("run", {}).get("shell") for place in (job, data)]
+    name = next((each for each in (step.get("shell"), *given) if each), None)
+    commands = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail"]}
+    return commands[name]
+
+
+def has_pipe(script):
+    """Return whether a script has a pipe."""
+    return bool(re.search(r"(?<!\|)\|(?!\|)", unquoted(script)))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_what_fails_in_a_pipe_of_a_workflow_passes(file):
+    data = workflow(file)
+    scripts = [(job, step) for job in data["jobs"].values() for step in job["steps"] if "run" in step]
+    assert [step["run"] for job, step in scripts if "pipefail" not in shell(data, job, step)] == []
+
+
+def test_what_fails_in_a_pipe_of_a_page_passes():
+    seen = 0
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for block in re.findall(r"```ya?ml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            data = yaml.safe_load(block) if re.search(r"^\s*(?:- )?(?:run|script):", block, re.MULTILINE) else None
+            jobs = data if isinstance(data, dict) else {}
+            for job in jobs.get("jobs", jobs).values():
+                if not isinstance(job, dict):
+                    continue
+                scripts = [step["run"] for step in job.get("steps", ()) if "run" in step]
+                scripts += ["\n".join(job["script"])] if "script" in job else []
+                seen += len(scripts)
+                for script in filter(has_pipe, scripts):
+                    assert re.match(r"set -[a-z]*o pipefail\n", script), f"{page.name}: {script}"
+    assert seen > 10
+
+
+def test_a_script_of_the_repository_goes_on_after_what_fails():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    texts = {path: (ROOT / path).read_bytes() for path in tracked if (ROOT / path).is_file()}
+    scripts = {path: text.decode() for path, text in texts.items() if re.match(rb"#!.*\b(ba)?sh\b", text)}
+    assert ".ci/run" in scripts
+    assert [path for path, text in scripts.items() if has_pipe(text) and "set -euo pipefail\n" not in text] == []
+
+
+PREVIEWS = {
+    "one that fails": "exit 1",
+    "one that fails after it spoke": """echo '{"steps": [{"op": "same", "urn": "urn:a"}]}'; exit 1""",
+    "one that says nothing": "exit 0",
+    "one without steps": """echo '{"steps": []}'""",
+    "one of an engine that writes something else": """echo '{"changeSummary": {}}'""",
+}
+
+
+def approve(tmp_path, preview):
+    """Run what writes the steps to approve, as its runner does, with an engine whose preview is this script."""
+    data = workflow(ROOT / ".github" / "workflows" / "deploy.yml")
+    job = data["jobs"]["preview"]
+    (step,) = [step for step in job["steps"] if step.get("name") == "What is to be approved"]
+    (tmp_path / "pulumi").write_text(f"#!/bin/sh\n{preview}\n")
+    (tmp_path / "pulumi").chmod(0o755)
+    variables = {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "STEPS": data["env"]["STEPS"],
+        "STACK": "acme-dev",
+    }
+    variables["GITHUB_STEP_SUMMARY"] = str(tmp_path / "summary")
+    command = [*shell(data, job, step), "-c", step["run"]]
+    return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="the runner has jq")
+@pytest.mark.parametrize("preview", PREVIEWS.values(), ids=PREVIEWS)
+def test_nothing_is_approved_after(tmp_path, preview):
+    assert approve(tmp_path, preview).returncode != 0
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="the runner has jq")
+def test_a_preview_without_a_change_is_approved(tmp_path):
+    result = approve(tmp_path, """echo '{"steps": [{"op": "same", "urn": "urn:a"}]}'""")
+    assert result.returncode == 0, result.stderr
+    assert json.loads((tmp_path / "approved.json").read_text()) == []
 
 
 def test_the_gate_is_the_command_that_developers_run():
@@ -184,8 +325,9 @@ def test_a_review_becomes_a_comment_that_is_edited_the_next_time(comments):
     assert "--method PATCH repos/acme/infra/issues/comments/4711" in calls
 
 
-def test_a_comment_of_a_hostile_run_mentions_nobody_and_fits(comments):
-    body, _ = comments.post("@octocat " * 20_000 + "é")
+@pytest.mark.parametrize("text", ["@octocat " * 20_000 + "é", "a" + "é" * 40_000])
+def test_a_comment_of_a_hostile_run_mentions_nobody_and_fits(comments, text):
+    body, _ = comments.post(text)
     assert "@octocat" not in body
     assert len(body.encode()) < 65_536
 

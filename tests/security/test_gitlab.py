@@ -66,6 +66,20 @@ def test_a_pipeline_of_gitlab_that_anybody_can_start_asks_for_a_role(jobs, event
     assert {name for name in run_for(jobs, event) if "id_tokens" in jobs[name]} == with_a_role
 
 
+def test_a_merge_request_of_gitlab_leaves_a_tool_in_the_cache_of_a_job_that_has_a_role(jobs):
+    hold = {name for name, job in jobs.items() if "id_tokens" in job or "environment" in job}
+    assert hold == {"preview", "up", "drift"}
+    assert [name for name in hold if "cache" in jobs[name]] == []
+
+
+def test_an_image_of_gitlab_is_another_one_tomorrow(jobs):
+    images = {str(job["image"]) for job in jobs.values() if "image" in job}
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    images.add(yaml.safe_load(text)["default"]["image"])
+    assert len(images) == 2
+    assert [image for image in images if not re.fullmatch(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}", image)] == []
+
+
 def test_a_merge_request_of_gitlab_is_judged_by_its_own_judges(jobs, tmp_path):
     missing = [name for name in ("bash", "git", "find") if not shutil.which(name)]
     if missing:
