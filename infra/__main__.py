@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pulumi
 
-from hpkit.catalog import dependencies_chart
-from hpkit.charts.package import ensure_package
+from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart
+from hpkit.charts.package import MIRROR, ensure_package
 from hpkit.checks import Finding
 from hpkit.components import build
 from hpkit.errors import SelectionError, ToolError
@@ -30,7 +30,7 @@ def gate(stack: str) -> Plan:
         raise pulumi.RunError(f"{errors} errors in {loaded.file}: nothing was registered")
     plan = next(iter(loaded.plans.values()))
     # On AWS all that is missing is said at once; on the local cloud it goes on.
-    missing = [*missing_ranges(plan), *missing_chart(plan)]
+    missing = [*missing_ranges(plan), *missing_charts(plan)]
     if missing:
         raise pulumi.RunError("\n".join([*missing, "Nothing was registered"]))
     return plan
@@ -47,29 +47,43 @@ def missing_ranges(plan: Plan) -> Iterator[str]:
         )
 
 
-def missing_chart(plan: Plan) -> Iterator[str]:
-    """Put the kit's chart where the engine takes it from, or say why it is not to be had.
+def missing_charts(plan: Plan) -> Iterator[str]:
+    """Put the kit's charts where the engine takes them from, or say why one is not to be had as the kit pins it.
 
-    The local cloud records the chart where it cannot be installed, and says so.
+    The local cloud records a chart where it cannot be installed, and says so.
     """
-    if not plan.spec.cluster.dependencies.is_kits:
-        return
+    autoscaling = plan.spec.autoscaling
+    if plan.spec.cluster.dependencies.is_kits:
+        yield from missing_chart(
+            dependencies_chart(), "nodes without it have no device plugins and no health monitoring agent"
+        )
+    if autoscaling is not None and autoscaling.keda is not None:
+        yield from missing_chart(keda_chart(), "its pods may read every Secret of the cluster")
+
+
+def missing_chart(pin: PinnedChart | PublishedChart, reason: str) -> Iterator[str]:
+    """Say why a chart is missing or another one; on the local cloud that is a warning."""
     try:
-        package = ensure_package(dependencies_chart(), project_root(), say=pulumi.log.info)
+        package = ensure_package(pin, project_root(), say=pulumi.log.info)
     except ToolError as error:
         if not is_local(os.environ):
             yield str(error)
             return
         pulumi.log.warn(
-            f"{error} The local cloud goes on without the chart; on AWS this run would end here, since nodes "
-            "without it have no device plugins and no health monitoring agent"
+            f"{error} The local cloud goes on without the chart; on AWS this run would end here, since {reason}"
         )
         return
-    if not package.is_pinned:
-        pulumi.log.warn(
-            f"{package.path.name}: from the folder that HPKIT_MIRROR names, and not what the kit pins (contents "
-            f"{package.contents[:12]}…, pinned {dependencies_chart().package[:12]}…)"
-        )
+    if package.is_pinned:
+        return
+    problem = (
+        f"{pin.published_file} in the folder that {MIRROR} names has the contents {package.contents}, and the kit pins "
+        f"{pin.package}: it is not the chart that the kit was tried with. Run `hpkit chart-fetch --to FOLDER` where "
+        f"there is a network, and bring that file; or unset {MIRROR}"
+    )
+    if is_local(os.environ):
+        pulumi.log.warn(f"{problem}. The local cloud goes on with it; on AWS this run would end here")
+    else:
+        yield problem
 
 
 def text(finding: Finding) -> str:

@@ -1,5 +1,6 @@
 """EKS: who reaches the API, what it logs, how it keeps secrets, and which add-ons it runs."""
 
+import re
 from typing import Final
 
 from hpkit.checks.rule import listing
@@ -10,9 +11,12 @@ __all__ = ["POLICIES"]
 
 _CLUSTER: Final = "aws:eks/cluster:Cluster"
 _ADDON: Final = "aws:eks/addon:Addon"
-_RELEASE: Final = "kubernetes:helm.sh/v3:Release"
+# A chart's resources pass the pack one by one only where Pulumi renders it; Helm itself installs those of a Release.
+_CHARTS: Final = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 # EKS user guide, "Send control plane logs to CloudWatch Logs".
 _LOGS: Final = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+
+_DIGEST: Final = re.compile(r"@sha256:[0-9a-f]{64}$")
 
 _MODES = Parameter(
     "authenticationModes",
@@ -80,8 +84,14 @@ def _chart_pinned(release: Resource, _settings: Settings) -> Results:
     chart, repository = str(release.get("chart")), release.get_or_unknown("repositoryOpts.repo")
     # A chart in a folder is what that folder holds; one from a repository is what stands there today.
     fetched = repository is not None or chart.startswith(("oci://", "http://", "https://"))
-    if fetched and release.get_or_unknown("version") is None:
-        yield Violation(f"{release.name} takes the newest version of the chart {chart}", "Pin its version.")
+    if fetched and not _DIGEST.search(chart):
+        version = release.get_or_unknown("version")
+        taken = "the newest version" if version is None else f"version {version}"
+        yield Violation(
+            f"{release.name} takes {taken} of the chart {chart} from a repository, which can publish other contents "
+            "under that version",
+            "Run `helm pull`, keep the .tgz in the repository, verify its sha256 before the run, and name the file.",
+        )
 
 
 POLICIES = (
@@ -121,8 +131,8 @@ POLICIES = (
     ),
     Policy(
         name="helm-charts-pinned",
-        description="A Helm release from a repository has a pinned version.",
-        types=(_RELEASE,),
+        description="A Helm chart is a file of the project, or named by its digest.",
+        types=_CHARTS,
         validate=_chart_pinned,
     ),
 )

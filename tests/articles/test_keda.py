@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit.components.autoscaling import KEDA_VERSION
+from hpkit.catalog import keda_chart
 from hpkit.errors import ToolError
 from local.kubernetes.api import RefusedError
 from local.kubernetes.crds import crds_in
@@ -67,7 +67,7 @@ def sample(name):
 
 
 def test_the_kinds_are_of_the_version_that_is_installed():
-    assert tool_named("keda-crds").version == KEDA_VERSION
+    assert tool_named("keda-crds").version == keda_chart().version
 
 
 @pytest.mark.parametrize("name", ["keda-cloudwatch", "keda-prometheus", "keda-sqs"])

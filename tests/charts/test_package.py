@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from hpkit.catalog import PinnedChart, Subchart, dependencies_chart
+from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart
 from hpkit.charts.archive import read_archive, write_archive
 from hpkit.charts.package import ensure_package, kept_package
 from hpkit.config.chart import chart_hash, contents_hash
@@ -57,7 +57,7 @@ class Site:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def pin(self, **more):
-        remote = Subchart("remote", "2.0.0", f"{self.url}/remote-2.0.0.tgz", contents_hash(PART))
+        remote = PublishedChart("remote", "2.0.0", f"{self.url}/remote-2.0.0.tgz", contents_hash(PART))
         given = {
             "name": "it",
             "version": "1.0.0",
@@ -211,6 +211,23 @@ def test_two_packages_of_the_same_files_are_the_same_file(tmp_path):
         write_archive(tmp_path / name, "it", dict(sorted(WHOLE.items(), reverse=name == "two")))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert len(list(tmp_path.iterdir())) == 2, "what was half written is gone"
+
+
+def test_a_repository_serves_another_chart_under_the_pinned_version(site, project):
+    pin = PublishedChart("remote", "2.0.0", f"{site.url}/remote-2.0.0.tgz", contents_hash(PART))
+    assert read_archive(ensure_package(pin, project).path.read_bytes()) == PART
+    site.pages["/remote-2.0.0.tgz"] = packed({"Chart.yaml": b"name: evil\n"}, "remote")
+    another = dataclasses.replace(pin, sha256="0" * 64)
+    with pytest.raises(ToolError, match=r"has the contents .*, and the catalog names 0{64}.*hpkit chart-fetch"):
+        ensure_package(another, project)
+    assert not (project / ".hpkit" / "charts" / another.file).exists()
+
+
+def test_keda_is_pinned_by_the_contents_that_its_repository_publishes():
+    pin = keda_chart()
+    assert (len(pin.sha256), pin.published_file) == (64, f"keda-{pin.version}.tgz")
+    assert pin.url == f"https://kedacore.github.io/charts/{pin.published_file}"
+    assert dataclasses.replace(pin, sha256="f" * 64).file != pin.file
 
 
 def test_the_pin_names_every_part_by_version_and_contents():

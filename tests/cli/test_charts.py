@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hpkit.catalog import dependencies_chart
+from hpkit.catalog import dependencies_chart, keda_chart
 from hpkit.charts.archive import write_archive
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
@@ -83,13 +83,14 @@ def test_a_fetch_without_a_network_says_what_to_do(project):
 
 
 def test_a_fetch_says_where_the_package_is_and_when_it_is_not_the_pins(project, tmp_path, monkeypatch):
-    write_archive(tmp_path / "mirror" / dependencies_chart().published_file, "chart", {"Chart.yaml": b"name: chart\n"})
+    for pin in (dependencies_chart(), keda_chart()):
+        write_archive(tmp_path / "mirror" / pin.published_file, "chart", {"Chart.yaml": b"name: chart\n"})
     monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "mirror"))
     done = hpkit("chart-fetch", cwd=project)
-    place = project / ".hpkit" / "charts" / dependencies_chart().file
-    assert (done.returncode, done.stdout.strip()) == (0, str(place))
-    assert place.is_file()
-    assert "pinned" in done.stderr
+    places = [project / ".hpkit" / "charts" / pin.file for pin in (dependencies_chart(), keda_chart())]
+    assert (done.returncode, done.stdout.split()) == (0, [str(place) for place in places])
+    assert all(place.is_file() for place in places)
+    assert done.stderr.count("is not what the kit pins, and no run on AWS takes it") == 2
 
 
 def test_validating_and_planning_need_no_chart(project):

@@ -199,9 +199,8 @@ def _inside() -> dict[str, Resource]:
         "release": resource(
             "kubernetes:helm.sh/v3:Release",
             "keda",
-            chart="keda",
+            chart="../.hpkit/charts/keda-2.17.2-af53d162055c.tgz",
             version="2.17.2",
-            repositoryOpts={"repo": "https://charts.example"},
         ),
         "entry": resource(
             "aws:eks/accessEntry:AccessEntry",

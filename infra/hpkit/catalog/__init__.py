@@ -1,6 +1,14 @@
 """Facts about the services, each with source and date: instance types, regions, versions, API limits."""
 
-from hpkit.catalog.dependencies import CHARTS_FOLDER, Alternative, ChartImage, PinnedChart, Subchart, dependencies_chart
+from hpkit.catalog.dependencies import (
+    CHARTS_FOLDER,
+    Alternative,
+    ChartImage,
+    PinnedChart,
+    PublishedChart,
+    dependencies_chart,
+    keda_chart,
+)
 from hpkit.catalog.eks import (
     ClusterHour,
     KubernetesVersion,
@@ -71,10 +79,10 @@ __all__ = [
     "MigProfile",
     "OfferedAddon",
     "PinnedChart",
+    "PublishedChart",
     "Region",
     "ShapeLimits",
     "Source",
-    "Subchart",
     "TypeFacts",
     "addon_pin",
     "addons",
@@ -92,6 +100,7 @@ __all__ = [
     "instance_type",
     "instance_types",
     "is_older",
+    "keda_chart",
     "kubelet_reserved",
     "kubernetes_versions",
     "kueue_metrics_version",

@@ -1,4 +1,4 @@
-"""The chart of what HyperPod expects on EKS: which one, with which parts, and which images it brings."""
+"""The charts that the kit installs: which ones, with which parts, and which images they bring."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,15 +7,23 @@ from typing import Any, Final
 
 from hpkit.catalog.instances import read_data
 
-__all__ = ["CHARTS_FOLDER", "Alternative", "ChartImage", "PinnedChart", "Subchart", "dependencies_chart"]
+__all__ = [
+    "CHARTS_FOLDER",
+    "Alternative",
+    "ChartImage",
+    "PinnedChart",
+    "PublishedChart",
+    "dependencies_chart",
+    "keda_chart",
+]
 
 # Folder of the project that packages of charts are kept in, for the engine to take them from.
 CHARTS_FOLDER: Final = ".hpkit/charts"
 
 
 @dataclass(frozen=True, slots=True)
-class Subchart:
-    """A part of the chart that is published elsewhere.
+class PublishedChart:
+    """A chart that is published as a package.
 
     sha256 is that of its contents, as `hpkit chart-hash` prints it of the unpacked folder: who packs the same files
     anew gets another file, and the same contents.
@@ -25,6 +33,21 @@ class Subchart:
     version: str
     url: str
     sha256: str
+
+    @property
+    def package(self) -> str:
+        """Return the sha256 of the package's contents."""
+        return self.sha256
+
+    @property
+    def file(self) -> str:
+        """Return the name of its package in CHARTS_FOLDER: another pin has another name, so the engine sees it."""
+        return _file(self.name, self.version, self.package)
+
+    @property
+    def published_file(self) -> str:
+        """Return the name that `helm package` gives it."""
+        return f"{self.name}-{self.version}.tgz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +100,7 @@ class PinnedChart:
     package: str
     replaced: tuple[str, ...]
     alternatives: tuple[Alternative, ...]
-    subcharts: tuple[Subchart, ...]
+    subcharts: tuple[PublishedChart, ...]
     images: tuple[ChartImage, ...]
     values: tuple[str, ...]
 
@@ -89,7 +112,7 @@ class PinnedChart:
     @property
     def file(self) -> str:
         """Return the name of its package in CHARTS_FOLDER: another pin is another name, so the engine sees it."""
-        return f"{self.name}-{self.version}-{self.package[:12]}.tgz"
+        return _file(self.name, self.version, self.package)
 
     @property
     def published_file(self) -> str:
@@ -105,10 +128,20 @@ def dependencies_chart() -> PinnedChart:
         **{key: data[key] for key in ("name", "version", "repository", "commit", "path", "contents", "package")},
         replaced=tuple(data["replaced"]),
         alternatives=tuple(Alternative(**each) for each in data["alternatives"]),
-        subcharts=tuple(Subchart(**each) for each in data["subcharts"]),
+        subcharts=tuple(PublishedChart(**each) for each in data["subcharts"]),
         images=tuple(_image(each) for each in data["images"]),
         values=tuple(data["values"]),
     )
+
+
+@cache
+def keda_chart() -> PublishedChart:
+    """Return the kit's pin of KEDA's chart, whose version is that of the operator in it."""
+    return PublishedChart(**read_data("dependencies.json")["keda"])
+
+
+def _file(name: str, version: str, package: str) -> str:
+    return f"{name}-{version}-{package[:12]}.tgz"
 
 
 def _image(row: Mapping[str, Any]) -> ChartImage:

@@ -1,4 +1,4 @@
-"""The pinned chart as a package on the disk: from a mirror, from what is kept, or from where its parts are published.
+"""The pinned charts as packages on the disk: from a mirror, from what is kept, or from where its parts are published.
 
 Each part is verified by its contents and kept in the user's cache before the next one is fetched, so that a run that is
 interrupted goes on where it was. Environment variable HPKIT_MIRROR names a folder with packages as `helm package` names
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from hpkit.cache import cache_root
-from hpkit.catalog import CHARTS_FOLDER, PinnedChart
+from hpkit.catalog import CHARTS_FOLDER, PinnedChart, PublishedChart
 from hpkit.charts.archive import Files, read_archive, write_archive
 from hpkit.config.chart import contents_hash
 from hpkit.errors import InputError, ToolError
@@ -27,6 +27,7 @@ from hpkit.errors import InputError, ToolError
 __all__ = ["MIRROR", "Package", "cache_folder", "ensure_package", "kept_package"]
 
 MIRROR: Final = "HPKIT_MIRROR"
+Pin = PinnedChart | PublishedChart
 _SECONDS: Final = 20.0
 _MOST_BYTES: Final = 256 * 1024 * 1024
 
@@ -45,7 +46,7 @@ def cache_folder() -> Path:
     return cache_root() / "charts"
 
 
-def kept_package(pin: PinnedChart, project: Path) -> Package | None:
+def kept_package(pin: Pin, project: Path) -> Package | None:
     """Return the package that can be had without a network: of the mirror, the project or the cache; None for none.
 
     Raises ToolError for a mirror that is not there, and for a package in it that cannot be read.
@@ -61,7 +62,7 @@ def kept_package(pin: PinnedChart, project: Path) -> Package | None:
 
 
 def ensure_package(
-    pin: PinnedChart, project: Path, *, to: Path | None = None, say: Callable[[str], None] = lambda _: None
+    pin: Pin, project: Path, *, to: Path | None = None, say: Callable[[str], None] = lambda _: None
 ) -> Package:
     """Return the package in the project, for the engine; `to` names another file that it is to be.
 
@@ -84,7 +85,7 @@ def ensure_package(
     return Package(place, found.contents, is_pinned=found.is_pinned)
 
 
-def _mirrored(pin: PinnedChart) -> Package | None:
+def _mirrored(pin: Pin) -> Package | None:
     folder = os.environ.get(MIRROR)
     if not folder:
         return None
@@ -107,8 +108,10 @@ def _contents(file: Path) -> str:
         return ""
 
 
-def _assembled(pin: PinnedChart, say: Callable[[str], None]) -> Files:
+def _assembled(pin: Pin, say: Callable[[str], None]) -> Files:
     """Return the chart with all its parts, each as its pin says."""
+    if isinstance(pin, PublishedChart):
+        return _part(pin, f"{pin.name} {pin.version}", pin.url, "", pin.sha256, say)
     name = f"{pin.name} of {pin.repository} at {pin.commit[:7]}"
     own = _part(pin, name, pin.archive, pin.path, pin.contents, say)
     files = {path: content for path, content in own.items() if path not in pin.replaced}
@@ -121,7 +124,7 @@ def _assembled(pin: PinnedChart, say: Callable[[str], None]) -> Files:
     return files
 
 
-def _part(pin: PinnedChart, name: str, url: str, folder: str, sha256: str, say: Callable[[str], None]) -> Files:
+def _part(pin: Pin, name: str, url: str, folder: str, sha256: str, say: Callable[[str], None]) -> Files:
     """Return a part from the cache, or fetch, verify and keep it."""
     kept = cache_folder() / f"{sha256}.tgz"
     if kept.is_file() and _contents(kept) == sha256:
@@ -142,7 +145,7 @@ def _part(pin: PinnedChart, name: str, url: str, folder: str, sha256: str, say: 
     return files
 
 
-def _get(pin: PinnedChart, url: str) -> bytes:
+def _get(pin: Pin, url: str) -> bytes:
     request = urllib.request.Request(url, headers={"User-Agent": "hpkit"})  # noqa: S310 - addresses are the catalog's
     try:
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
@@ -150,14 +153,19 @@ def _get(pin: PinnedChart, url: str) -> bytes:
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        raise ToolError(f"the chart of what HyperPod needs cannot be had: {url}: {error}. {_what_to_do(pin)}") from None
+        raise ToolError(f"the chart {pin.name} cannot be had: {url}: {error}. {_what_to_do(pin)}") from None
     if len(content) > _MOST_BYTES:
         raise ToolError(f"{url}: more than {_MOST_BYTES // 1024 // 1024} MiB. {_what_to_do(pin)}")
     return content
 
 
-def _what_to_do(pin: PinnedChart) -> str:
+def _what_to_do(pin: Pin) -> str:
+    instead = (
+        "install KEDA from a chart of your own and remove autoscaling.keda"
+        if isinstance(pin, PublishedChart)
+        else "keep a chart of your own in the repository (cluster.dependencies.chart)"
+    )
     return (
         f"What to do: run `hpkit chart-fetch --to FOLDER` where there is a network, bring {pin.published_file} here, "
-        f"and set {MIRROR} to its folder; or keep a chart of your own in the repository (cluster.dependencies.chart)."
+        f"and set {MIRROR} to its folder; or {instead}."
     )

@@ -464,7 +464,7 @@ RULES = (
     Rule("CLU007", "error", "minInstanceCount is at most instanceCount.", _API, _counts),
     Rule("CLU008", "error", "A drain policy goes with DrainFirst, DrainFirst with a batch size.", _API, _patching),
     Rule("CLU009", "warning", "A cluster has at most 20 groups.", _GUIDE, _number_of_groups),
-    Rule("CLU010", "warning", "The dependencies chart is in the repository, with a sha256.", _CONTRACT,
+    Rule("CLU010", "error", "The dependencies chart is in the repository, with a sha256.", _CONTRACT,
          _chart_is_pinned),
     Rule("CLU011", "error", "A dependencies chart in the repository is there.", _CONTRACT, waivable=False),
     Rule("CLU012", "error", "A dependencies chart in the repository has the hash that the file names.", _CONTRACT,

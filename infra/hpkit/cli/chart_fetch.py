@@ -1,4 +1,4 @@
-"""`hpkit chart-fetch`: the dependencies chart that the kit pins, as a package."""
+"""`hpkit chart-fetch`: the charts that the kit pins, as packages."""
 
 from pathlib import Path
 
@@ -15,20 +15,21 @@ __all__ = ["command"]
     help="Put it there, named as HPKIT_MIRROR wants it, for a machine without a network.",
 )
 def command(folder: Path | None) -> None:
-    """Fetch the chart of what HyperPod expects on EKS, at the kit's pin: each part is verified by its contents.
+    """Fetch the charts that the kit pins (what HyperPod expects on EKS, and KEDA), and verify their contents.
 
-    `pulumi up` does this by itself. What is kept already is not fetched again.
+    `pulumi up` fetches what a stack needs by itself. Packages that are kept already are not fetched again.
     """
-    from hpkit.catalog import dependencies_chart
+    from hpkit.catalog import dependencies_chart, keda_chart
     from hpkit.charts import ensure_package
     from hpkit.project import project_root
 
-    pin = dependencies_chart()
-    place = None if folder is None else folder / pin.published_file
-    package = ensure_package(pin, project_root(), to=place, say=lambda text: click.echo(text, err=True))
-    click.echo(package.path)
-    if not package.is_pinned:
-        click.echo(
-            f"this is what the folder in HPKIT_MIRROR holds: contents {package.contents}, pinned {pin.package}",
-            err=True,
-        )
+    for pin in (dependencies_chart(), keda_chart()):
+        place = None if folder is None else folder / pin.published_file
+        package = ensure_package(pin, project_root(), to=place, say=lambda text: click.echo(text, err=True))
+        click.echo(package.path)
+        if not package.is_pinned:
+            click.echo(
+                f"{pin.published_file} is not what the kit pins, and no run on AWS takes it: in the folder of "
+                f"HPKIT_MIRROR it has the contents {package.contents}, and the pin is {pin.package}",
+                err=True,
+            )

@@ -8,6 +8,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 from pulumi_kubernetes.apiextensions import CustomResource
 
+from hpkit.catalog import CHARTS_FOLDER, keda_chart
 from hpkit.components.base import Component, DeployContext, document
 from hpkit.components.eks import Eks
 from hpkit.components.pod_identity import PodRoles
@@ -26,12 +27,10 @@ from hpkit.plan.karpenter import (
 )
 from hpkit.plan.model import Plan
 
-__all__ = ["KEDA_VERSION", "Autoscaling"]
+__all__ = ["Autoscaling"]
 
 # The service says by this condition that groups and subnets are right; until then a pool has nothing to grow with.
 _READY = {"pulumi.com/waitFor": "condition=Ready"}
-# Of the chart, and of the operator in it.
-KEDA_VERSION = "2.17.2"
 
 
 class Autoscaling(Component):
@@ -92,14 +91,15 @@ class Autoscaling(Component):
                 workspace_arn=workspace_arn if spec.prometheus else None,
             ),
         )
+        pin = keda_chart()
         k8s.helm.v3.Release(
             "keda",
             name="keda",
             namespace=KEDA_ACCOUNT.namespace,
             create_namespace=True,
-            chart="keda",
-            version=KEDA_VERSION,
-            repository_opts=k8s.helm.v3.RepositoryOptsArgs(repo="https://kedacore.github.io/charts"),
+            # The package that was verified before the run, since Helm trusts whatever a repository serves.
+            chart=f"../{CHARTS_FOLDER}/{pin.file}",
+            version=pin.version,
             opts=self.child(after=[*after, identity], provider=self._eks.kubernetes),
         )
 
