@@ -374,6 +374,7 @@ def test_every_file_of_tests_is_collected():
         "cases.py",
         "clouds.py",
         "invoke.py",
+        "kinds.py",
         "shapes.py",
         "running.py",
         "cloud.py",

@@ -1,7 +1,8 @@
 """What admission policies refuse a team, as they are written; that they hold is shown in tests/security."""
 
-from hpkit.components.admission import pod_security_labels, policies_of
+from hpkit.components.admission import pod_security_labels, policies_of, request_limits
 from hpkit.plan.derive import derive
+from hpkit.plan.team_limits import pod_limits
 from tests.builders import organization, team, typed
 
 G5 = "ml.g5.12xlarge"
@@ -27,16 +28,35 @@ def test_only_the_service_accounts_that_the_file_names_are_a_teams():
 
 
 def test_what_holds_for_pods_holds_for_jobs_and_for_whatever_kueue_counts():
-    fields = {
-        name: [each.field for each in policy(name, team("ada")).refusals]
+    pods, jobs, workloads = (
+        [refusal.field for refusal in policy(name, team("ada")).refusals]
         for name in ("hpkit-team-pods", "hpkit-team-jobs", "hpkit-team-workloads")
-    }
-    assert len({tuple(each) for each in fields.values()}) == 1
+    )
+    assert pods == jobs
+    assert workloads == [*pods, "spec.priorityClassRef", "spec.priorityClassRef of the team"]
 
 
 def test_a_policy_of_people_leaves_controllers_alone_and_one_of_pods_does_not():
-    members = {each.name for each in policies_of(teams(team("ada"))) if each.conditions}
-    assert members == {"hpkit-member-work", "hpkit-member-pods", "hpkit-member-secrets"}
+    members = {each.name for each in policies_of(teams(team("ada"))) if "sent-by-a-member" in each.conditions}
+    assert members == {f"hpkit-member-{name}" for name in ("deletions", "pods", "secrets", "services", "work")}
+
+
+def test_taints_of_the_file_may_be_tolerated_and_reserved_ones_never():
+    data = organization()
+    (group, *_) = data["environments"]["dev"]["cluster"]["instanceGroups"]
+    group["taints"] = [
+        {"key": key, "effect": "NoSchedule"} for key in ("team/large", "sagemaker.amazonaws.com/node-health-status")
+    ]
+    limits = pod_limits(derive(typed(data), "dev"))
+    assert "team/large" in limits.tolerations
+    assert "sagemaker.amazonaws.com/node-health-status" not in limits.tolerations
+
+
+def test_a_container_without_requests_gets_those_of_the_file():
+    data = organization()
+    data["environments"]["dev"]["governance"]["teamLimits"] = {"defaultRequests": {"cpu": "2"}}
+    item = request_limits(pod_limits(derive(typed(data), "dev")))
+    assert item["default_request"] == {"cpu": "2", "memory": "256Mi"}
 
 
 def test_the_level_of_a_namespace_is_of_the_clusters_version():

@@ -14,6 +14,8 @@ from hpkit.jobs.lint import lint, read_manifests, repaired
 from hpkit.jobs.new import TOPOLOGY
 from hpkit.project import load_stack
 from tests.jobs.builders import text_of
+from tests.security.kinds import BAD_PODS, GOOD_PODS
+from tests.security.kinds import KINDS as MAKERS
 
 PLAN = load_stack("handson-dev").plans["dev"]
 WITH_TOPOLOGY = load_stack("topology-prod").plans["prod"]
@@ -472,3 +474,37 @@ def test_no_shape_of_a_document_is_a_traceback(path, value, kind):
         assert finding.message
         assert finding.line >= 1
     repaired(manifest, PLAN)
+
+
+@pytest.mark.parametrize(("spec", "field"), BAD_PODS.values(), ids=BAD_PODS)
+@pytest.mark.parametrize("kind", ["Pod", "PyTorchJob", "RayJob"])
+def test_what_the_admission_policies_refuse_of_any_kind_is_said(kind, spec, field):
+    text = text_of(in_namespace(MAKERS[kind]("bad", **spec))).replace("/acme-dev/", "/handson-dev/")
+    said = {each.check for each in lint(read_manifests("job.yaml", text), PLAN) if each.severity == "error"}
+    assert said & {"team-limits", "pod-security"}, field
+
+
+def in_namespace(document):
+    document["metadata"]["namespace"] = "hyperpod-ns-john"
+    return document
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        annotate("kueue.x-k8s.io/role-hash", "cheap"),
+        annotate("kueue.x-k8s.io/pod-group-name", "group"),
+        lambda document, *_: document["metadata"]["labels"].update({"kueue.x-k8s.io/prebuilt-workload-name": "x"}),
+        limits(requests={"cpu": "0"}),
+        lambda document, *_: document["spec"].update(runPolicy={"schedulingPolicy": {"priorityClass": "high"}}),
+    ],
+    ids=["a hash", "a group", "another's workload", "no CPU", "a scheduling policy"],
+)
+def test_what_the_admission_policies_refuse_of_a_job_is_said(change):
+    assert [each.check for each in findings(changed(change))] == ["team-limits"]
+
+
+@pytest.mark.parametrize("spec", GOOD_PODS.values(), ids=GOOD_PODS)
+def test_what_the_admission_policies_let_in_is_not_said(spec):
+    text = text_of(in_namespace(MAKERS["PyTorchJob"]("good", **spec))).replace("/acme-dev/", "/handson-dev/")
+    assert list(lint(read_manifests("job.yaml", text), PLAN)) == []

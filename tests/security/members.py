@@ -11,7 +11,20 @@ from local.kubernetes.api import Api, RefusedError
 from local.kubernetes.client import configuration_of
 from tests.running import eventually
 
-__all__ = ["ATTACK", "CORE", "JOBS", "NAMESPACE", "container", "job", "member", "pod", "refused", "tidy", "tried"]
+__all__ = [
+    "ATTACK",
+    "CORE",
+    "JOBS",
+    "NAMESPACE",
+    "container",
+    "delete",
+    "job",
+    "member",
+    "pod",
+    "refused",
+    "tidy",
+    "tried",
+]
 
 NAMESPACE = "hyperpod-ns-john"
 CORE = f"/api/v1/namespaces/{NAMESPACE}"
@@ -78,6 +91,11 @@ def job(name, *, pods=1, team="john", labels=None, owners=None, **spec):
         },
     }
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": body}
+
+
+def delete(api, path, options):
+    """Delete what a path names, one object or a collection, with options of one's own."""
+    api._answer("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
 
 
 def tried(call, *arguments):

@@ -12,7 +12,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from hpkit.components.admission import AdmissionPolicy, pod_security_labels, policies_of
+from hpkit.components.admission import AdmissionPolicy, pod_security_labels, policies_of, request_limits
 from hpkit.components.base import Component, DeployContext
 from hpkit.components.eks import Eks
 from hpkit.components.network import Network
@@ -20,12 +20,14 @@ from hpkit.components.rbac import PolicyRule, cluster_rules, team_rules
 from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE, VIEWER_POLICY, groups_of
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
+from hpkit.plan.team_limits import pod_limits
 
 __all__ = ["Access"]
 
 _RBAC = "rbac.authorization.k8s.io"
 # A team's level and the policies are as the program says, whoever wrote them since; the service makes the namespace.
 _FORCE = {"pulumi.com/patchForce": "true"}
+_REQUESTS = "hpkit-requests"
 
 
 class Access(Component):
@@ -49,6 +51,7 @@ class Access(Component):
     ) -> None:
         super().__init__(name, opts=opts)
         self._plan, self._eks, self._context, self._network = plan, eks, context, network
+        self._limits = pod_limits(plan)
         groups = groups_of(plan)
         self.administrators = [
             each
@@ -66,12 +69,12 @@ class Access(Component):
         Of a team without members nothing is touched: whoever works there has got the rights elsewhere.
         """
         teams = [team for team in self._plan.teams if team.members]
-        bounds = [self._bound(policy, teams) for policy in policies_of(teams)] if teams else []
+        bounds = [self._bound(policy, teams) for policy in policies_of(teams, self._limits)] if teams else []
         if teams:
             self._cluster_role(teams)
         for team in teams:
-            level = self._level(team, quotas[team.name])
-            self._team(team, after=[quotas[team.name], level, *bounds])
+            inside = [self._level(team, quotas[team.name]), self._requests(team, quotas[team.name])]
+            self._team(team, after=[quotas[team.name], *inside, *bounds])
         eks = self._plan.spec.eks
         self.register_outputs({"principals": sorted({*groups_of(self._plan), *eks.administrators, *eks.viewers})})
 
@@ -117,6 +120,15 @@ class Access(Component):
             opts=self.child(after=[quota], provider=self._eks.kubernetes),
         )
 
+    def _requests(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
+        """Return the LimitRange of a team's namespace."""
+        return k8s.core.v1.LimitRange(
+            team.name,
+            metadata={"name": _REQUESTS, "namespace": team.namespace, "annotations": _FORCE},
+            spec={"limits": [request_limits(self._limits)]},
+            opts=self.child(after=[quota], provider=self._eks.kubernetes),
+        )
+
     def _bound(self, policy: AdmissionPolicy, teams: Sequence[TeamPlan]) -> pulumi.Resource:
         """Return an admission policy in force."""
         inside = self.child(provider=self._eks.kubernetes)
@@ -141,7 +153,8 @@ class Access(Component):
     def _team(self, team: TeamPlan, *, after: Sequence[pulumi.Resource]) -> None:
         inside = self.child(after=after, provider=self._eks.kubernetes)
         metadata = k8s.meta.v1.ObjectMetaArgs(name=TEAM_ROLE, namespace=team.namespace)
-        k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(team_rules(team.workloads)), opts=inside)
+        rules = team_rules(team.workloads, ingress="Ingress" in self._limits.publish)
+        k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(rules), opts=inside)
         k8s.rbac.v1.RoleBinding(
             team.name,
             metadata=metadata,
@@ -185,6 +198,7 @@ def _spec(
         ),
         match_conditions=[v1.MatchConditionArgs(name=name, expression=text) for name, text in policy.conditions.items()]
         or None,
+        variables=[v1.VariableArgs(name=name, expression=text) for name, text in policy.variables.items()] or None,
         validations=[v1.ValidationArgs(expression=each.expression, message=each.message) for each in policy.refusals],
     )
 

@@ -37,11 +37,12 @@ class PolicyRule:
     reason: str
 
 
-def team_rules(workloads: Sequence[Workload] = ("training",)) -> list[PolicyRule]:
-    """Return the rules of the Role of a team that runs these kinds of work."""
+def team_rules(workloads: Sequence[Workload] = ("training",), *, ingress: bool = False) -> list[PolicyRule]:
+    """Return the rules of the Role of a team that runs these kinds of work; ingress: whether it may publish by one."""
     return [
         *(rule for each in ("training", "inference") if each in workloads for rule in workload_rules(each)),
         *_base(),
+        *([PolicyRule(["networking.k8s.io"], ["ingresses"], _WRITE, "Work that is published.")] if ingress else []),
     ]
 
 

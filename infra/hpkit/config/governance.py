@@ -6,6 +6,7 @@ from pydantic import Field
 
 from hpkit.config.base import Api, Model, Name
 from hpkit.config.registry import RepositoryName
+from hpkit.config.team_limits import TeamLimits
 
 __all__ = [
     "AbsoluteBorrowLimit",
@@ -203,4 +204,7 @@ class Governance(Model):
     quota_names: dict[str, Annotated[str, Api("EntityName")]] = Field(
         default={},
         description="Team → the API's name of its quota, which cannot change, where that is not the team's.",
+    )
+    team_limits: TeamLimits = Field(
+        default=TeamLimits(), description="What the work of members may ask for beyond the safe defaults."
     )

@@ -13,6 +13,12 @@ __all__ = ["ATTACKS", "FILES", "PREFIX"]
 PREFIX: Final = "test_a_member_wants_"
 _RBAC = "RBAC"
 _LEVEL = "Pod Security `baseline`"
+_LIMIT_RANGE = "LimitRange `hpkit-requests`"
+_REASONS: Final = {
+    _RBAC: "no rule above allows it",
+    _LEVEL: "it is root on the node",
+    _LIMIT_RANGE: "Kueue would count nothing and assign no instance type; they get `teamLimits.defaultRequests`",
+}
 # By what refuses, and the field of a policy or else what is refused: its tests, whose names begin with PREFIX.
 ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_LEVEL, "privileged containers, the node's files, network, processes and ports, capabilities"): (
@@ -24,8 +30,18 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
         "to_go_first_in_kueue_by_a_kind_that_carries_a_priority_of_the_system",
     ),
     ("hpkit-team-pods", "spec.nodeName"): ("to_choose_the_node_without_the_scheduler",),
-    ("hpkit-team-pods", "spec.tolerations"): ("every_node_whatever_its_taints",),
+    ("hpkit-team-pods", "spec.tolerations"): (
+        "every_node_whatever_its_taints",
+        "nodes_devices_or_files_that_are_not_the_teams",
+    ),
     ("hpkit-team-pods", "spec.serviceAccountName"): ("the_rights_of_a_service_account_by_a_pod",),
+    ("hpkit-team-pods", "spec.terminationGracePeriodSeconds"): ("to_keep_instances_while_the_quota_is_free_again",),
+    ("hpkit-team-pods", "spec.volumes"): ("nodes_devices_or_files_that_are_not_the_teams",),
+    ("hpkit-team-pods", "spec.containers[].image"): ("the_image_of_another_team",),
+    ("hpkit-team-pods", "spec.resourceClaims"): ("nodes_devices_or_files_that_are_not_the_teams",),
+    ("hpkit-team-workloads", "spec.priorityClassRef"): ("to_go_first_in_kueue_by_a_class_of_the_system",),
+    ("hpkit-team-workloads", "spec.priorityClassRef of the team"): ("to_go_first_in_kueue_by_a_class_of_pods",),
+    (_LIMIT_RANGE, "containers that request no CPU or memory, or none of it"): ("to_run_without_requests",),
     ("hpkit-team-services", "spec.externalIPs"): ("the_traffic_of_an_address_that_is_not_theirs",),
     ("hpkit-member-work", "metadata.ownerReferences"): (
         "more_compute_by_a_pod_that_poses_as_part_of_an_admitted_job",
@@ -38,11 +54,25 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
         "a_waiting_job_to_start_by_taking_it_out_of_the_queue",
     ),
     ("hpkit-member-work", "kueue.x-k8s.io/priority-class"): ("a_rank_that_is_not_the_teams",),
+    ("hpkit-member-work", "spec.runPolicy.schedulingPolicy.priorityClass"): (
+        "to_go_first_by_the_scheduling_policy_of_a_framework",
+    ),
+    ("hpkit-member-work", "kueue.x-k8s.io/role-hash"): ("more_compute_by_a_group_of_pods_with_a_forged_hash",),
+    ("hpkit-member-work", "labels and annotations of kueue.x-k8s.io"): ("more_compute_by_notes_of_kueues_own",),
+    ("hpkit-member-work", "spec.initContainers[].restartPolicy"): (
+        "more_compute_by_init_containers_that_stay_in_a_group",
+    ),
     ("hpkit-member-work", "spec.suspend"): ("a_waiting_job_to_start_by_saying_so",),
     ("hpkit-member-pods", "spec.schedulingGates"): ("a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy",),
     ("hpkit-member-pods", "metadata"): ("a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy",),
+    ("hpkit-member-pods", "spec.containers[].image"): (
+        "a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_policy",
+    ),
+    ("hpkit-member-deletions", "gracePeriodSeconds"): ("to_keep_instances_by_a_slow_deletion",),
+    ("hpkit-member-services", "spec.type"): ("to_publish_work_outside_the_cluster",),
     ("hpkit-member-secrets", "type"): ("the_rights_of_a_service_account_by_a_secret",),
     (_RBAC, "changing a pod that is there"): ("a_waiting_pod_to_start_by_taking_its_gate_away",),
+    (_RBAC, "the size of a running pod"): ("another_size_for_a_running_pod",),
     (_RBAC, "ephemeral containers"): ("a_shell_beside_a_container_that_is_there",),
     (_RBAC, "nodes, and their kubelet by the API server's proxy"): ("the_kubelet_of_a_node",),
     (_RBAC, "labels of the namespace"): ("to_lift_the_level_of_the_namespace",),
@@ -91,7 +121,7 @@ def _refused() -> list[tuple[str, ...]]:
         (
             f"`{what}`" if (part, what) in reasons else what,
             f"`{part}`" if (part, what) in reasons else part,
-            reasons.get((part, what), "no rule above allows it" if part == _RBAC else "it is root on the node"),
+            reasons.get((part, what)) or _REASONS[part],
             ", ".join(f"`{PREFIX}{test}`" for test in tests),
         )
         for (part, what), tests in ATTACKS.items()

@@ -16,9 +16,11 @@ from hpkit.errors import InputError
 from hpkit.jobs.edit import Edit, edited, read_documents
 from hpkit.jobs.fits import Fit, fit
 from hpkit.jobs.kinds import PodTemplate, Unit, mapping, mappings, templates, units
+from hpkit.jobs.limits import breaches, breaches_of_pods
 from hpkit.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
 from hpkit.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
 from hpkit.plan.model import POD_SECURITY_LEVEL, Plan, TeamPlan
+from hpkit.plan.team_limits import pod_limits
 from hpkit.spelling import near
 
 __all__ = ["JobFinding", "Manifest", "lint", "read_manifests", "repaired"]
@@ -115,6 +117,8 @@ class _Job:
         yield from self._types()
         yield from self._use(team)
         yield from self._pod_security()
+        if team is not None and team.members:
+            yield from self._team_limits(team)
         if team is not None and team.quota_resources and all(self._goes_anywhere(each) for each in self._templates):
             yield from self._quota(team)
 
@@ -380,6 +384,14 @@ class _Job:
                             f"its container {container.get('name')} is privileged, {refuses}",
                             "Remove privileged; GPUs, EFA and huge pages are resources, and need no privilege",
                         )
+
+    def _team_limits(self, team: TeamPlan) -> Iterator[JobFinding]:
+        """Say what the admission policies of the team's namespace refuse."""
+        limits = pod_limits(self._plan)
+        broken = [*breaches(self._unit, self._templates)]
+        broken += [breach for pods in self._templates for breach in breaches_of_pods(pods, team, limits)]
+        for breach in broken:
+            yield self._say(breach.path, "team-limits", f"{breach.message}: it is refused", breach.fix)
 
     def _host_path(self, volume: Mapping[str, Any], path: Path, refuses: str) -> JobFinding:
         where = mapping(volume["hostPath"]).get("path")

@@ -1,0 +1,53 @@
+"""What an admission policy of the teams' namespaces is made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hpkit.plan.names import GROUP_PREFIX
+
+__all__ = ["BOTH", "CREATE", "IS_MEMBER", "AdmissionPolicy", "Refusal", "ResourceRule", "cel_list"]
+
+CREATE, BOTH = ("CREATE",), ("CREATE", "UPDATE")
+IS_MEMBER = f"request.userInfo.groups.exists(group, group.startsWith('{GROUP_PREFIX}'))"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRule:
+    """Resources of API groups that a policy looks at, in all versions."""
+
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request is refused with this message unless `expression` (CEL) holds.
+
+    reason: why, for the page of a team's rights.
+    """
+
+    field: str
+    expression: str
+    message: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionPolicy:
+    """A ValidatingAdmissionPolicy of the teams' namespaces.
+
+    conditions: CEL by name; the policy looks only at requests for which all hold. variables: CEL by name, which
+    expressions read as `variables.<name>`; each may use those before it.
+    """
+
+    name: str
+    rules: tuple[ResourceRule, ...]
+    operations: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def cel_list(texts: tuple[str, ...] | list[str]) -> str:
+    """Return a list of strings as CEL writes it."""
+    return "[" + ", ".join(f"'{text}'" for text in texts) + "]"

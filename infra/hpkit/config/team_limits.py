@@ -1,0 +1,46 @@
+"""What the work of team members may ask of an environment, where the safe default isn't enough."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from hpkit.config.base import Model, Quantity
+
+__all__ = ["DefaultRequests", "Publication", "TeamLimits"]
+
+Publication = Literal["Ingress", "LoadBalancer", "NodePort"]
+
+
+class DefaultRequests(Model):
+    """What a container requests that states no request and no limit of its own."""
+
+    cpu: Quantity = Field(default="100m", description="CPUs; Kueue counts them against the team's quota.")
+    memory: Quantity = Field(default="256Mi", description="Memory; Kueue counts it against the team's quota.")
+
+
+class TeamLimits(Model):
+    """Limits on what members of teams run; each default is the safe one."""
+
+    termination_grace_period_seconds: int = Field(
+        default=600,
+        description="Longest time, in seconds, that a pod may take to stop, 0–86400. Kueue frees the quota of a job "
+        "while its pods still stop.",
+    )
+    tolerations: tuple[str, ...] = Field(
+        default=(),
+        description="Taint keys that pods may tolerate, in addition to accelerators, EFA, and the taints of instance "
+        "groups and NodePools in this file.",
+    )
+    volumes: tuple[str, ...] = Field(
+        default=(),
+        description="Volume types that pods may use, in addition to claims, ConfigMaps, Secrets, and emptyDir: `csi` "
+        "(inline volumes) or `nfs`.",
+    )
+    publish: tuple[Publication, ...] = Field(
+        default=(),
+        description="Ways in which members may publish their work outside the cluster: Services of type NodePort or "
+        "LoadBalancer, and Ingress.",
+    )
+    default_requests: DefaultRequests = Field(
+        default=DefaultRequests(), description="Requests of containers that state none."
+    )

@@ -1,0 +1,141 @@
+"""What the pods of a team may ask for: the file's limits, with the taints and repositories of the environment."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from hpkit.config.team_limits import DefaultRequests, Publication, TeamLimits
+from hpkit.plan.model import Plan
+from hpkit.plan.registry import repository_prefix
+
+__all__ = [
+    "GROUP_KEYS",
+    "LONGEST_GRACE",
+    "MIG_PREFIX",
+    "MORE_VOLUMES",
+    "NOT_READY",
+    "TOLERATED_SECONDS",
+    "VOLUMES",
+    "WORK_KEYS",
+    "PodLimits",
+    "is_kueue_key",
+    "is_reserved_taint",
+    "pod_limits",
+    "repository_team",
+]
+
+# A day: a longer grace period is a way to keep instances, not to write a checkpoint.
+LONGEST_GRACE: Final = 86_400
+# Names of extended resources; EKS adds a toleration of that key to pods that request one (Kubernetes, admission
+# controllers, ExtendedResourceToleration).
+_DEVICES: Final = (
+    "nvidia.com/gpu",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "aws.amazon.com/neurondevice",
+    "vpc.amazonaws.com/efa",
+)
+MIG_PREFIX: Final = "nvidia.com/mig-"
+# The API server adds both to every pod, for 300 seconds (Kubernetes, DefaultTolerationSeconds).
+NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+TOLERATED_SECONDS: Final = 600
+# Taints by which Kubernetes, HyperPod, and Karpenter keep work away from a node. Sources: Kubernetes, "Taints and
+# Tolerations"; SageMaker developer guide, HyperPod node health; Karpenter, "Disruption".
+_RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "sagemaker.amazonaws.com", "karpenter.sh", "karpenter.k8s.aws")
+VOLUMES: Final = (
+    "configMap",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+)
+# Types that `teamLimits.volumes` may add. Every other type shows a pod something of the node, or mounts with the
+# node's identity.
+MORE_VOLUMES: Final = ("csi", "nfs")
+_PREFIX: Final = "kueue.x-k8s.io/"
+# Labels and annotations of Kueue that users set on work and on pod templates (Kueue 0.19, reference, "Labels and
+# Annotations"). None of them makes Kueue count less than what runs.
+WORK_KEYS: Final = tuple(
+    _PREFIX + name
+    for name in (
+        "queue-name",
+        "priority-class",
+        "max-exec-time-seconds",
+        "job-min-parallelism",
+        "job-completions-equal-parallelism",
+        "podset-required-topology",
+        "podset-preferred-topology",
+        "podset-unconstrained-topology",
+        "podset-slice-required-topology",
+        "podset-slice-size",
+        "podset-slice-required-topology-constraints",
+        "podset-group-name",
+    )
+)
+# The same for plain pods that are queued as a group (Kueue, "Run A Group Of Pods").
+GROUP_KEYS: Final = tuple(
+    _PREFIX + name
+    for name in (
+        "pod-group-name",
+        "pod-group-total-count",
+        "pod-group-fast-admission",
+        "pod-group-pod-index",
+        "pod-group-pod-index-label",
+        "retriable-in-group",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PodLimits:
+    """Limits of all teams of an environment. repositories: what the names of their repositories begin with."""
+
+    grace_seconds: int = TeamLimits().termination_grace_period_seconds
+    tolerations: tuple[str, ...] = _DEVICES
+    volumes: tuple[str, ...] = VOLUMES
+    publish: tuple[Publication, ...] = ()
+    default_requests: DefaultRequests = field(default_factory=DefaultRequests)
+    repositories: str = ""
+
+
+def pod_limits(plan: Plan) -> PodLimits:
+    """Return the limits of an environment: the file's, and the taints that its nodes have by the file."""
+    governance = plan.spec.governance
+    stated = governance.team_limits if governance is not None else TeamLimits()
+    taints = (*dict.fromkeys(_taints(plan)), *stated.tolerations)
+    return PodLimits(
+        grace_seconds=stated.termination_grace_period_seconds,
+        tolerations=tuple(dict.fromkeys((*_DEVICES, *(key for key in taints if not is_reserved_taint(key))))),
+        volumes=tuple(dict.fromkeys((*VOLUMES, *stated.volumes))),
+        publish=tuple(sorted(stated.publish)),
+        default_requests=stated.default_requests,
+        repositories=repository_prefix(plan),
+    )
+
+
+def is_reserved_taint(key: str) -> bool:
+    """Return whether a taint keeps work away from a node that is faulty, being checked, leaving, or reserved."""
+    domain, slash, _ = key.partition("/")
+    return bool(slash) and any(domain == name or domain.endswith(f".{name}") for name in _RESERVED_DOMAINS)
+
+
+def is_kueue_key(key: str) -> bool:
+    """Return whether a label or annotation is Kueue's."""
+    return key.partition("/")[0].endswith("kueue.x-k8s.io")
+
+
+def repository_team(image: str, limits: PodLimits) -> str | None:
+    """Return the team whose repository an image is in, None for any other image."""
+    parts = image.split("/")
+    if len(parts) < 3 or parts[1] != limits.repositories.rstrip("/"):
+        return None
+    return parts[2]
+
+
+def _taints(plan: Plan) -> Iterator[str]:
+    for group in plan.groups:
+        yield from (taint.key for taint in group.spec.taints)
+    for pool in plan.node_pools:
+        yield from (taint.key for taint in pool.spec.taints)

@@ -1,0 +1,235 @@
+"""A job of each kind that members may submit, around a pod specification, as the kinds' own APIs have them."""
+
+from copy import deepcopy
+
+from tests.security.members import ATTACK, container, job, pod
+
+__all__ = ["BAD_PODS", "GOOD_PODS", "KINDS", "KUBEFLOW", "THEIRS", "group", "service", "templates_in", "workload"]
+
+KUBEFLOW = {
+    "JAXJob": ("kubeflow.org/v1", "jaxReplicaSpecs", "Worker"),
+    "MPIJob": ("kubeflow.org/v2beta1", "mpiReplicaSpecs", "Launcher"),
+    "PaddleJob": ("kubeflow.org/v1", "paddleReplicaSpecs", "Worker"),
+    "PyTorchJob": ("kubeflow.org/v1", "pytorchReplicaSpecs", "Master"),
+    "TFJob": ("kubeflow.org/v1", "tfReplicaSpecs", "Worker"),
+    "XGBoostJob": ("kubeflow.org/v1", "xgbReplicaSpecs", "Master"),
+}
+
+
+def _labelled(name, team="john"):
+    """Return metadata with the team's queue."""
+    return {"name": name, "labels": {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue", **ATTACK}}
+
+
+def _template(**spec):
+    whole = pod("template", **spec)
+    return {"metadata": {"labels": whole["metadata"]["labels"]}, "spec": whole["spec"]}
+
+
+def _kubeflow(kind):
+    version, field, role = KUBEFLOW[kind]
+
+    def make(name, **spec):
+        specs = {role: {"replicas": 1, "restartPolicy": "Never", "template": _template(**spec)}}
+        return {"apiVersion": version, "kind": kind, "metadata": _labelled(name), "spec": {field: specs}}
+
+    return make
+
+
+def _job_set(name, **spec):
+    child = {
+        "metadata": {"labels": _labelled(name)["labels"]},
+        "spec": {"parallelism": 1, "completions": 1, "backoffLimit": 0, "template": _template(**spec)},
+    }
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": _labelled(name),
+        "spec": {"replicatedJobs": [{"name": "w", "replicas": 1, "template": child}]},
+    }
+
+
+def _cluster(**spec):
+    template = _template(**spec)
+    del template["spec"]["restartPolicy"]
+    group = {"groupName": "w", "replicas": 1, "minReplicas": 1, "maxReplicas": 1, "rayStartParams": {}}
+    head = deepcopy(template)
+    return {
+        "headGroupSpec": {"rayStartParams": {}, "template": head},
+        "workerGroupSpecs": [{**group, "template": template}],
+    }
+
+
+def _ray_cluster(name, **spec):
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": _labelled(name), "spec": _cluster(**spec)}
+
+
+def _ray_job(name, **spec):
+    body = {
+        "entrypoint": "python train.py",
+        "shutdownAfterJobFinishes": True,
+        "submissionMode": "HTTPMode",
+        "rayClusterSpec": _cluster(**spec),
+    }
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": _labelled(name), "spec": body}
+
+
+def _hyperpod(name, **spec):
+    replicas = [{"name": "pods", "replicas": 1, "template": _template(**spec)}]
+    body = {"nprocPerNode": "1", "replicaSpecs": replicas}
+    return {
+        "apiVersion": "sagemaker.amazonaws.com/v1",
+        "kind": "HyperPodPyTorchJob",
+        "metadata": _labelled(name),
+        "spec": body,
+    }
+
+
+def _deployment(name, **spec):
+    template = _template(**spec)
+    del template["spec"]["restartPolicy"]
+    body = {"replicas": 1, "selector": {"matchLabels": ATTACK}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _labelled(name), "spec": body}
+
+
+# By kind: a function of a name and fields of its pods' specification.
+KINDS = {
+    "Pod": pod,
+    "Job": job,
+    **{kind: _kubeflow(kind) for kind in KUBEFLOW},
+    "JobSet": _job_set,
+    "RayCluster": _ray_cluster,
+    "RayJob": _ray_job,
+    "HyperPodPyTorchJob": _hyperpod,
+    "Deployment": _deployment,
+}
+
+
+def templates_in(document):
+    """Yield every pod template of a document, a pod itself among them."""
+    if document["kind"] == "Pod":
+        yield document
+        return
+    waiting = [document["spec"]]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if "containers" in part.get("spec", {}):
+                yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+def workload(spec, **more):
+    """Return the Workload that Kueue makes of pods."""
+    body = {
+        "queueName": "hyperpod-ns-john-localqueue",
+        "podSets": [{"name": "main", "template": {"spec": spec}}],
+        **more,
+    }
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"name": "w"}, "spec": body}
+
+
+def group(name, **spec):
+    """Return a pod of a group of two."""
+    document = pod(name, labels={"kueue.x-k8s.io/pod-group-name": "g"}, **spec)
+    document["metadata"]["annotations"] |= {
+        "kueue.x-k8s.io/pod-group-total-count": "2",
+        "kueue.x-k8s.io/pod-group-fast-admission": "true",
+        "kueue.x-k8s.io/retriable-in-group": "false",
+    }
+    return document
+
+
+def service(type_=None):
+    """Return a Service of a type, None for the default one."""
+    spec = {"ports": [{"port": 80}], **({"type": type_} if type_ else {})}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec}
+
+
+TAINTS = (
+    "sagemaker.amazonaws.com/node-health-status",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/disk-pressure",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "karpenter.sh/disrupted",
+    "reserved-for-smith",
+    "",
+)
+# Every volume type of Kubernetes 1.34 that is neither a claim nor the pod's own (core/v1, VolumeSource).
+VOLUMES = {
+    "awsElasticBlockStore": {"volumeID": "vol-1"},
+    "azureDisk": {"diskName": "a", "diskURI": "https://a.blob.core.windows.net/a/a.vhd"},
+    "azureFile": {"secretName": "a", "shareName": "a"},
+    "cephfs": {"monitors": ["a"]},
+    "cinder": {"volumeID": "a"},
+    "csi": {"driver": "files.example.com"},
+    "fc": {"targetWWNs": ["a"], "lun": 0},
+    "flexVolume": {"driver": "example/files"},
+    "flocker": {"datasetName": "a"},
+    "gcePersistentDisk": {"pdName": "a"},
+    "gitRepo": {"repository": "https://example.com/a.git"},
+    "glusterfs": {"endpoints": "a", "path": "a"},
+    "hostPath": {"path": "/"},
+    "image": {"reference": "example.com/a:1"},
+    "iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 0},
+    "nfs": {"server": "files.example.com", "path": "/"},
+    "photonPersistentDisk": {"pdID": "a"},
+    "portworxVolume": {"volumeID": "a"},
+    "quobyte": {"registry": "10.0.0.1:7861", "volume": "a"},
+    "rbd": {"monitors": ["a"], "image": "a"},
+    "scaleIO": {"gateway": "https://a", "system": "a", "volumeName": "a", "secretRef": {"name": "a"}},
+    "storageos": {"volumeName": "a", "volumeNamespace": "a"},
+    "vsphereVolume": {"volumePath": "a"},
+}
+THEIRS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/acme-dev/smith/train:1"
+BAD_PODS = {
+    "years to stop": ({"terminationGracePeriodSeconds": 315_360_000}, "spec.terminationGracePeriodSeconds"),
+    "a second too long": ({"terminationGracePeriodSeconds": 601}, "spec.terminationGracePeriodSeconds"),
+    "a system's priority": ({"priorityClassName": "system-node-critical"}, "spec.priorityClassName"),
+    "devices that are claimed": (
+        {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]},
+        "spec.resourceClaims",
+    ),
+    "another team's image": ({"containers": [container(image=THEIRS)]}, "spec.containers[].image"),
+    "another team's image first": (
+        {"initContainers": [container(name="first", image=THEIRS)]},
+        "spec.containers[].image",
+    ),
+    **{
+        f"tolerates {key or 'everything'}": ({"tolerations": [{"key": key, "operator": "Exists"}]}, "spec.tolerations")
+        for key in TAINTS
+    },
+    **{
+        f"a volume of {name}": ({"volumes": [{"name": "v", name: body}]}, "spec.volumes")
+        for name, body in VOLUMES.items()
+    },
+}
+GOOD_PODS = {
+    "ten minutes to stop": {"terminationGracePeriodSeconds": 600},
+    "tolerates accelerators": {
+        "tolerations": [
+            {"key": key, "operator": "Exists"}
+            for key in ("nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa")
+        ]
+    },
+    "tolerates what the API server adds": {
+        "tolerations": [
+            {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            for name in ("not-ready", "unreachable")
+        ]
+    },
+    "volumes": {
+        "volumes": [
+            {"name": f"v{number}", name: {}}
+            for number, name in enumerate(
+                ("configMap", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret")
+            )
+        ]
+    },
+    "its own image": {"containers": [container(image=THEIRS.replace("smith", "john"))]},
+    "a public image": {"containers": [container(image="public.ecr.aws/deep-learning/smith/train:2")]},
+    "a sidecar": {"initContainers": [container(name="side", restartPolicy="Always")]},
+}

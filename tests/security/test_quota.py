@@ -1,0 +1,287 @@
+"""A member wants more compute than Kueue counts: by what a job says of itself, and by pods that stay."""
+
+from dataclasses import replace
+from itertools import chain
+
+import pytest
+
+from hpkit.components.admission import policies_of
+from hpkit.errors import ToolError
+from hpkit.plan.capacity import quantity
+from hpkit.plan.pods import pod_requests
+from hpkit.plan.team_limits import pod_limits
+from hpkit.project import load_stack
+from local.kubernetes.api import RefusedError
+from local.kubernetes.crds import crds_in
+from local.toolchain import get_all
+from local.toolchain.table import tool_named
+from tests.running import eventually
+from tests.security.kinds import BAD_PODS, KINDS, KUBEFLOW, group, service, workload
+from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused, tried
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
+QUEUE = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{NAMESPACE}-clusterqueue"
+# A repository of the other team, in the stack of the platform.
+THEIRS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/handson-dev/smith/train:1"
+
+# A note on who sent what, as a member may send it too.
+_NOTE = {
+    "manager": "kueue",
+    "operation": "Update",
+    "apiVersion": "v1",
+    "fieldsType": "FieldsV1",
+    "fieldsV1": {"f:metadata": {"f:annotations": {}}},
+}
+
+
+def folder_of(document):
+    return f"/apis/{document['apiVersion']}/namespaces/{NAMESPACE}/{document['kind'].lower()}s"
+
+
+@pytest.fixture(scope="module")
+def kinds(api):
+    """Every kind that a member may submit: the projects' own CRDs, and for the rest one that takes any field.
+
+    JobSet and KubeRay publish theirs as Go modules; Kubeflow's and MPI's come with the dependencies chart. The CRD of
+    HyperPodPyTorchJob is in AWS's add-on alone.
+    """
+    there, made = {found["metadata"]["name"] for found in api.items(CRDS, bare=True)}, []
+    try:
+        published = get_all([tool_named("jobset-crds"), tool_named("kuberay-crds")], say=print)
+    except ToolError:
+        published = []
+    for crd in (*chain.from_iterable(crds_in(each.path) for each in published), *_any_fields()):
+        name = crd["metadata"]["name"]
+        if name not in there:
+            api.create(CRDS, crd)
+            there.add(name)
+            made.append(name)
+    for make in KINDS.values():
+        document = make("probe")
+        if document["kind"] not in ("Pod", "Job", "Deployment"):
+            eventually(lambda document=document: _serves(api, folder_of(document)), f"{document['kind']} is served")
+    yield
+    for name in made:
+        api.delete(f"{CRDS}/{name}")
+
+
+def _any_fields():
+    """Yield a CRD that takes any field for each kind that Kubernetes itself doesn't have."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    for kind, make in KINDS.items():
+        group_name, _, version = make("probe")["apiVersion"].partition("/")
+        if "." in group_name:
+            plural = f"{kind.lower()}s"
+            yield {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": f"{plural}.{group_name}"},
+                "spec": {
+                    "group": group_name,
+                    "scope": "Namespaced",
+                    "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+                    "versions": [
+                        {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+                    ],
+                },
+            }
+
+
+def _serves(api, folder):
+    try:
+        api.items(folder, bare=True)
+    except RefusedError:
+        return False
+    return True
+
+
+def counted(api):
+    """Return what Kueue counts of the team, by resource in base units."""
+    total = {}
+    for flavor in api.read(QUEUE)["status"].get("flavorsUsage", []):
+        for resource in flavor["resources"]:
+            total[resource["name"]] = total.get(resource["name"], 0) + quantity(resource["total"])
+    return {name: amount for name, amount in total.items() if amount}
+
+
+def used(api):
+    """Return what the pods request that run in the team's namespace, by resource in base units."""
+    total = {}
+    for found in api.items(f"{CORE}/pods"):
+        if found["spec"].get("nodeName") and found["status"].get("phase") in ("Pending", "Running"):
+            for name, amount in pod_requests(found["spec"], lambda _, text: quantity(str(text))).items():
+                total[name] = total.get(name, 0) + amount
+    return {name: amount for name, amount in total.items() if amount}
+
+
+def is_accounted(api, **expected):
+    """Wait until pods run that request this, and Kueue counts just what runs."""
+    wanted = {name.replace("gpu", "nvidia.com/gpu"): quantity(amount) for name, amount in expected.items()}
+
+    def holds():
+        running = used(api)
+        return running == counted(api) and all(running.get(name, 0) == amount for name, amount in wanted.items())
+
+    eventually(holds, lambda: f"{wanted} wanted, {used(api)} run, {counted(api)} counted")
+
+
+def sized(name, gpus, **more):
+    requests = {"cpu": "1", "memory": "1Gi"}
+    limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    return group(name, containers=[container(resources={"requests": requests, **limits})], **more)
+
+
+def test_a_group_of_pods_is_counted_as_it_runs(john, api):
+    for name in ("first", "second"):
+        john.create(f"{CORE}/pods", sized(name, 1))
+    is_accounted(api, gpu="2", cpu="2")
+
+
+def test_a_member_wants_more_compute_by_a_group_of_pods_with_a_forged_hash(john, api):
+    forged = {"kueue.x-k8s.io/role-hash": "cheap"}
+    for name, gpus in (("small", 0), ("large", 4)):
+        document = sized(name, gpus)
+        document["metadata"]["annotations"] |= forged
+        assert "kueue.x-k8s.io/role-hash" in refused(john.create, f"{CORE}/pods", document)
+        # By server-side apply, and with a note of one's own on who sent what.
+        assert "kueue.x-k8s.io/role-hash" in refused(john.apply, f"{CORE}/pods/{name}", document)
+        for noted in ([], [{}], [_NOTE]):
+            document["metadata"]["managedFields"] = noted
+            assert "kueue.x-k8s.io/role-hash" in refused(john.create, f"{CORE}/pods", document)
+    john.create(f"{CORE}/pods", sized("small", 0))
+    john.create(f"{CORE}/pods", sized("large", 4))
+    is_accounted(api, cpu="1")
+    assert not api.read(f"{CORE}/pods/large")["spec"].get("nodeName"), "a large pod is no part of a small group"
+
+
+def test_a_member_wants_more_compute_by_init_containers_that_stay_in_a_group(john):
+    first = container(name="first", restartPolicy="Always")
+    message = refused(john.create, f"{CORE}/pods", sized("large", 1, initContainers=[first]))
+    assert "restartPolicy" in message
+
+
+def test_a_member_wants_more_compute_by_notes_of_kueues_own(john):
+    for name, value in (("pod-suspending-parent", "deployment"), ("prebuilt-workload-name", "theirs")):
+        document = pod("forged", annotations={f"kueue.x-k8s.io/{name}": value})
+        assert "kueue.x-k8s.io" in refused(john.create, f"{CORE}/pods", document)
+    for key in ("managed", "elastic-job"):
+        document = job("forged")
+        document["spec"]["template"]["metadata"]["labels"][f"kueue.x-k8s.io/{key}"] = "true"
+        assert "kueue.x-k8s.io" in refused(john.create, JOBS, document)
+
+
+def test_a_member_wants_to_run_without_requests(john, api):
+    nothing = [container(resources={})]
+    for number in range(5):
+        john.create(f"{CORE}/pods", pod(f"free-{number}", containers=nothing))
+    john.create(JOBS, job("free", pods=2, containers=nothing, initContainers=[container(name="first", resources={})]))
+    is_accounted(api, cpu="700m", memory="1792Mi")
+    assert all(found["spec"]["nodeSelector"] for found in api.items(f"{CORE}/pods")), "each has an instance type"
+    zero = [container(resources={"requests": {"cpu": "0", "memory": "0"}})]
+    assert "minimum" in refused(john.create, f"{CORE}/pods", pod("zero", containers=zero))
+    assert "limitranges" in refused(john.delete, f"{CORE}/limitranges/hpkit-requests")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_wants_to_keep_instances_while_the_quota_is_free_again(kinds, john, kind):
+    document = KINDS[kind]("slow", terminationGracePeriodSeconds=315_360_000)
+    folder = f"{CORE}/pods" if kind == "Pod" else folder_of(document)
+    assert "terminationGracePeriodSeconds" in refused(john.create, folder, document)
+    assert not tried(john.create, f"{folder}?dryRun=All", KINDS[kind]("quick", terminationGracePeriodSeconds=600))
+
+
+def test_a_member_wants_to_keep_instances_by_a_slow_deletion(john, api):
+    john.create(f"{CORE}/pods", pod("slow"))
+    is_accounted(api, gpu="1")
+    label = ",".join(f"{key}={value}" for key, value in ATTACK.items())
+    for path, seconds in (("pods/slow", 315_360_000), (f"pods?labelSelector={label}", 601)):
+        assert "seconds to stop" in refused(delete, john, f"{CORE}/{path}", {"gracePeriodSeconds": seconds})
+    assert not api.read(f"{CORE}/pods/slow")["metadata"].get("deletionTimestamp")
+    delete(john, f"{CORE}/pods/slow", {"gracePeriodSeconds": 5})
+
+
+@pytest.mark.parametrize("kind", KUBEFLOW)
+def test_a_member_wants_to_go_first_by_the_scheduling_policy_of_a_framework(kinds, john, kind):
+    document = KINDS[kind]("first")
+    document["spec"]["runPolicy"] = {"schedulingPolicy": {"priorityClass": "system-node-critical"}}
+    assert "schedulingPolicy.priorityClass" in refused(john.create, folder_of(document), document)
+
+
+def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_the_system(api):
+    # A Workload is what Kueue makes of any kind; an administrator's right to write one shows that the rule is of all.
+    reference = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "system-node-critical"}
+    document = workload(pod("first")["spec"])
+    document["metadata"] |= {"labels": ATTACK}
+    document["spec"]["podSets"][0]["count"] = 100
+    ranked = {**document, "spec": {**document["spec"], "priorityClassRef": reference, "priority": 2_000_001_000}}
+    assert "PriorityClass of the system" in refused(api.create, WORKLOADS, ranked)
+    api.create(WORKLOADS, document)
+    try:
+        change = {"spec": {"priorityClassRef": reference, "priority": 2_000_001_000}}
+        assert "PriorityClass of the system" in refused(api.merge, f"{WORKLOADS}/w", change)
+    finally:
+        api.delete(f"{WORKLOADS}/w")
+
+
+@pytest.fixture
+def ranked(api, john):
+    """The policy of Workloads as it is where the team john has but the class experiment."""
+    (plan,) = load_stack("handson-dev").plans.values()
+    team = replace(plan.teams[0], priority_classes=("experiment",))
+    (policy,) = (each for each in policies_of([team], pod_limits(plan)) if each.name == "hpkit-team-workloads")
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/hpkit-team-workloads"
+    before = api.read(path)["spec"]["validations"]
+    now = [{"expression": refusal.expression, "message": refusal.message} for refusal in policy.refusals]
+    api.merge(path, {"spec": {"validations": now}})
+    yield
+    api.merge(path, {"spec": {"validations": before}})
+
+
+def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_pods(api, ranked):
+    document = workload(pod("first")["spec"])
+    reference = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}
+    document["spec"] |= {"priorityClassRef": reference, "priority": 1000}
+    # The API server takes a moment to read a policy.
+    eventually(
+        lambda: "one of the team's priorityClasses" in tried(api.create, f"{WORKLOADS}?dryRun=All", document), "refused"
+    )
+
+
+# The field of a volume from an image is dropped where the API server has no such volumes.
+_OTHERS = {name: spec for name, (spec, _) in BAD_PODS.items() if "image" not in name}
+
+
+@pytest.mark.parametrize("spec", _OTHERS.values(), ids=_OTHERS)
+def test_a_member_wants_nodes_devices_or_files_that_are_not_the_teams(john, spec):
+    for folder, document in ((f"{CORE}/pods", pod("bad", **spec)), (JOBS, job("bad", **spec))):
+        message = refused(john.create, folder, document)
+        assert "hpkit-team-" in message or "violates PodSecurity" in message
+
+
+def test_a_member_wants_the_image_of_another_team(john):
+    for spec in ({"containers": [container(image=THEIRS)]},
+                 {"initContainers": [container(name="first", image=THEIRS)]}):  # fmt: skip
+        for folder, document in ((f"{CORE}/pods", pod("theirs", **spec)), (JOBS, job("theirs", **spec))):
+            assert "another team's repository" in refused(john.create, folder, document)
+    own = pod("own", containers=[container(image=THEIRS.replace("smith", "john"))])
+    assert not tried(john.create, f"{CORE}/pods?dryRun=All", own)
+
+
+def test_a_member_wants_another_size_for_a_running_pod(john, api):
+    john.create(f"{CORE}/pods", pod("grows"))
+    larger = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "40"}}}]}}
+    assert 'cannot patch resource "pods/resize"' in refused(john.merge, f"{CORE}/pods/grows/resize", larger)
+
+
+def test_a_member_wants_to_publish_work_outside_the_cluster(john):
+    for kind in ("NodePort", "LoadBalancer"):
+        assert "publish" in refused(john.create, f"{CORE}/services", service(kind))
+    ingresses = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/ingresses"
+    assert 'cannot create resource "ingresses"' in refused(john.create, ingresses, {"metadata": {"name": "i"}})
+    inside = service()
+    inside["metadata"]["labels"] = ATTACK
+    john.create(f"{CORE}/services", inside)
+    assert "publish" in refused(john.merge, f"{CORE}/services/s", {"spec": {"type": "NodePort"}})
