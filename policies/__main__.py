@@ -6,7 +6,21 @@ import pulumi_policy as sdk
 
 from policies.adapter import to_pulumi
 from policies.model import Policy
-from policies.rules import access, budget, capacity, cluster, eks, iam, karpenter, network, protection, storage, tags
+from policies.rules import (
+    access,
+    bindings,
+    budget,
+    capacity,
+    cluster,
+    eks,
+    iam,
+    karpenter,
+    network,
+    protection,
+    storage,
+    tags,
+    types,
+)
 from policies.waivers import RunState, configuration_policy
 
 __all__ = ["POLICIES", "run"]
@@ -18,9 +32,11 @@ POLICIES: Final[tuple[Policy, ...]] = (
     *protection.POLICIES,
     *eks.POLICIES,
     *iam.POLICIES,
+    *types.POLICIES,
     *network.POLICIES,
     *storage.POLICIES,
     *access.POLICIES,
+    *bindings.POLICIES,
     *tags.POLICIES,
     *budget.POLICIES,
 )

@@ -19,7 +19,7 @@ class DocumentError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement; not_actions and not_resources are what NotAction and NotResource list."""
+    """One statement; not_actions, not_resources and not_principals are what NotAction and the like list."""
 
     sid: str
     effect: str
@@ -28,6 +28,7 @@ class Statement:
     resources: tuple[str, ...]
     not_resources: tuple[str, ...]
     principals: Mapping[str, tuple[str, ...]]
+    not_principals: tuple[str, ...]
     conditions: Mapping[str, Mapping[str, tuple[str, ...]]]
 
     @property
@@ -56,7 +57,7 @@ class Statement:
 def statements(document: Any) -> list[Statement]:
     """Return the statements of a document, JSON text or already parsed; raises DocumentError for anything else."""
     try:
-        data = json.loads(document) if isinstance(document, str) else document
+        data = json.loads(document, object_pairs_hook=_once) if isinstance(document, str) else document
     except json.JSONDecodeError as error:
         raise DocumentError(f"no JSON: {error}") from None
     listed = data.get("Statement") if isinstance(data, Mapping) else None
@@ -65,6 +66,15 @@ def statements(document: Any) -> list[Statement]:
     if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
         raise DocumentError("it has no Statement")
     return [_statement(each) for each in listed]
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; a key that is there twice has a second meaning for whoever reads the other one."""
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DocumentError(f"it has {twice} twice")
+    return dict(pairs)
 
 
 def _statement(data: Mapping[str, Any]) -> Statement:
@@ -82,11 +92,19 @@ def _statement(data: Mapping[str, Any]) -> Statement:
         not_actions=_listed(data.get("NotAction")),
         resources=_listed(data.get("Resource")),
         not_resources=_listed(data.get("NotResource")),
+        not_principals=_named(data.get("NotPrincipal")),
         principals={kind: _listed(value) for kind, value in principal.items()},
         conditions={
             operator: {key: _listed(value) for key, value in tests.items()} for operator, tests in conditions.items()
         },
     )
+
+
+def _named(principal: Any) -> tuple[str, ...]:
+    """Return the names of a principal, of whatever kind."""
+    if isinstance(principal, Mapping):
+        return tuple(name for value in principal.values() for name in _listed(value))
+    return _listed(principal)
 
 
 def _listed(value: Any) -> tuple[str, ...]:

@@ -19,12 +19,19 @@ from policies.model import (
 
 __all__ = ["POLICIES"]
 
-_ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
-_CLUSTER_ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding"
+# Of any version of the API, and as a patch of one that is there.
+_ROLE_BINDING: Final = re.compile(r"kubernetes:rbac\.authorization\.k8s\.io/\w+:RoleBinding(?:Patch)?")
+_CLUSTER_ROLE_BINDING: Final = re.compile(r"kubernetes:rbac\.authorization\.k8s\.io/\w+:ClusterRoleBinding(?:Patch)?")
 _CLUSTER_ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole"
 _READ: Final = ("get", "list", "watch")
 _ENTRY: Final = "aws:eks/accessEntry:AccessEntry"
 _ASSOCIATION: Final = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
+# What reads, and no Secrets; AmazonEKSAdminViewPolicy reads those too, and is for viewers of the whole cluster.
+_READING: Final = (
+    "AmazonEKSAdminViewPolicy",
+    "AmazonEKSViewPolicy",
+    "AmazonSagemakerHyperpodUserClusterPolicy",
+)
 _GROUP: Final = "hyperpod:team:"
 _NAMESPACE: Final = "hyperpod-ns-"
 
@@ -59,16 +66,21 @@ _CLUSTER_POLICIES = Parameter(
 
 
 def _bound(resources: Sequence[Resource], settings: Settings) -> Results:
-    for binding in of_type(resources, _ROLE_BINDING):
-        yield from unknown_as_undecided(_in_namespace(binding), binding)
+    teams = _TeamNames(of_type(resources, _ENTRY))
+    for binding in _bindings(resources, _ROLE_BINDING):
+        yield from unknown_as_undecided(_in_namespace(binding, teams), binding)
     roles = {role.get_or_unknown("metadata.name", role.name): role for role in of_type(resources, _CLUSTER_ROLE)}
-    for binding in of_type(resources, _CLUSTER_ROLE_BINDING):
-        yield from unknown_as_undecided(_in_cluster(binding, roles, settings), binding)
+    for binding in _bindings(resources, _CLUSTER_ROLE_BINDING):
+        yield from unknown_as_undecided(_in_cluster(binding, teams, roles, settings), binding)
 
 
-def _in_namespace(binding: Resource) -> Results:
+def _bindings(resources: Sequence[Resource], types: re.Pattern[str]) -> list[Resource]:
+    return [resource for resource in resources if types.fullmatch(resource.type)]
+
+
+def _in_namespace(binding: Resource, teams: "_TeamNames") -> Results:
     role, namespace = binding.get("roleRef.name"), binding.get("metadata.namespace", "default")
-    for team in _teams(binding.get("subjects", [])):
+    for team in teams.of(binding.get("subjects", [])):
         if namespace != f"{_NAMESPACE}{team}":
             yield Violation(
                 f"{binding.name} gives the team {team} the role {role} in {namespace}",
@@ -77,9 +89,9 @@ def _in_namespace(binding: Resource) -> Results:
             )
 
 
-def _in_cluster(binding: Resource, roles: Mapping[Any, Resource], settings: Settings) -> Results:
+def _in_cluster(binding: Resource, teams: "_TeamNames", roles: Mapping[Any, Resource], settings: Settings) -> Results:
     name = binding.get("roleRef.name")
-    for team in _teams(binding.get("subjects", [])):
+    for team in teams.of(binding.get("subjects", [])):
         more = _more_than_reads(roles[name], settings) if name in roles else "what this stack does not say"
         if more:
             yield Violation(
@@ -99,11 +111,43 @@ def _more_than_reads(role: Resource, settings: Settings) -> str | None:
     return None
 
 
-def _teams(subjects: Sequence[Any]) -> Iterator[str]:
-    for subject in subjects:
-        name = subject.get("name") if isinstance(subject, Mapping) else None
-        if isinstance(name, str) and name.startswith(_GROUP):
-            yield name.removeprefix(_GROUP)
+class _TeamNames:
+    """Under which names the members of a team reach the API: its group, others of their entries, their pods' accounts.
+
+    Source: EKS user guide, access entries (Kubernetes groups and user name); Kubernetes, "Authenticating", service
+    accounts.
+    """
+
+    def __init__(self, entries: Sequence[Resource]) -> None:
+        self._teams: dict[str, str] = {}
+        for entry in entries:
+            listed = entry.get_or_unknown("kubernetesGroups", [])
+            groups = [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+            team = next((each.removeprefix(_GROUP) for each in groups if each.startswith(_GROUP)), None)
+            names = (*groups, entry.get_or_unknown("userName"), entry.get_or_unknown("principalArn"))
+            self._teams |= {name: team for name in names if team is not None and isinstance(name, str)}
+
+    def of(self, subjects: Sequence[Any]) -> Iterator[str]:
+        """Yield the teams among the subjects of a binding."""
+        for subject in subjects:
+            name = subject.get("name") if isinstance(subject, Mapping) else None
+            if not isinstance(name, str):
+                continue
+            team = self._account(subject, name) or self._teams.get(name)
+            if team is not None:
+                yield team
+            elif name.startswith(_GROUP):
+                yield name.removeprefix(_GROUP)
+
+    @staticmethod
+    def _account(subject: Mapping[str, Any], name: str) -> str | None:
+        """Return the team of a service account, as which any member can run a pod; None for another subject."""
+        found = re.fullmatch(rf"system:serviceaccounts?:{_NAMESPACE}([^:]+)(?::.*)?", name)
+        if found:
+            return found[1]
+        namespace = subject.get("namespace") if subject.get("kind") == "ServiceAccount" else None
+        of_team = isinstance(namespace, str) and namespace.startswith(_NAMESPACE)
+        return str(namespace).removeprefix(_NAMESPACE) if of_team else None
 
 
 def _scoped(resources: Sequence[Resource], settings: Settings) -> Results:
@@ -123,8 +167,8 @@ def _same_principal(entry: Resource, association: Resource) -> bool:
 
 
 def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Settings) -> Results:
-    groups = [{"name": group} for entry in entries for group in entry.get("kubernetesGroups", [])]
-    teams = list(_teams(groups))
+    groups = [group for entry in entries for group in entry.get("kubernetesGroups", [])]
+    teams = [group.removeprefix(_GROUP) for group in groups if group.startswith(_GROUP)]
     if not teams:
         return
     policy = str(association.get("policyArn")).rpartition("/")[2]
@@ -151,7 +195,7 @@ def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Se
 def _administrators(association: Resource, settings: Settings) -> Results:
     policy = str(association.get("policyArn")).rpartition("/")[2]
     scope = association.get("accessScope.type")
-    if policy != "AmazonEKSClusterAdminPolicy" and (policy, scope) != ("AmazonEKSAdminPolicy", "cluster"):
+    if policy != "AmazonEKSClusterAdminPolicy" and (scope != "cluster" or policy in _READING):
         return
     who, listed = str(association.get("principalArn")), settings[_ADMINISTRATORS.name]
     if listed and who not in listed:
@@ -163,7 +207,7 @@ def _administrators(association: Resource, settings: Settings) -> Results:
 POLICIES = (
     Policy(
         name="eks-administrators-named",
-        description="Administrators of an EKS cluster are roles, and those that are listed where any are.",
+        description="Access policies that change a whole EKS cluster are for roles, and for listed ones where any are.",
         types=(_ASSOCIATION,),
         validate=_administrators,
         parameters=(_ADMINISTRATORS,),

@@ -12,7 +12,7 @@ from policies.actions import takes_resource
 from policies.documents import DocumentError, Statement, statements
 from policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
-__all__ = ["POLICIES"]
+__all__ = ["JUDGED", "POLICIES"]
 
 _ARN_PARTS: Final = 6
 _ROLE: Final = "aws:iam/role:Role"
@@ -40,6 +40,14 @@ _SERVICES: Final[Mapping[str, bool]] = {
 _SENSITIVE: Final = frozenset({"iam", "kms", "lambda", "secretsmanager", "ssm", "sts"})
 _ONLY_WILDCARDS: Final = re.compile(r"[*?:/]*")
 _ONE_TYPE: Final = re.compile(r"[\w-]+[:/][*?:/]+")
+# What others than one branch can claim is no identity: an environment, a tag, a pull request, a pattern. Sources:
+# GitHub's documentation, "OpenID Connect reference"; GitLab's, "OpenID Connect (OIDC) authentication".
+_BRANCHES: Final[Mapping[str, re.Pattern[str]]] = {
+    "token.actions.githubusercontent.com": re.compile(
+        r"repo:[^/:*?]+/[^/:*?]+(?::environment:[^:*?]+)?:ref:refs/heads/[^:*?]+"
+    ),
+    "gitlab": re.compile(r"project_path:[^:*?]+:ref_type:branch:ref:[^:*?]+"),
+}
 # What stands before an identity in the subjects of known issuers.
 _SUBJECT_WORDS: Final = re.compile(r"^(?:system:serviceaccount:|repo:|project_path:)")
 # What AWS manages and the kit attaches; each grants what its one purpose needs.
@@ -57,6 +65,8 @@ _ATTACHMENTS: Final = (
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
     "aws:iam/userPolicyAttachment:UserPolicyAttachment",
 )
+# Types of IAM that these policies judge.
+JUDGED: Final = (*_DOCUMENTS, *_ATTACHMENTS)
 
 _ACTIONS: Final = Parameter(
     "actions",
@@ -177,6 +187,11 @@ def _trust_is_limited(role: Resource, settings: Settings) -> Results:
         if not isinstance(statement, Statement):
             yield statement
             continue
+        if statement.not_principals:
+            yield Violation(
+                f"{_where(role, statement)} trusts all but {listing(list(statement.not_principals))}",
+                "Name who assumes the role in Principal.",
+            )
         for kind, names in statement.principals.items():
             for name in names:
                 for problem, fix in _problems(kind, name, statement, settings):
@@ -198,8 +213,14 @@ def _problems(kind: str, name: str, statement: Statement, settings: Settings) ->
                 "Add a condition on aws:SourceAccount or aws:SourceArn.",
             )
     elif kind == "Federated":
-        if not any(key.endswith(":sub") and all(map(_names_subject, values)) for key, values in conditions.items()):
+        subjects = [(key, values) for key, values in conditions.items() if key.endswith(":sub")]
+        if not any(all(map(_names_subject, values)) for _, values in subjects):
             yield f"trusts every identity of {name}", "Add a condition on the :sub of the token."
+        elif not any(all(_names_branch(key, value) for value in values) for key, values in subjects):
+            yield (
+                f"trusts {listing([value for _, values in subjects for value in values])}, which any branch can claim",
+                "Name the branch in the condition on :sub, as docs/aws.md and docs/gitlab.md do.",
+            )
     elif name not in _accepted(settings[_PRINCIPALS.name]):
         yield f"trusts {name}", f"Trust a service, or list the principal in {_PRINCIPALS.name}."
 
@@ -222,6 +243,12 @@ def _is_bucket(parts: Sequence[str]) -> bool:
 def _names_subject(value: str) -> bool:
     """Return whether a subject names an organization or a namespace before its first wildcard."""
     return bool(re.match(r"[^:/*?]+(?:[:/]|$)", _SUBJECT_WORDS.sub("", value)))
+
+
+def _names_branch(key: str, subject: str) -> bool:
+    """Return whether a subject of a forge names one branch; other issuers have none."""
+    pattern = next((pattern for issuer, pattern in _BRANCHES.items() if key.startswith(issuer)), None)
+    return pattern is None or bool(pattern.fullmatch(subject))
 
 
 def _accepted(principals: Sequence[str]) -> set[str]:

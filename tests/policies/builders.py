@@ -228,6 +228,12 @@ def _inside() -> dict[str, Resource]:
             roleRef={"kind": "ClusterRole", "name": "reader"},
             subjects=subjects,
         ),
+        "team_role": resource(
+            "kubernetes:rbac.authorization.k8s.io/v1:Role",
+            "john",
+            metadata={"name": "scientist", "namespace": "hyperpod-ns-john"},
+            rules=[{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "create"]}],
+        ),
         "binding": resource(
             "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding",
             "john",
@@ -239,9 +245,9 @@ def _inside() -> dict[str, Resource]:
 
 
 def changed(resource: Resource, path: str, value: Any) -> Resource:
-    """Return a resource with one input changed, or removed where value is ABSENT; `protect` is its option."""
-    if path == "protect":
-        return dataclasses.replace(resource, protect=value)
+    """Return a resource with one input changed, or removed where value is ABSENT; `protect` and `@type` are its own."""
+    if path in ("protect", "@type"):
+        return dataclasses.replace(resource, **{path.removeprefix("@"): value})
     props: Any = copy.deepcopy(dict(resource.props))
     inner: Any = props
     *parents, last = [int(step) if step.isdigit() else step for step in path.split(".")]

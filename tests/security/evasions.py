@@ -6,7 +6,7 @@ from pathlib import Path
 from policies.reference import write
 from tests import builders as organizations
 from tests.policies.builders import changed, happy, messages
-from tests.security.test_evasions import ADDED, BY_NAME, CHANGED, FILES, HARMLESS
+from tests.security.test_evasions import ADDED, BY_NAME, CHANGED, FILES, HARMLESS, with_more
 
 __all__ = ["PAGE", "judged", "page"]
 
@@ -29,7 +29,7 @@ def judged():
     for way, (policy, part, path, value) in CHANGED.items():
         found[policy][way] = bool(messages(BY_NAME[policy], _with(part, path, value)))
     for way, (policy, more) in ADDED.items():
-        found[policy][way] = bool(messages(BY_NAME[policy], {**happy(), "more": more}))
+        found[policy][way] = bool(messages(BY_NAME[policy], with_more(more)))
     for way, ranges in FILES.items():
         data = organizations.organization()
         data["environments"]["dev"]["eks"]["endpoint"]["publicCidrs"] = ranges

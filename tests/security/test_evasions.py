@@ -30,6 +30,54 @@ def federated(**condition):
     )
 
 
+def bound(role, *subjects, cluster=True, version="v1", patch="", **more):
+    group, scope = "kubernetes:rbac.authorization.k8s.io", "Cluster" if cluster else ""
+    kind = more.pop("kind", "ClusterRole")
+    return resource(
+        f"{group}/{version}:{scope}RoleBinding{patch}",
+        "x",
+        roleRef={"kind": kind, "name": role},
+        subjects=list(subjects),
+        **more,
+    )
+
+
+def role(name, *rules, cluster=True, **metadata):
+    scope = "Cluster" if cluster else ""
+    return resource(
+        f"kubernetes:rbac.authorization.k8s.io/v1:{scope}Role",
+        name,
+        metadata={"name": name, **metadata},
+        rules=list(rules),
+    )
+
+
+def rule(verbs, resources, groups=("",)):
+    return {"apiGroups": list(groups), "resources": list(resources), "verbs": list(verbs)}
+
+
+def entry(**props):
+    return resource(
+        "aws:eks/accessEntry:AccessEntry", "ops", principalArn="arn:aws:iam::123456789012:role/ops", **props
+    )
+
+
+def prefix_list(*cidrs):
+    kind = "aws:ec2/managedPrefixList:ManagedPrefixList"
+    return resource(kind, "offices", id="pl-1", entries=[{"cidr": cidr} for cidr in cidrs])
+
+
+def ingress(name="x", **source):
+    kind = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+    return resource(kind, name, securityGroupId="sg-1", ipProtocol="-1", **source)
+
+
+def lets_in(cidr):
+    return {"protocol": "tcp", "fromPort": 22, "toPort": 22, "cidrBlocks": [cidr]}
+
+
+OPS, JOHN = {"kind": "Group", "name": "ops"}, {"kind": "Group", "name": "hyperpod:team:john"}
+ESCALATION, TYPES, SOURCES = "bindings-grant-no-escalation", "resource-types-judged", "security-group-sources-named"
 SUB = "token.actions.githubusercontent.com:sub"
 # What somebody writes → policy, part of the stack that is changed, input, value.
 CHANGED = {
@@ -84,6 +132,50 @@ CHANGED = {
         federated(StringNotLike={SUB: "repo:evil/*"})),
     "a trust for any service account": (TRUSTS, "role", "assumeRolePolicy",
         federated(StringLike={"oidc.eks.us-east-1.amazonaws.com/id/x:sub": "system:serviceaccount:*:*"})),
+    "a trust for every branch of a repository": (TRUSTS, "role", "assumeRolePolicy",
+        federated(StringLike={SUB: "repo:acme/platform:*"})),
+    "a trust for an environment that any branch can name": (TRUSTS, "role", "assumeRolePolicy",
+        federated(StringEquals={SUB: "repo:acme/platform:environment:acme-dev"})),
+    "a trust for pull requests": (TRUSTS, "role", "assumeRolePolicy",
+        federated(StringEquals={SUB: "repo:acme/platform:pull_request"})),
+    "a trust for tags of GitLab": (TRUSTS, "role", "assumeRolePolicy",
+        federated(StringEquals={"gitlab.com:sub": "project_path:acme/platform:ref_type:tag:ref:v1"})),
+    "a trust for all but one account": (TRUSTS, "role", "assumeRolePolicy",
+        document({"Effect": "Allow", "NotPrincipal": {"AWS": "123456789012"}, "Action": "sts:AssumeRole"})),
+    "a statement that hides behind another of the same name": ("iam-no-wildcard-action", "role_policy", "policy",
+        '{"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}], "Statement": []}'),
+    "a group open by many rules": (SOURCES, "security_group", "ingress",
+        [lets_in(f"52.{n}.0.0/16") for n in range(256)]),
+    "a group open to another account's group": (SOURCES, "ingress", "referencedSecurityGroupId",
+        "999999999999/sg-0123456789abcdef0"),
+    "a group open to another account's group, in the group itself": (SOURCES, "security_group", "ingress",
+        [{"protocol": "-1", "securityGroups": ["999999999999/sg-0123456789abcdef0"]}]),
+    "a group open to a prefix list of others": (SOURCES, "ingress", "prefixListId", "pl-3b927c52"),
+    "a group open to a prefix list of others, in the older rule": (SOURCES, "rule", "prefixListIds", ["pl-3b927c52"]),
+    "a group open to a prefix list of others, in the group itself": (SOURCES, "security_group", "ingress",
+        [{"protocol": "-1", "prefixListIds": ["pl-3b927c52"]}]),
+    "a team's role that binds others": (ESCALATION, "team_role", "rules", [rule(["bind"], ["roles"])]),
+    "a team's role that escalates": (ESCALATION, "team_role", "rules", [rule(["escalate"], ["roles"])]),
+    "a team's role that writes bindings": (ESCALATION, "team_role", "rules", [rule(["create"], ["rolebindings"])]),
+    "a team's role of all verbs": (ESCALATION, "team_role", "rules", [rule(["*"], ["jobs"])]),
+    "a team's role of all resources": (ESCALATION, "team_role", "rules", [rule(["get"], ["*"])]),
+    "a team's role that makes tokens": (ESCALATION, "team_role", "rules",
+        [rule(["create"], ["serviceaccounts/token"])]),
+    "a cluster role that takes in others by their labels": (ESCALATION, "cluster_role", "aggregationRule",
+        {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}),
+    "a cluster role that is added to admin": (ESCALATION, "cluster_role", "metadata",
+        {"name": "reader", "labels": {"rbac.authorization.k8s.io/aggregate-to-admin": "true"}}),
+    "a cluster role that reaches nodes by their proxy": (ESCALATION, "cluster_role", "rules",
+        [rule(["get"], ["nodes/proxy"])]),
+    "a cluster role that reads all Secrets": (ESCALATION, "cluster_role", "rules", [rule(["list"], ["secrets"])]),
+    "a cluster role that impersonates": (ESCALATION, "cluster_role", "rules", [rule(["impersonate"], ["users"])]),
+    "a cluster role that changes admission": (ESCALATION, "cluster_role", "rules",
+        [rule(["patch"], ["validatingadmissionpolicybindings"], ["admissionregistration.k8s.io"])]),
+    "a cluster role that signs certificates": (ESCALATION, "cluster_role", "rules",
+        [rule(["approve"], ["signers"], ["certificates.k8s.io"])]),
+    "a chart of a repository by its version": ("helm-charts-pinned", "release", "repositoryOpts",
+        {"repo": "https://kedacore.github.io/charts"}),
+    "a chart of a registry by its version": ("helm-charts-pinned", "release", "chart", "oci://registry.example/keda"),
     "managed policies in the role": ("iam-attached-policies-named", "role", "managedPolicyArns", [ADMIN]),
     "a group open by halves": ("security-group-not-open", "rule", "cidrBlocks", ["0.0.0.0/1", "128.0.0.0/1"]),
     "a group open by quarters": ("security-group-not-open", "rule", "cidrBlocks",
@@ -112,6 +204,80 @@ ADDED = {
     "the cluster's administration for an account": ("eks-administrators-named",
         resource("aws:eks/accessPolicyAssociation:AccessPolicyAssociation", "x", accessScope={"type": "cluster"},
                  principalArn="arn:aws:iam::123456789012:root", policyArn=CLUSTER_ADMIN)),
+    "the cluster's editing for a user": ("eks-administrators-named",
+        resource("aws:eks/accessPolicyAssociation:AccessPolicyAssociation", "x", accessScope={"type": "cluster"},
+                 principalArn="arn:aws:iam::123456789012:user/mallory",
+                 policyArn="arn:aws:eks::aws:cluster-access-policy/AmazonEKSEditPolicy")),
+    "AdministratorAccess by an exclusive list": (TYPES,
+        resource("aws:iam/rolePolicyAttachmentsExclusive:RolePolicyAttachmentsExclusive", "x", roleName="nodes",
+                 policyArns=[ADMIN])),
+    "an access key": (TYPES, resource("aws:iam/accessKey:AccessKey", "x", user="mallory")),
+    "a type of IAM that is new": (TYPES, resource("aws:iam/outbound:Outbound", "x")),
+    "a stack of CloudFormation": (TYPES, resource("aws:cloudformation/stack:Stack", "x", templateBody="{}")),
+    "a set of stacks": (TYPES, resource("aws:cloudformation/stackSet:StackSet", "x")),
+    "a resource by Cloud Control": (TYPES,
+        resource("aws:cloudcontrol/resource:Resource", "x", typeName="AWS::IAM::Role")),
+    "an application of the Serverless Application Repository": (TYPES,
+        resource("aws:serverlessrepository/cloudFormationStack:CloudFormationStack", "x")),
+    "a function behind a custom resource": (TYPES, resource("aws:lambda/function:Function", "x")),
+    "a call of a function": (TYPES, resource("aws:lambda/invocation:Invocation", "x", functionName="x")),
+    "a build": (TYPES, resource("aws:codebuild/project:Project", "x")),
+    "commands on nodes": (TYPES, resource("aws:ssm/association:Association", "x", name="AWS-RunShellScript")),
+    "a permission set": (TYPES, resource("aws:ssoadmin/managedPolicyAttachment:ManagedPolicyAttachment", "x")),
+    "a grant of a key": (TYPES, resource("aws:kms/grant:Grant", "x", operations=["Decrypt"])),
+    "a shell command": (TYPES, resource("command:local:Command", "x", create="aws iam create-user")),
+    "the provider of shell commands": (TYPES, resource("pulumi:providers:command", "x")),
+    "a dynamic resource": (TYPES, resource("pulumi-python:dynamic:Resource", "x", __provider="gASV")),
+    "a role by another provider": (TYPES, resource("aws-native:iam:Role", "x", managedPolicyArns=[ADMIN])),
+    "another issuer for the cluster": (TYPES, resource("aws:eks/identityProviderConfig:IdentityProviderConfig", "x")),
+    "bindings in a list": (TYPES, resource("kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBindingList", "x",
+        items=[{"roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}, "subjects": [OPS]}])),
+    "cluster-admin for a group of an access entry": (ESCALATION,
+        (entry(kubernetesGroups=["ops"]), bound("cluster-admin", OPS))),
+    "cluster-admin for a user": (ESCALATION, bound("cluster-admin", {"kind": "User", "name": "mallory"})),
+    "cluster-admin for a service account": (ESCALATION,
+        bound("cluster-admin", {"kind": "ServiceAccount", "name": "default", "namespace": "kube-system"})),
+    "cluster-admin by the beta API": (ESCALATION, bound("cluster-admin", OPS, version="v1beta1")),
+    "cluster-admin by a patch": (ESCALATION, bound("cluster-admin", OPS, patch="Patch")),
+    "cluster-admin in a namespace": (ESCALATION,
+        bound("cluster-admin", JOHN, cluster=False, metadata={"namespace": "hyperpod-ns-john"})),
+    "a role that the stack doesn't have": (ESCALATION, bound("somebodys", OPS)),
+    "a role with another of the same name behind it": (ESCALATION,
+        (role("two-faced", rule(["get"], ["nodes"])),
+         resource("kubernetes:rbac.authorization.k8s.io/v1:ClusterRolePatch", "x", metadata={"name": "two-faced"},
+                  rules=[rule(["*"], ["*"])]),
+         bound("two-faced", OPS))),
+    "a role for everybody": (ESCALATION,
+        (role("look", rule(["get"], ["jobs"])), bound("look", {"kind": "Group", "name": "system:authenticated"}))),
+    "administrators in the ConfigMap aws-auth": (ESCALATION,
+        resource("kubernetes:core/v1:ConfigMapPatch", "x", metadata={"name": "aws-auth", "namespace": "kube-system"})),
+    "a team by another group of its entry": ("team-bindings-in-namespace",
+        (entry(kubernetesGroups=["hyperpod:team:john", "ops"]),
+         bound("scientist", OPS, cluster=False, kind="Role", metadata={"namespace": "hyperpod-ns-smith"}))),
+    "a team by the user name of its entry": ("team-bindings-in-namespace",
+        (entry(kubernetesGroups=["hyperpod:team:john"], userName="ann"),
+         bound("scientist", {"kind": "User", "name": "ann"}, cluster=False,
+               metadata={"namespace": "hyperpod-ns-smith"}))),
+    "a team by its service account": ("team-bindings-in-namespace",
+        bound("scientist", {"kind": "ServiceAccount", "name": "default", "namespace": "hyperpod-ns-john"},
+              cluster=False, metadata={"namespace": "hyperpod-ns-smith"})),
+    "a team by all its service accounts": ("team-bindings-in-namespace",
+        bound("scientist", {"kind": "Group", "name": "system:serviceaccounts:hyperpod-ns-john"}, cluster=False,
+              metadata={"namespace": "hyperpod-ns-smith"})),
+    "a team by the beta API": ("team-bindings-in-namespace",
+        bound("scientist", JOHN, cluster=False, version="v1beta1", metadata={"namespace": "hyperpod-ns-smith"})),
+    "a group open by a prefix list": (SOURCES, (prefix_list("0.0.0.0/0"), ingress(prefixListId="pl-1"))),
+    "a group open by halves in a prefix list": (SOURCES,
+        (prefix_list("0.0.0.0/1", "128.0.0.0/1"), ingress(prefixListId="pl-1"))),
+    "a group open to IPv6 by a prefix list": (SOURCES, (prefix_list("::/0"), ingress(prefixListId="pl-1"))),
+    "a group open by entries beside the prefix list": (SOURCES,
+        (prefix_list(), ingress(prefixListId="pl-1"),
+         resource("aws:ec2/managedPrefixListEntry:ManagedPrefixListEntry", "x", prefixListId="pl-1",
+                  cidr="0.0.0.0/0"))),
+    "a group open by many rules of its own": (SOURCES,
+        tuple(ingress(f"x{n}", cidrIpv4=f"52.{n}.0.0/16") for n in range(256))),
+    "a group open to IPv6 by many rules of its own": (SOURCES,
+        tuple(ingress(f"x{n}", cidrIpv6=f"2600:{n:x}00::/24") for n in range(256))),
 }  # fmt: skip
 # The same in an organization file: ranges of publicCidrs.
 FILES = {
@@ -119,6 +285,12 @@ FILES = {
     "a half": ["128.0.0.0/1"],
     "parts of a /8": ["52.0.0.0/9", "52.128.0.0/9"],
 }
+
+
+def with_more(more):
+    """Return a stack that breaks nothing, with one resource or several of them added."""
+    added = more if isinstance(more, tuple) else (more,)
+    return {**happy(), **{f"more {place}": each for place, each in enumerate(added)}}
 
 
 def test_the_stack_that_is_changed_breaks_nothing_by_itself():
@@ -137,7 +309,7 @@ def test_the_pack_is_passed_by(way):
 @pytest.mark.parametrize("way", ADDED)
 def test_the_pack_is_passed_by_with_one_resource_more(way):
     name, more = ADDED[way]
-    assert messages(BY_NAME[name], {**happy(), "more": more}), way
+    assert messages(BY_NAME[name], with_more(more)), way
 
 
 def test_the_cluster_is_administered_by_a_role_that_is_not_listed():
@@ -168,8 +340,15 @@ HARMLESS = {
                        Condition={"StringLike": {"kms:ViaService": "sagemaker.*.amazonaws.com"}}))),
     "clusters of one account": (TRUSTS, "role", "assumeRolePolicy",
         eks_trust(ArnLike={"aws:SourceArn": "arn:aws:eks:*:123456789012:cluster/*"})),
-    "one repository": (TRUSTS, "role", "assumeRolePolicy",
-        federated(StringLike={SUB: "repo:acme/platform:environment:*"})),
+    "one branch of a repository": (TRUSTS, "role", "assumeRolePolicy",
+        federated(StringEquals={SUB: "repo:acme/platform:environment:acme-dev:ref:refs/heads/main"})),
+    "one branch of GitLab": (TRUSTS, "role", "assumeRolePolicy",
+        federated(StringEquals={"gitlab.com:sub": "project_path:acme/platform:ref_type:branch:ref:main"})),
+    "a team's role that reads and writes Secrets of its own": (ESCALATION, "team_role", "rules",
+        [rule(["get", "create"], ["secrets", "pods", "pods/exec"])]),
+    "the role that reads": (ESCALATION, "cluster_binding", "roleRef", {"kind": "ClusterRole", "name": "view"}),
+    "the team's entry": (ESCALATION, "entry", "kubernetesGroups", ["hyperpod:team:john"]),
+    "a group of the same account": (SOURCES, "ingress", "referencedSecurityGroupId", "sg-0123456789abcdef0"),
     "one namespace": (TRUSTS, "role", "assumeRolePolicy",
         federated(StringLike={"oidc.eks.us-east-1.amazonaws.com/id/x:sub": "system:serviceaccount:kube-system:*"})),
     "a private /8": ("security-group-not-open", "ingress", "cidrIpv4", "10.0.0.0/8"),
