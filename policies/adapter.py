@@ -7,10 +7,12 @@ from typing import Any
 import pulumi_policy as sdk
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UnknownValueError
 
-from policies.model import UNKNOWN, Policy, Resource, Settings, Undecided, Violation, unknown_as_undecided
+from policies.model import UNKNOWN, Policy, Resource, Settings, Undecided, Violation, is_known, unknown_as_undecided
 from policies.waivers import WAIVERS, RunState
 
 __all__ = ["plain", "to_pulumi"]
+
+_OWN = "hyperpod:"
 
 
 def to_pulumi(policy: Policy, run_state: RunState) -> sdk.Policy:
@@ -125,10 +127,14 @@ def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
     """Return a resource with its inputs wherever an output is not known.
 
     At preview the engine shows no outputs at all of a provider whose own configuration comes from another resource, as
-    that of Kubernetes does from the EKS cluster.
+    that of Kubernetes does from the EKS cluster. Inputs of the hyperpod package count before its outputs: a property
+    that is never compared, such as elasticInstanceTypes, keeps its old output.
     """
     known = {name: value for name, value in resource.props.items() if value is not UNKNOWN}
-    return replace(resource, props={**resource.props, **inputs, **known})
+    stated = (
+        {name: value for name, value in inputs.items() if is_known(value)} if resource.type.startswith(_OWN) else {}
+    )
+    return replace(resource, props={**resource.props, **inputs, **known, **stated})
 
 
 def _report(found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:

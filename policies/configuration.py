@@ -19,7 +19,7 @@ __all__ = ["problems", "unknown_teams"]
 
 _POLICIES: Final = {policy.name: policy for policy in (*POLICIES, configuration_policy(RunState()))}
 _LEVELS: Final = get_args(Level)
-_REGIONS, _BUDGET, _QUOTAS = "regions-allowed", "budget-of-teams", "quota-fits-capacity"
+_REGIONS, _BUDGET = "regions-allowed", "budget-of-teams"
 _LEVEL: Final = "enforcementLevel"
 # Both stop an update; anything less would let through what cannot be waived.
 _STOPPING: Final = ("mandatory", "remediate")
@@ -76,20 +76,16 @@ def _values(policy: Policy, parameter: Parameter, value: Any) -> list[str]:
 
 
 def unknown_teams(text: str, teams: Collection[str]) -> list[str]:
-    """Return what a policy file without problems says of teams that an organization has not."""
-    data = json.loads(text)
+    """Return the teams that a policy file without problems gives a budget, and the organization doesn't have."""
+    given = json.loads(text).get(_BUDGET)
+    budget: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    projects = budget.get("projects", {}).values()
     found = []
-    for name, of in ((_BUDGET, "teams"), (_QUOTAS, "elasticQuotas")):
-        given = data.get(name)
-        said = given.get(of, {}) if isinstance(given, Mapping) else {}
-        named = said if isinstance(said, Mapping) else [each["team"] for each in said]
-        projects = given.get("projects", {}).values() if name == _BUDGET and isinstance(given, Mapping) else ()
-        for team in (*named, *(team for project in projects for team in project["teams"])):
-            if team not in teams:
-                near = get_close_matches(team, teams, n=1)
-                found.append(
-                    f"{name}: the organization has no team {team}{f', did you mean {near[0]}?' if near else ''}"
-                )
+    for team in (*budget.get("teams", {}), *(team for project in projects for team in project["teams"])):
+        if team not in teams:
+            near = get_close_matches(team, teams, n=1)
+            meant = f", did you mean {near[0]}?" if near else ""
+            found.append(f"{_BUDGET}: the organization has no team {team}{meant}")
     return found
 
 

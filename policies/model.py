@@ -79,11 +79,18 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What is wrong, with its values, and how to fix it; resource is the one that is wrong, in a stack policy."""
+    """What is wrong, with its values, and how to fix it.
+
+    resource: the one that is wrong, in a stack policy. property_path: its input that is wrong, with items of lists by
+    name, as `instanceGroups[gpu].instanceCount`; empty for the whole resource. cause: the resource whose input that is,
+    where it's another one.
+    """
 
     message: str
     fix: str
     resource: Resource | None = None
+    property_path: str = ""
+    cause: Resource | None = None
 
 
 @dataclass(frozen=True, slots=True)

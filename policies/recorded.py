@@ -24,7 +24,10 @@ _LEVEL = "enforcementLevel"
 
 @dataclass(frozen=True, slots=True)
 class PolicyFinding:
-    """What one policy reports at its level: of a resource (by type and name) or, where they are empty, of the stack."""
+    """What one policy reports at its level: of a resource (by type and name) or, where they are empty, of the stack.
+
+    cause and property_path: the resource and its input that are wrong, where a violation names them.
+    """
 
     policy: str
     level: Level
@@ -32,6 +35,8 @@ class PolicyFinding:
     name: str
     message: str
     fix: str
+    cause: Resource | None = None
+    property_path: str = ""
 
 
 def resources_of(recording: "Iterable[RecordedResource]") -> list[Resource]:
@@ -103,6 +108,8 @@ def _findings(
     for item, resource in results:
         kind, name = (resource.type, resource.name) if resource else ("", "")
         if isinstance(item, Violation):
-            yield PolicyFinding(policy.name, level, kind, name, item.message, item.fix)
+            cause = item.cause or resource
+            yield PolicyFinding(policy.name, level, kind, name, item.message, item.fix, cause, item.property_path)
         else:
-            yield PolicyFinding(policy.name, "advisory", kind, name, f"not checked: {item.message}", "A preview tells.")
+            message = f"not checked: {item.message}"
+            yield PolicyFinding(policy.name, "advisory", kind, name, message, "A preview checks it.", resource)

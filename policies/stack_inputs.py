@@ -45,12 +45,17 @@ NODE_POOL: Final = "kubernetes:karpenter.sh/v1:NodePool"
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A team's quota: the quota resources that are known, and the types of which something is not (None: all of it)."""
+    """A team's quota: the quota resources that are known, and the types of which something is not (None: all of it).
+
+    elastic and future: the types whose quota may count on Karpenter, and those that no group has to provide yet.
+    """
 
     resource: Resource
     team: str
     quota_resources: tuple[QuotaResource, ...]
     unknown_types: tuple[str | None, ...]
+    elastic: frozenset[str]
+    future: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +212,14 @@ def quota_of(resource: Resource) -> Quota:
             unknown.append(None if name is UNKNOWN else name)
         else:
             known.append(parsed)
-    return Quota(resource, resource.name if team is UNKNOWN else team, tuple(known), tuple(unknown))
+    elastic, future = (_stated_types(resource, name) for name in ("elasticInstanceTypes", "futureInstanceTypes"))
+    team_name = resource.name if team is UNKNOWN else team
+    return Quota(resource, team_name, tuple(known), tuple(unknown), elastic, future)
+
+
+def _stated_types(resource: Resource, name: str) -> frozenset[str]:
+    stated = resource.get_or_unknown(name, [])
+    return frozenset() if stated is UNKNOWN else frozenset(each for each in stated if isinstance(each, str))
 
 
 def _quota_resource(quota_resource: Mapping[str, Any]) -> QuotaResource | None:

@@ -84,6 +84,7 @@ def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> R
                     f"demand, {float(budget.monthly):,.0f} are given ({who}{prices})",
                     f"Lower its allocations, or raise what {budget.label} is given.",
                     cluster,
+                    cause=next(quota.resource for quota in matched[cluster.urn] if quota.team == own[0]),
                 )
 
 
@@ -111,6 +112,7 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
             f"({listing([f'{label}: {cost:,.0f}' for label, cost in ranked])})",
             f"Lower instanceCount, or raise {_CEILING.name}.",
             clusters[0],
+            "instanceGroups",
         )
 
 
@@ -123,6 +125,7 @@ def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results
                     f"{cluster.name}: what {_label(group)} costs in {region} is unknown, so no budget counts it",
                     "Reckon it by hand: the catalog of prices has no figure for this type in this region.",
                     cluster,
+                    f"instanceGroups[{group.get('instanceGroupName')}]",
                 )
 
 

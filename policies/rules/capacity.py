@@ -9,84 +9,61 @@ from hpkit.catalog import find_instance_type
 from hpkit.checks.capacity import excess
 from hpkit.checks.rule import listing
 from hpkit.plan.capacity import QuotaResource, TypeCapacity, usage
-from policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
-from policies.stack_inputs import CLUSTER, QUOTA, capacity_of, known_types, quota_of, quotas_by_cluster
+from policies.model import Policy, Resource, Results, Settings, Undecided, Violation, of_type
+from policies.stack_inputs import CLUSTER, QUOTA, Quota, capacity_of, known_types, quota_of, quotas_by_cluster
 
 __all__ = ["POLICIES"]
 
-_ELASTIC = Parameter(
-    "elasticQuotas",
-    "Quotas that may count on nodes which Karpenter adds: with all others of the type they fit the maximum.",
-    {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["team", "instanceType"],
-            "additionalProperties": False,
-            "properties": {"team": {"type": "string"}, "instanceType": {"type": "string", "pattern": r"^ml\."}},
-        },
-    },
-    [],
-)
-_FUTURE = Parameter(
-    "futureInstanceTypes",
-    "Instance types that may have quota before any instance group provides them.",
-    {"type": "array", "items": {"type": "string", "pattern": r"^ml\."}},
-    [],
-)
-_QuotaResources = list[tuple[str, QuotaResource]]
 
-
-def _fits_capacity(resources: Sequence[Resource], settings: Settings) -> Results:
-    elastic = {(each["team"], each["instanceType"]) for each in settings[_ELASTIC.name]}
+def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Results:
     matched, elsewhere = quotas_by_cluster(resources)
     for lost in elsewhere:
         yield Undecided(f"{lost.name} is of a cluster that this stack does not have, so of unknown capacity", lost)
     for cluster in of_type(resources, CLUSTER):
         capacity, quotas = capacity_of(cluster, resources), matched[cluster.urn]
-        by_type: dict[str, _QuotaResources] = {}
+        by_type: dict[str, list[Quota]] = {}
         for quota in quotas:
-            for quota_resource in quota.quota_resources:
-                by_type.setdefault(quota_resource.instance_type, []).append((quota.team, quota_resource))
+            for name in {quota_resource.instance_type for quota_resource in quota.quota_resources}:
+                by_type.setdefault(name, []).append(quota)
             if quota.unknown_types:
                 yield Undecided(f"{quota.resource.name}: not all of its quota is known before the update", cluster)
-        for name, quota_resources in sorted(by_type.items()):
+        for name, own in sorted(by_type.items()):
             if not capacity.is_known(name):
                 yield Undecided(f"{cluster.name}: how many {name} it has is not known before the update", cluster)
             elif name in capacity.by_type:
-                yield from _compare(cluster, name, quota_resources, known=capacity.by_type[name], elastic=elastic)
+                yield from _compare(cluster, name, own, known=capacity.by_type[name])
 
 
-def _compare(
-    cluster: Resource,
-    name: str,
-    quota_resources: _QuotaResources,
-    *,
-    known: TypeCapacity,
-    elastic: set[tuple[str, str]],
-) -> Results:
+def _compare(cluster: Resource, name: str, quotas: Sequence[Quota], *, known: TypeCapacity) -> Results:
     instance = known_types(cluster, [name]).get(name)
-    guaranteed = [(team, quota_resource) for team, quota_resource in quota_resources if (team, name) not in elastic]
+    guaranteed = _of_type(name, [quota for quota in quotas if name not in quota.elastic])
+    all_quota = _of_type(name, quotas)
     message = excess(name, guaranteed, known.guaranteed, instance=instance, what="guaranteed")
     fix = f"Lower a quota, or raise instanceCount of {listing(list(known.groups))}"
-    if message is None and len(guaranteed) < len(quota_resources):
+    if message is None and len(guaranteed) < len(all_quota):
         limit = known.guaranteed if known.maximum is None else known.maximum
-        message = excess(name, quota_resources, limit, instance=instance, what="at most with Karpenter")
+        message = excess(name, all_quota, limit, instance=instance, what="at most with Karpenter")
         fix += " or the limits of its NodePools"
         if message is not None and known.maximum is None:
             yield Undecided(f"{cluster.name}: no limit of {listing(list(known.pools))} bounds {name}", cluster)
             return
     if message is not None:
-        yield Violation(f"{cluster.name}: {message}", f"{fix}.", cluster)
+        place, cause = f"computeQuotaConfig.computeQuotaResources[{name}]", quotas[-1].resource
+        yield Violation(f"{cluster.name}: {message}", f"{fix}.", cluster, place, cause)
 
 
-def _type_is_provided(resources: Sequence[Resource], settings: Settings) -> Results:
+def _of_type(name: str, quotas: Sequence[Quota]) -> list[tuple[str, QuotaResource]]:
+    """Return team and quota resource for everything that some quotas reserve of an instance type."""
+    return [(quota.team, each) for quota in quotas for each in quota.quota_resources if each.instance_type == name]
+
+
+def _type_is_provided(resources: Sequence[Resource], _settings: Settings) -> Results:
     matched, _ = quotas_by_cluster(resources)
     for cluster in of_type(resources, CLUSTER):
         capacity = capacity_of(cluster, resources)
         for quota in matched[cluster.urn]:
             for name in dict.fromkeys(quota_resource.instance_type for quota_resource in quota.quota_resources):
-                if name in capacity.by_type or name in settings[_FUTURE.name]:
+                if name in capacity.by_type or name in quota.future:
                     continue
                 if not capacity.is_known(name):
                     yield Undecided(f"{cluster.name}: not all of its instance types are known", quota.resource)
@@ -94,8 +71,10 @@ def _type_is_provided(resources: Sequence[Resource], settings: Settings) -> Resu
                 yield Violation(
                     f"{quota.team} has quota of {name}, which no instance group of {cluster.name} provides "
                     f"(provided: {listing(sorted(capacity.by_type)) or 'nothing'})",
-                    f"Name a provided type, add a group of it, or list it in {_FUTURE.name}.",
+                    "Name a provided type, add a group of it, or list it in futureInstanceTypes of the quota "
+                    "(`future: true` in the organization's file).",
                     quota.resource,
+                    f"computeQuotaConfig.computeQuotaResources[{name}]",
                 )
 
 
@@ -113,16 +92,14 @@ POLICIES = (
     Policy(
         name="quota-fits-capacity",
         description="The quotas of a cluster together fit its capacity: what its groups guarantee, in every dimension; "
-        "those that may count on Karpenter fit what the NodePools' limits allow.",
+        "quota of `elasticInstanceTypes` fits what the NodePools' limits allow.",
         validate_stack=_fits_capacity,
-        parameters=(_ELASTIC,),
         waivable=False,
     ),
     Policy(
         name="quota-type-provided",
         description="A quota is of an instance type that some instance group of its cluster provides.",
         validate_stack=_type_is_provided,
-        parameters=(_FUTURE,),
         waivable=False,
     ),
     Policy(

@@ -36,6 +36,7 @@ def _recovery(cluster: Resource, _settings: Settings) -> Results:
         yield Violation(
             f"{cluster.name} has nodeRecovery {recovery or 'unset'}: a node with a broken accelerator keeps its jobs",
             "Write nodeRecovery: Automatic, or set the level of this policy to remediate.",
+            property_path="nodeRecovery",
         )
 
 
@@ -47,22 +48,29 @@ def _types_allowed(resource: Resource, settings: Settings) -> Results:
     allowed: Sequence[str] = settings[_TYPES.name]
     if not allowed:
         return
+    # Input → the instance types that it names.
+    used: dict[str, tuple[str, ...]] = {}
     if resource.type == QUOTA:
         quota = quota_of(resource)
-        used = {"its quota resources": tuple(quota_resource.instance_type for quota_resource in quota.quota_resources)}
+        for quota_resource in quota.quota_resources:
+            name = quota_resource.instance_type
+            used[f"computeQuotaConfig.computeQuotaResources[{name}]"] = (name,)
         unknown = None in quota.unknown_types
     else:
-        groups = [*_groups(resource, "instanceGroups"), *_groups(resource, "restrictedInstanceGroups")]
-        known = [group for group in groups if isinstance(group, Mapping)]
-        used = {str(group.get("instanceGroupName")): types_of(group) or () for group in known}
-        unknown = len(known) < len(groups) or None in map(types_of, known)
+        groups = [
+            (key, group) for key in ("instanceGroups", "restrictedInstanceGroups") for group in _groups(resource, key)
+        ]
+        known = [(key, group) for key, group in groups if isinstance(group, Mapping)]
+        used = {f"{key}[{group.get('instanceGroupName')}]": types_of(group) or () for key, group in known}
+        unknown = len(known) < len(groups) or None in [types_of(group) for _, group in known]
     if unknown:
         yield Undecided(f"{resource.name}: not all of its instance types are known before the update")
-    for where, names in used.items():
+    for place, names in used.items():
         for name in sorted(set(names) - set(allowed)):
             yield Violation(
-                f"{resource.name} uses {name} ({where}), which the organization does not allow",
+                f"{resource.name} uses {name} in {place.rpartition('.')[2]}, which the organization does not allow",
                 f"Use one of {listing(list(allowed))}, or allow the type.",
+                property_path=place,
             )
 
 
@@ -79,7 +87,8 @@ def _region_allowed(resource: Resource, settings: Settings) -> Results:
     # A resource of pulumi_aws may name a region of its own; all others are where their provider works.
     region = resource.get("region") or resource.provider.get("region")
     if isinstance(region, str) and region not in allowed:
-        yield Violation(f"{resource.name} is in {region}", f"The organization allows {listing(list(allowed))}.")
+        fix = f"Move it to {listing(list(allowed))}, or allow the region in regions-allowed."
+        yield Violation(f"{resource.name} is in {region}", fix, property_path="region")
 
 
 POLICIES = (

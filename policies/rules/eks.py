@@ -42,6 +42,7 @@ def _endpoint(cluster: Resource, _settings: Settings) -> Results:
         yield Violation(
             f"the public endpoint of {cluster.name} is open to {listing(open_ranges)}",
             "Name your own ranges in publicAccessCidrs, or set endpointPublicAccess to false.",
+            property_path="vpcConfig.publicAccessCidrs",
         )
 
 

@@ -58,6 +58,7 @@ _MANAGED: Final = (
     "AmazonSageMakerHyperPodTrainingOperatorAccess",
     "CloudWatchAgentServerPolicy",
     "service-role/AmazonEBSCSIDriverPolicy",
+    "service-role/AmazonEFSCSIDriverPolicy",
 )
 _ATTACHMENTS: Final = (
     "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",

@@ -40,7 +40,8 @@ def _groups_fit(resources: Sequence[Resource], _settings: Settings) -> Results:
             if name not in owners:
                 continue
             where = f"the group {name} of {cluster.name}, named by {owners[name].name},"
-            yield from (Violation(f"{where} {problem}", fix, cluster) for problem, fix in _problems(group))
+            place = f"instanceGroups[{name}]"
+            yield from (Violation(f"{where} {problem}", fix, cluster, place) for problem, fix in _problems(group))
             if UNKNOWN in (group.get("instanceCount"), group.get("minInstanceCount")):
                 yield Undecided(f"{where} has a count that is not known before the update", cluster)
 
@@ -67,6 +68,7 @@ def _pool_limits(pool: Resource, _settings: Settings) -> Results:
         yield Violation(
             f"{pool.name} has no limits: nothing bounds what Karpenter may add, or its cost",
             "Add spec.limits, such as {nvidia.com/gpu: 16}.",
+            property_path="spec.limits",
         )
 
 

@@ -1,59 +1,71 @@
 """What must not be replaced by accident: the HyperPod cluster, the EKS cluster, the VPC.
 
-Does not: see a replacement. The engine shows policies what will be, and neither the operation nor what was before.
-It refuses itself to replace a resource that was protected and still is: so these three must be protected. In the
-kit's own program a ChangeGuard refuses before that, and its allowance is the organization's to give.
+Does not: see a replacement. The engine shows policies what will be, and neither the operation nor what was before. The
+engine refuses to replace a resource that was protected and still is, and a ChangeGuard refuses before that.
 """
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from policies.model import Parameter, Policy, Resource, Results, Settings, Violation
+from policies.model import Parameter, Policy, Resource, Results, Settings, Violation, of_type
 from policies.stack_inputs import CLUSTER
 
-__all__ = ["POLICIES"]
+__all__ = ["GUARD", "POLICIES"]
 
-# Type of the resource → the word that `allowReplace` takes for it, as in an organization's file.
-_GUARDED: Final = {CLUSTER: "cluster", "aws:eks/cluster:Cluster": "eks", "aws:ec2/vpc:Vpc": "vpc"}
-_GUARD: Final = "hyperpod:index:ChangeGuard"
-_WORDS: Final = ("bucket", "cluster", "eks", "fileSystem", "key", "vpc")
+# Resource type → its name in `allowReplace` of an organization's file and of a ChangeGuard.
+_PROTECTED: Final = {CLUSTER: "cluster", "aws:eks/cluster:Cluster": "eks", "aws:ec2/vpc:Vpc": "vpc"}
+GUARD: Final = "hyperpod:index:ChangeGuard"
+_NAMES: Final = ("bucket", "cluster", "eks", "fileSystem", "grafana", "key", "prometheus", "vpc")
 _ALLOW = Parameter(
     "allowReplace",
-    f"What may be left unprotected, or be replaced by the word of an organization's file: {', '.join(_WORDS)}.",
-    {"type": "array", "items": {"enum": list(_WORDS)}},
-    [],
+    "What an organization's file may list in its own allowReplace. Default: all. An empty list forbids replacement.",
+    {"type": "array", "items": {"enum": list(_NAMES)}},
+    list(_NAMES),
 )
 
 
-def _protected(resource: Resource, settings: Settings) -> Results:
-    if resource.type == _GUARD:
-        yield from _guarded(resource, settings)
-        return
-    word = _GUARDED[resource.type]
-    if not resource.protect and word not in settings[_ALLOW.name]:
-        yield Violation(
-            f"{resource.name} is not protected: a change of the wrong input would replace it, and all that runs on it",
-            f"Set the option protect, or list `{word}` in {_ALLOW.name} for as long as it is to be replaced.",
-        )
-
-
-def _guarded(guard: Resource, settings: Settings) -> Results:
-    allowed = guard.get("allowReplace", [])
-    subject = guard.get_or_unknown("subject")
-    for word in allowed if isinstance(allowed, list) else []:
-        if word not in settings[_ALLOW.name]:
+def _protected(resources: Sequence[Resource], settings: Settings) -> Results:
+    guards = of_type(resources, GUARD)
+    guarded = {name for guard in guards for name in _identity(guard)}
+    for resource in of_type(resources, *_PROTECTED):
+        if not resource.protect and _PROTECTED[resource.type] not in guarded:
             yield Violation(
-                f"{guard.name} lets {word} of {subject if isinstance(subject, str) else 'this stack'} be replaced",
-                f"Take it out of allowReplace of the environment, or list `{word}` in {_ALLOW.name} of this policy.",
+                f"{resource.name} is not protected: a change of the wrong input replaces it with all that runs on it",
+                "Set the resource option protect, or name it in a ChangeGuard.",
+                resource,
+            )
+    for guard in guards:
+        yield from _allowed(guard, settings[_ALLOW.name])
+
+
+def _identity(guard: Resource) -> Sequence[str]:
+    identity = guard.get_or_unknown("identity", {})
+    return tuple(identity) if isinstance(identity, Mapping) else ()
+
+
+def _allowed(guard: Resource, accepted: Sequence[Any]) -> Results:
+    """Report what a guard lets be replaced and the settings don't accept.
+
+    Names with a slash, such as `teams/nlp`, are parts that allowDelete names one by one.
+    """
+    stated = guard.get_or_unknown("allowReplace", [])
+    subject = guard.get_or_unknown("subject")
+    for name in stated if isinstance(stated, list) else []:
+        if isinstance(name, str) and "/" not in name and name not in accepted:
+            yield Violation(
+                f"{guard.name} lets {name} of {subject if isinstance(subject, str) else 'this stack'} be replaced",
+                f"Remove `{name}` from allowReplace of the environment, or list it in {_ALLOW.name} of this policy.",
+                guard,
+                f"allowReplace[{name}]",
             )
 
 
 POLICIES = (
     Policy(
         name="protected-from-replacement",
-        description="HyperPod cluster, EKS cluster and VPC are protected, so that the engine refuses to replace them, "
-        "and no guard lets them be replaced.",
-        types=(*_GUARDED, _GUARD),
-        validate=_protected,
+        description="HyperPod cluster, EKS cluster and VPC are protected by the engine or by a ChangeGuard. A guard "
+        "lets only those be replaced that the organization's file lists in allowReplace.",
+        validate_stack=_protected,
         parameters=(_ALLOW,),
     ),
 )

@@ -63,6 +63,7 @@ def _tagged(resource: Resource, settings: Settings) -> Results:
         yield Violation(
             f"{resource.name} has no tag {listing(missing)}",
             "Add it, or have it added: name its value in the parameter values, and set the level to remediate.",
+            property_path="tags",
         )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import organization, team, text_of
+from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]
@@ -169,8 +169,8 @@ def test_a_policy_file_touches_its_organizations_stacks_and_says_what_it_asks_no
     policies["budget-of-teams"]["teams"]["ada"] = 5
     policies["regions-allowed"] = "disabled"
     repository.write("stacks/acme.policy.json", json.dumps(policies).encode())
-    said = repository.review("--base", "HEAD")
-    assert verdicts(said) == {"acme-dev": ("unchanged", "attention")}
+    said = repository.review("--base", "HEAD", exits=1)
+    assert verdicts(said) == {"acme-dev": ("unchanged", "blocked")}
     (stack,) = said["stacks"]
     assert stack["why"] == "stacks/acme.policy.json changed"
     assert [each["message"].partition(";")[0] for each in stack["watch"]] == [
@@ -178,7 +178,7 @@ def test_a_policy_file_touches_its_organizations_stacks_and_says_what_it_asks_no
         "the policy regions-allowed: allowed us-west-2 → unset, enforcementLevel unset → disabled",
     ]
     assert any(reason.endswith("US$ a month, 5 are given") for reason in stack["reasons"])
-    page = repository.run("--base", "HEAD", "--format", "markdown").stdout.split("<details open>")[1]
+    page = repository.run("--base", "HEAD", "--format", "markdown").stdout
     assert "- the policy budget-of-teams: teams.ada 90000 → 5" in page
 
 
@@ -265,7 +265,7 @@ def test_a_file_under_another_name_is_another_stack(repository):
     assert "All of third-dev is made anew, and all of other-dev stays" in renamed["message"]
 
 
-def test_the_quick_way_loads_no_pulumi_and_names_what_it_cannot_know(repository):
+def test_the_quick_way_compares_files_and_names_what_it_cannot_know(repository):
     data = acme(2)
     data["environments"]["dev"]["cluster"]["instanceGroups"][0]["imageId"] = "ami-0a1b2c3d4e5f60718"
     repository.write("stacks/acme.yaml", data)
@@ -274,17 +274,29 @@ def test_the_quick_way_loads_no_pulumi_and_names_what_it_cannot_know(repository)
     assert stack["changes"] == []
     assert "what is replaced is not known" in stack["note"]
     assert [each["code"] for each in stack["watch"]] == ["group-settings"]
-    code = "import sys; sys.argv[1:] = ['review', '--quick']; import hpkit.cli; import atexit; "
-    code += "atexit.register(lambda: print('pulumi' in sys.modules)); hpkit.cli.main()"
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=repository.folder,
-        env=repository.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
+
+
+@pytest.mark.parametrize("quick", [["--quick"], []], ids=["quick", "whole"])
+def test_a_policy_that_the_head_violates_blocks_it_at_its_line(repository, quick):
+    repository.write("stacks/acme.policy.json", b'{"instance-types-allowed": {"allowed": ["ml.g5.12xlarge"]}}')
+    repository.commit()
+    data = acme(2)
+    data["environments"]["dev"]["cluster"]["instanceGroups"].append(group("cpu", "ml.m5.4xlarge", 1))
+    repository.write("stacks/acme.yaml", data)
+    (stack,) = repository.review("--base", "HEAD", *quick, exits=1)["stacks"]
+    assert stack["verdict"] == "blocked"
+    (new,) = [each for each in stack["findings"]["new"] if each["severity"] == "error"]
+    assert (new["rule"], new["path"]) == (
+        "instance-types-allowed",
+        "environments.dev.cluster.instanceGroups[cpu]",
     )
-    assert ran.stdout.splitlines()[-1] == "False", ran.stderr
+    lines = (repository.folder / "stacks" / "acme.yaml").read_text(encoding="utf-8").splitlines()
+    assert lines[new["line"] - 1].strip() == "- name: cpu"
+    repository.commit()
+    (stack,) = repository.review("--base", "HEAD", "--stack", "acme-dev", *quick, exits=1)["stacks"]
+    assert [each["rule"] for each in stack["findings"]["remaining"] if each["severity"] == "error"] == [
+        "instance-types-allowed"
+    ]
 
 
 def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):

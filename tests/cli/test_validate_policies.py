@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def project(project, monkeypatch):
-    for name in ("handson.yaml", "handson.policy.json", "Pulumi.handson-dev.yaml"):
+    for name in ("handson.yaml", "Pulumi.handson-dev.yaml"):
         shutil.copy(ROOT / "stacks" / name, project / "stacks")
     monkeypatch.chdir(project)
     return project
@@ -28,16 +28,15 @@ def test_advice_is_a_warning_and_what_is_mandatory_an_error(project):
     calm = validate("--format", "json")
     assert calm.exit_code == 0
     found = json.loads(calm.stdout)["findings"]
-    assert ("eks-addons-pinned", "warning", "handson-dev eks.Addon coredns") in {
-        (each["rule"], each["severity"], each["path"]) for each in found
-    }
+    (pinned,) = [each for each in found if each["rule"] == "eks-addons-pinned"]
+    assert (pinned["severity"], pinned["path"]) == ("warning", "environments.dev")
+    assert pinned["message"].startswith("the add-on coredns has no addonVersion")
     lines = (project / "stacks" / "handson.yaml").read_text(encoding="utf-8").splitlines()
-    (line,) = {each["line"] for each in found if each["rule"] == "eks-addons-pinned"}
-    assert lines[line - 2] == "  dev:", "where the environment begins"
+    assert lines[pinned["line"] - 2] == "  dev:", "where the environment begins"
     (project / "stacks" / "handson.policy.json").write_text('{"eks-addons-pinned": "mandatory"}')
     strict = validate()
     assert strict.exit_code == 1
-    assert "error eks-addons-pinned handson-dev eks.Addon coredns" in strict.stdout
+    assert "error eks-addons-pinned environments.dev" in strict.stdout
 
 
 @pytest.mark.parametrize("form", ["github", "sarif"])
@@ -45,7 +44,7 @@ def test_other_formats_carry_policies_as_they_carry_rules(project, form):
     said = validate("--format", form)
     assert said.exit_code == 0, said.exception
     if form == "github":
-        assert "title=eks-addons-pinned handson-dev eks.Addon coredns" in said.stdout
+        assert "title=eks-addons-pinned environments.dev::" in said.stdout
     else:
         (run,) = json.loads(said.stdout)["runs"]
         rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]

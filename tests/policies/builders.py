@@ -56,7 +56,7 @@ def group(name: str, instance_type: str, count: int, **more: Any) -> dict[str, A
     return {"instanceGroupName": name, "instanceType": instance_type, "instanceCount": count, **more}
 
 
-def quota(team: str, count: int, **row: Any) -> Resource:
+def quota(team: str, count: int, *, elastic: bool = False, **row: Any) -> Resource:
     rows = [{"instanceType": "ml.g5.12xlarge", **({"count": count} if count else {}), **row}]
     return resource(
         "hyperpod:index:ComputeQuota",
@@ -66,6 +66,7 @@ def quota(team: str, count: int, **row: Any) -> Resource:
         clusterArn=CLUSTER_ARN,
         computeQuotaConfig={"computeQuotaResources": rows},
         computeQuotaTarget={"teamName": team},
+        elasticInstanceTypes=[rows[0]["instanceType"]] if elastic else [],
         tags=LISTED_TAGS,
     )
 
@@ -79,7 +80,7 @@ def _platform() -> dict[str, Resource]:
     bucket = urn("aws:s3/bucket:Bucket", "lifecycle")
     return {
         "vpc": resource("aws:ec2/vpc:Vpc", "network", protect=True, cidrBlock="10.192.0.0/16", tags=TAGS),
-        "guard": resource("hyperpod:index:ChangeGuard", "keep-base", subject="acme-dev"),
+        "guard": resource("hyperpod:index:ChangeGuard", "keep-base", subject="acme-dev", identity={"vpc": "vpc-1"}),
         "security_group": resource("aws:ec2/securityGroup:SecurityGroup", "nodes", tags=TAGS),
         "ingress": resource(
             "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",
@@ -181,6 +182,7 @@ def _inside() -> dict[str, Resource]:
     return {
         "john": quota("john", 3),
         "smith": quota("smith", 1),
+        "serving": quota("serving", 16, elastic=True, instanceType="ml.g5.8xlarge"),
         "node_class": resource(
             "kubernetes:karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass",
             "burst",

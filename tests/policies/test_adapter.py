@@ -173,3 +173,17 @@ def test_stack_policies_see_inputs_where_no_output_is_known():
         policy = to_pulumi(BY_NAME["team-bindings-in-namespace"], run.state)
         policy.validate(sdk.StackValidationArgs([registered]), run.report)
         assert bool(run.said) is reported, "what is known of the outputs counts before the inputs"
+
+
+def test_a_guard_counts_by_what_the_program_says_now_though_its_output_is_old():
+    run = Run()
+    kind = "hyperpod:index:ChangeGuard"
+    policy = to_pulumi(BY_NAME["protected-from-replacement"], run.state)
+    inputs = {"subject": "acme-dev", "allowReplace": ["vpc"]}
+    to_pulumi(BY_NAME["nodepool-limits"], run.state).validate(arguments(inputs, kind=kind), run.report)
+    stale = sdk.PolicyResource(
+        kind, {"allowReplace": []}, arguments(inputs, kind=kind).urn, "keep", OPTIONS, None, None, [], {}
+    )
+    config = {**BY_NAME["protected-from-replacement"].defaults, "allowReplace": []}
+    policy.validate(sdk.StackValidationArgs([stale], config), run.report)
+    assert "keep lets vpc of acme-dev be replaced" in run.said[0]

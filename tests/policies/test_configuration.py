@@ -24,7 +24,7 @@ WRONG = [
     ({"mandatory-tags": {"key": ["team"]}}, "no parameter key (parameters: keys, values, waivers)"),
     ({"mandatory-tags": "strict"}, "strict is no level"),
     ({"mandatory-tags": 3}, "neither a level nor an object"),
-    ({"quota-fits-capacity": {"waivers": []}}, "no parameter waivers (parameters: elasticQuotas)"),
+    ({"quota-fits-capacity": {"waivers": []}}, "no parameter waivers (parameters: none)"),
     ({"quota-fits-capacity": "advisory"}, "cannot be lowered to advisory"),
     ({"policy-configuration": {"enforcementLevel": "disabled"}}, "cannot be lowered to disabled"),
     ({"all": "advisory"}, "would lower policies that cannot be waived"),
@@ -44,13 +44,12 @@ WRONG = [
     ({"mandatory-tags": {"values": {"team": 3}}}, "values.team is 3, and must be text"),
     ({"budget-of-teams": {"projects": {"x": {"teams": ["a"]}}}}, "projects.x has no monthlyUsd"),
     ({"budget-of-teams": {"projects": {"x": {"teams": [], "monthlyUsd": 3}}}}, "must have at least 1"),
-    ({"quota-fits-capacity": {"elasticQuotas": [{"team": "a"}]}}, "has no instanceType"),
     ({"mandatory-tags": {"waivers": [{"resource": "x", "reason": "y", "until": "31.01.2027"}]}}, "a day such as 2027"),
 ]
 RIGHT = [
     {},
     {"all": "mandatory"},
-    {"mandatory-tags": "disabled", "quota-fits-capacity": {"elasticQuotas": []}},
+    {"mandatory-tags": "disabled", "protected-from-replacement": {"allowReplace": []}},
     {"mandatory-tags": {"enforcementLevel": "remediate", "values": {"team": "ml"}, "waivers": []}},
 ]
 
@@ -64,7 +63,7 @@ def test_what_pulumi_would_pass_over_in_silence_is_said(data, words):
 
 def test_teams_that_the_organization_has_not_are_said():
     budget = {"teams": {"jon": 3}, "projects": {"x": {"teams": ["john", "smiht"], "monthlyUsd": 1}}}
-    text = json.dumps({"budget-of-teams": budget, "quota-fits-capacity": {"elasticQuotas": []}})
+    text = json.dumps({"budget-of-teams": budget})
     assert unknown_teams(text, {"john", "smith"}) == [
         "budget-of-teams: the organization has no team jon, did you mean john?",
         "budget-of-teams: the organization has no team smiht, did you mean smith?",

@@ -91,7 +91,7 @@ def test_levels_parameters_and_waivers_come_from_the_organization(project):
     project.spec["protect"] = False
     project.spec["cluster"]["tags"] = []
     config = {
-        "protected-from-replacement": {"allowReplace": ["cluster"]},
+        "protected-from-replacement": {"waivers": [waiver("train", UNTIL)]},
         "mandatory-tags": {"waivers": [waiver("train", UNTIL)]},
         "budget-ceiling": {"enforcementLevel": "advisory", "monthlyUsd": 1},
     }

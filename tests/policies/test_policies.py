@@ -35,9 +35,9 @@ MUTATIONS = [
      "5 × ml.g5.12xlarge reserved, 4 guaranteed (john 3, smith 2)", {}),
     ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0",
      {"instanceType": "ml.g5.12xlarge", "accelerators": 5}, "17 accelerators of 16", {}),
-    ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0",
-     {"instanceType": "ml.g5.8xlarge", "count": 17}, "17 × ml.g5.8xlarge reserved, 16 at most with Karpenter",
-     {"elasticQuotas": [{"team": "smith", "instanceType": "ml.g5.8xlarge"}]}),
+    ("quota-fits-capacity", "serving", "computeQuotaConfig.computeQuotaResources.0.count", 17,
+     "17 × ml.g5.8xlarge reserved, 16 at most with Karpenter", {}),
+    ("quota-fits-capacity", "serving", "elasticInstanceTypes", [], "16 × ml.g5.8xlarge reserved, 0 guaranteed", {}),
     ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0",
      {"instanceType": "ml.g5.8xlarge", "count": 1}, "1 × ml.g5.8xlarge reserved, 0 guaranteed", {}),
     ("quota-type-provided", "smith", "computeQuotaConfig.computeQuotaResources.0.instanceType", "ml.p5.48xlarge",
@@ -47,7 +47,7 @@ MUTATIONS = [
     ("cluster-continuous-provisioning", "cluster", "nodeProvisioningMode", ABSENT, "nodeProvisioningMode unset", {}),
     ("cluster-node-recovery", "cluster", "nodeRecovery", "None", "nodeRecovery None", {}),
     ("instance-types-allowed", "cluster", "instanceGroups.0.instanceType", "ml.p5.48xlarge",
-     "uses ml.p5.48xlarge (gpu)", {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]}),
+     "uses ml.p5.48xlarge in instanceGroups[gpu]", {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]}),
     ("instance-types-allowed", "smith", "computeQuotaConfig.computeQuotaResources.0.instanceType", "ml.p5.48xlarge",
      "smith uses ml.p5.48xlarge", {"allowed": ["ml.g5.12xlarge", "ml.g5.8xlarge"]}),
     ("regions-allowed", "bucket", "region", "eu-west-1", "lifecycle is in eu-west-1", {"allowed": ["us-east-1"]}),
@@ -60,8 +60,7 @@ MUTATIONS = [
     ("karpenter-groups-fit", "cluster", "instanceGroups.1.instanceType", "ml.c7g.large", "an Arm type", {}),
     ("nodepool-limits", "node_pool", "spec.limits", ABSENT, "inference has no limits", {}),
     ("protected-from-replacement", "cluster", "protect", False, "train is not protected", {}),
-    ("protected-from-replacement", "eks", "protect", False, "cluster is not protected", {"allowReplace": ["cluster"]}),
-    ("protected-from-replacement", "vpc", "protect", False, "network is not protected", {}),
+    ("protected-from-replacement", "eks", "protect", False, "cluster is not protected", {}),
     ("protected-from-replacement", "guard", "allowReplace", ["vpc"], "keep-base lets vpc of acme-dev be replaced",
      {"allowReplace": ["cluster", "eks"]}),
     ("eks-endpoint-not-open", "eks", "vpcConfig.publicAccessCidrs", ["0.0.0.0/0"], "open to 0.0.0.0/0", {}),
@@ -215,10 +214,6 @@ def test_every_violation_says_how_to_fix_it():
 
 def test_parameters_open_what_they_name():
     stack = happy()
-    stack["smith"] = quota("smith", 1, instanceType="ml.p5.48xlarge")
-    assert messages(BY_NAME["quota-type-provided"], stack, futureInstanceTypes=["ml.p5.48xlarge"]) == []
-    stack["cluster"] = changed(stack["cluster"], "protect", False)
-    assert messages(BY_NAME["protected-from-replacement"], stack, allowReplace=["cluster"]) == []
     stack["role"] = changed(stack["role"], "assumeRolePolicy", document(trust(Principal={"AWS": "999999999999"})))
     assert messages(BY_NAME["iam-trust-limited"], stack, principals=["999999999999"]) == []
     stack["role_policy"] = changed(stack["role_policy"], "policy", document(allow("ec2:Describe*", "*")))
@@ -228,6 +223,22 @@ def test_parameters_open_what_they_name():
     assert messages(BY_NAME["security-group-not-open"], stack, publicPorts=[443]) == []
     stack["addon"] = changed(stack["addon"], "addonVersion", ABSENT)
     assert messages(BY_NAME["eks-addons-pinned"], stack, unpinned=["vpc-cni"]) == []
+
+
+def test_what_the_program_registers_of_the_organizations_file_opens_what_it_names():
+    stack = happy()
+    future = changed(quota("smith", 1, instanceType="ml.p5.48xlarge"), "futureInstanceTypes", ["ml.p5.48xlarge"])
+    assert messages(BY_NAME["quota-type-provided"], {**stack, "smith": future}) == []
+    protected = BY_NAME["protected-from-replacement"]
+    stack["vpc"] = changed(stack["vpc"], "protect", False)
+    assert messages(protected, stack) == [], "the guard keeps it"
+    stack["guard"] = changed(stack["guard"], "allowReplace", ["vpc", "teams/nlp"])
+    assert messages(protected, stack) == [], "the file says so"
+    (refused,) = messages(protected, stack, allowReplace=[])
+    assert "keep-base lets vpc of acme-dev be replaced" in refused
+    stack["guard"] = changed(stack["guard"], "identity", {})
+    (unprotected,) = messages(protected, stack)
+    assert "network is not protected" in unprotected
 
 
 def test_a_remediation_sets_what_is_missing_and_nothing_else():

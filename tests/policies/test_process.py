@@ -1,6 +1,5 @@
 """The pack as a process of its own, asked over the engine's protocol about all that the kit's program registers."""
 
-import json
 import re
 import subprocess
 import sys
@@ -13,7 +12,8 @@ from pulumi.runtime.proto import analyzer_pb2 as proto
 from pulumi.runtime.proto import analyzer_pb2_grpc
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
-from tests.program.recorder import STACKS, recorded
+from tests.policies.test_own_stacks import settings_of
+from tests.program.recorder import recorded
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -52,7 +52,7 @@ def struct(data):
 
 def configure(pack, stack):
     """Configure as the engine does: the defaults of the schemas, and over them what the organization's file says."""
-    given = json.loads((STACKS / f"{stack.rpartition('-')[0]}.policy.json").read_text())
+    given = settings_of(stack)
     request = proto.ConfigureAnalyzerRequest()
     for policy in pack.GetAnalyzerInfo(empty_pb2.Empty()).policies:
         schema = json_format.MessageToDict(policy.configSchema).get("properties", {})

@@ -133,9 +133,8 @@ def test_an_excess_of_what_is_known_is_reported_though_more_is_unknown():
 def test_elastic_quota_without_a_limit_is_undecided_and_not_passed():
     stack = happy()
     stack["node_pool"] = changed(stack["node_pool"], "spec.limits", ABSENT)
-    stack["serving"] = quota("serving", 9, instanceType="ml.g5.8xlarge")
-    elastic = [{"team": "serving", "instanceType": "ml.g5.8xlarge"}]
-    said = results_of(FITS, stack, elasticQuotas=elastic)
+    stack["serving"] = quota("serving", 9, elastic=True, instanceType="ml.g5.8xlarge")
+    said = results_of(FITS, stack)
     assert [item.message for item in said] == ["train: no limit of inference bounds ml.g5.8xlarge"]
 
 
@@ -143,8 +142,8 @@ def test_elastic_quota_without_a_limit_is_undecided_and_not_passed():
 def test_a_node_pool_of_which_nothing_is_known_may_add_anything(hidden):
     stack = happy()
     stack["node_pool"] = dataclasses.replace(stack["node_pool"], props=hidden)
-    stack["serving"] = quota("serving", 99, instanceType="ml.g5.8xlarge")
-    said = results_of(FITS, stack, elasticQuotas=[{"team": "serving", "instanceType": "ml.g5.8xlarge"}])
+    stack["serving"] = quota("serving", 99, elastic=True, instanceType="ml.g5.8xlarge")
+    said = results_of(FITS, stack)
     assert [type(item) for item in said] == [Undecided]
 
 

@@ -179,7 +179,7 @@ JUDGES = [
     "policies/rules/iam.py",
     "policies/waivers.py",
     "requirements.lock",
-    "stacks/handson.policy.json",
+    "stacks/enterprise.policy.json",
 ]
 
 

@@ -5,14 +5,15 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.change import Recorded
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
 from hpkit.cli.policy_settings import budgets_in, policy_file, policy_settings, read_settings
 from hpkit.cli.review_git import Base, content_at, find_base
+from hpkit.cli.review_policies import violations_of
 from hpkit.cli.review_scope import Scope, scope_of
 from hpkit.errors import InputError
 from hpkit.plan.budgets import Budget
@@ -22,6 +23,9 @@ from hpkit.project import project_root
 from hpkit.review import Review, review
 from hpkit.review.model import Preview, ScenarioChange
 from hpkit.review.policy_risks import PolicySettings
+
+if TYPE_CHECKING:
+    from hpkit.recording import Recording
 
 __all__ = ["command"]
 
@@ -62,10 +66,12 @@ def command(
     previews = _previews(folder, scope) if preview else {}
     policies = {file: _policies(folder, base, file) for file in {each.file for each in scope.stacks}}
     budgets = {file: _budgets(file, change) for file, change in policies.items()}
+    recordings = _Recordings()
+    violations = {each.stack: violations_of(folder, base, scope, each, recordings.record) for each in scope.stacks}
     found = review(
         scope.files,
         scope.stacks,
-        record=None if quick else _record,
+        record=None if quick else recordings.record,
         base=base.ref,
         commit=base.commit,
         notes=scope.notes,
@@ -73,6 +79,7 @@ def command(
         scenarios=_scenarios(scope, scenario) if scenario else {},
         budgets=budgets,
         policies=policies,
+        violations=violations,
     )
     text = _writer(form)(found)
     if output is None:
@@ -83,11 +90,21 @@ def command(
     sys.exit(1 if found.verdict == "blocked" else 0)
 
 
-def _record(plan: Plan, stack: str, account: str) -> Recorded:
-    """Return what a plan registers; Pulumi is loaded when there is a change to compare, and not before."""
-    from hpkit.recording import Answers, record
+class _Recordings:
+    """What plans register, each recorded once; Pulumi is loaded with the first of them, and not before."""
 
-    return record(plan, Answers(account=account) if account else None, stack=stack)
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, str, str], Recording] = {}
+
+    def record(self, plan: Plan, stack: str, account: str) -> "Recording":
+        """Return what a plan registers in a stack of an account, empty for any."""
+        from hpkit.recording import Answers, record
+
+        # The scope keeps every plan alive, so that no id is given twice.
+        key = id(plan), stack, account
+        if key not in self._made:
+            self._made[key] = record(plan, Answers(account=account) if account else None, stack=stack)
+        return self._made[key]
 
 
 def _writer(form: str) -> Callable[[Review], str]:

@@ -34,11 +34,16 @@ _STACKS = "stacks"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is to be reviewed: files, stacks, and what the reader must know of the choice."""
+    """What is to be reviewed: files, stacks, and what the reader must know of the choice.
+
+    before, after: each organization file as it was read at the base and at the head, by its name in the project.
+    """
 
     files: tuple[FileInput, ...]
     stacks: tuple[StackInput, ...]
     notes: tuple[str, ...]
+    before: Mapping[str, Loaded]
+    after: Mapping[str, Loaded]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class _Tree:
     """
 
     def __init__(self, loaded: Sequence[Loaded], beside: Mapping[str, Document]) -> None:
+        self.loaded = {each.file: each for each in loaded}
         documents = {each.file: each.document for each in loaded}
         known = {Path(name).stem: environments_in(document) for name, document in documents.items()}
         found = [*stack_file_problems(beside, known), *cluster_problems(loaded)]
@@ -127,7 +133,7 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
         touched = _stack_of(name) in why or (not wanted and (name in changed or was != now))
         if touched and (was or now):
             files.append(FileInput(name, *(FileVersion({}, side) if side else None for side in (was, now))))
-    return Scope(tuple(files), stacks, tuple(notes))
+    return Scope(tuple(files), stacks, tuple(notes), before.loaded, after.loaded)
 
 
 def _stack(name: str, why: str, before: _Tree, after: _Tree) -> StackInput:

@@ -1,48 +1,61 @@
-"""What the policy pack says of stacks before any engine runs, as findings of their files."""
+"""What the policy pack reports of stacks before any engine runs, as findings of their files."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hpkit.checks import Finding
-from hpkit.cli.extras import need
+from hpkit.checks.rule import listing
 from hpkit.cli.policy_settings import policy_settings
+from hpkit.config import Document, Organization, Path, format_path
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
-from hpkit.plan.names import short_type
+from hpkit.plan.registered import Registered, config_path
 from hpkit.project import Loaded
 
 if TYPE_CHECKING:
+    from hpkit.recording import Recording
     from policies.recorded import PolicyFinding
 
-__all__ = ["policy_findings"]
+__all__ = ["checked_settings", "policy_findings", "stack_findings"]
 
 
 def policy_findings(loaded: Loaded) -> list[Finding]:
-    """Return what the pack finds in every environment of a file; mandatory policies are errors.
+    """Return what the pack reports of every environment of a file; mandatory policies are errors.
 
-    Raises InputError for a file of settings that is wrong.
+    Raises InputError for a policy file that is wrong.
     """
-    need("pulumi_policy", what="`hpkit validate --policies`")
-    settings = _settings(loaded)
-    return [finding for plan in loaded.plans.values() for finding in _findings(loaded, plan, settings)]
+    organization = loaded.parsed.organization
+    if organization is None:
+        return []
+    from hpkit.recording import record
+
+    settings = checked_settings(organization, policy_settings(organization.organization))
+    return [
+        finding
+        for plan in loaded.plans.values()
+        for finding in stack_findings(loaded.file, loaded.document, record(plan), settings)
+    ]
 
 
-def _settings(loaded: Loaded) -> Mapping[str, Any]:
-    """Return what the organization sets."""
+def checked_settings(organization: Organization, file: tuple[str, str] | None) -> Mapping[str, Any]:
+    """Return what an organization's policy file sets, given its name and text; nothing where there is none.
+
+    Raises InputError for a file that is wrong.
+    """
     from policies.configuration import problems, unknown_teams
 
-    organization = loaded.parsed.organization
-    found = None if organization is None else policy_settings(organization.organization)
-    if found is None:
+    if file is None:
         return {}
-    name, text = found
+    name, text = file
     shared = {
         spec.governance.shared_pool.name
-        for spec in (organization.environments.values() if organization else ())
+        for spec in organization.environments.values()
         if spec.governance and spec.governance.shared_pool
     }
-    teams = {team.name for team in organization.teams} | shared if organization else set()
+    teams = {team.name for team in organization.teams} | shared
     wrong = problems(text) or unknown_teams(text, teams)
     if wrong:
         raise InputError("\n".join(f"{name}: {problem}" for problem in wrong))
@@ -50,24 +63,52 @@ def _settings(loaded: Loaded) -> Mapping[str, Any]:
     return settings
 
 
-def _findings(loaded: Loaded, plan: Plan, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    from hpkit.recording import record
+def stack_findings(file: str, document: Document, recording: "Recording", settings: Mapping[str, Any]) -> list[Finding]:
+    """Return what the pack reports of one environment, each at the setting that it comes from.
+
+    What one policy reports several times of one setting, such as a region that isn't allowed, is one finding.
+    """
     from policies.recorded import findings_of, resources_of
 
-    mark = loaded.document.locate(("environments", plan.environment))
-    for found in findings_of(resources_of(record(plan).resources.values()), settings):
-        yield Finding(
-            rule=found.policy,
-            severity="warning" if found.level == "advisory" else "error",
-            path=_subject(found, plan),
-            file=loaded.file,
-            line=mark.line,
-            column=mark.column,
-            message=found.message,
-            fix=found.fix,
-        )
+    groups: dict[tuple[str, str, str], list[Finding]] = defaultdict(list)
+    for violation in findings_of(resources_of(recording.resources.values()), settings):
+        finding = _finding(violation, recording.plan, file, document)
+        groups[finding.rule, finding.severity, finding.path].append(finding)
+    return [_joined(group) for group in groups.values()]
 
 
-def _subject(found: "PolicyFinding", plan: Plan) -> str:
-    of = f" {short_type(found.type)} {found.name}" if found.type else ""
-    return f"{plan.stack}{of}"
+def _finding(violation: "PolicyFinding", plan: Plan, file: str, document: Document) -> Finding:
+    cause = violation.cause
+    resource = None if cause is None else Registered(cause.type, cause.name, cause.urn, cause.props)
+    path = _stated(document, config_path(plan, resource, violation.property_path), plan)
+    mark = document.locate(path)
+    return Finding(
+        rule=violation.policy,
+        severity="warning" if violation.level == "advisory" else "error",
+        path=format_path(path, document.data),
+        file=file,
+        line=mark.line,
+        column=mark.column,
+        message=violation.message,
+        fix=violation.fix,
+    )
+
+
+def _stated(document: Document, path: Path, plan: Plan) -> Path:
+    """Return the part of a path that the file states; at least the environment."""
+    value, stated = document.data, 0
+    for step in path:
+        there = step in value if isinstance(value, dict) else isinstance(value, tuple) and step in range(len(value))
+        if not there:
+            break
+        value, stated = value[step], stated + 1
+    return path[:stated] or ("environments", plan.environment)
+
+
+def _joined(group: list[Finding]) -> Finding:
+    """Return one finding for several of one policy at one setting: the first, and how many more there are."""
+    first, *others = group
+    if not others:
+        return first
+    more = listing([finding.message for finding in others], 2)
+    return replace(first, message=f"{first.message}; {more}")

@@ -5,7 +5,7 @@ Does not: make team namespaces or queues; the service makes them with the quota.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pulumi
 
@@ -64,6 +64,8 @@ class Governance(Component):
                 cluster_arn=self._cluster.cluster_arn,
                 compute_quota_target={"teamName": team.name, "fairShareWeight": team.fair_share_weight},
                 compute_quota_config=_quota_config(team),
+                elastic_instance_types=_types(each for each in team.quota_resources if each.elastic),
+                future_instance_types=_types(each for each in team.quota_resources if each.future),
                 tags=tags_of(self._plan),
                 opts=self.child(after=[*self._after, *after]),
             )
@@ -82,6 +84,11 @@ def _scheduler_config(policy: ClusterPolicy) -> SchedulerConfig:
     if classes:
         config["priorityClasses"] = [{"name": each.name, "weight": each.weight} for each in classes]
     return config
+
+
+def _types(quota_resources: Iterable[QuotaResource]) -> list[str] | None:
+    """Return the instance types of some quota resources; None, which registers nothing, where there are none."""
+    return sorted({each.instance_type for each in quota_resources}) or None
 
 
 def _quota_config(team: TeamPlan) -> ComputeQuotaConfig:

@@ -35,7 +35,7 @@ from hpkit.review.risks import risks_of, with_rename_risks
 from hpkit.review.stack_file_risks import StackSettings
 from hpkit.simulate.formatting import span
 
-__all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "review"]
+__all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "accounts_of", "plan_of", "review"]
 
 # Returns what a plan registers in a stack of that name, in that account; "" is one that nobody knows.
 Record = Callable[[Plan, str, str], Recorded]
@@ -101,16 +101,18 @@ def review(
     scenarios: Mapping[str, ScenarioChange] | None = None,
     budgets: Mapping[str, Change[Sequence[Budget]]] | None = None,
     policies: Mapping[str, Change[PolicySettings]] | None = None,
+    violations: Mapping[str, Change[Sequence[Finding]]] | None = None,
 ) -> Review:
     """Return the review of a change.
 
     record returns what a plan registers in a stack; without it, only what the files say is compared. base and commit
     name what the change is compared with; previews holds what the engine said, by stack, and scenarios what becomes of
-    a scenario's tasks; budgets what each organization file's teams and projects are given, and policies what stands in
-    the policy file beside it.
+    a scenario's tasks; budgets what each organization file's teams and projects are given, and policies what its policy
+    file sets; violations, by stack, what the policy pack reports of each side.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
     previews, scenarios, budgets, policies = previews or {}, scenarios or {}, budgets or {}, policies or {}
+    violations = violations or {}
     reviewed = with_rename_risks(
         [
             _stack(
@@ -120,6 +122,7 @@ def review(
                 scenario=scenarios.get(each.stack),
                 budgets=budgets.get(each.file, _NOTHING),
                 policies=policies.get(each.file, _NOTHING),
+                violations=violations.get(each.stack, _NOTHING),
             )
             for each in stacks
         ]
@@ -168,7 +171,7 @@ def _own(version: StackVersion | None) -> list[Finding]:
     return [each for each in version.file.findings if f"{each.path}.".startswith(own)]
 
 
-def _plan(version: StackVersion | None) -> Plan | None:
+def plan_of(version: StackVersion | None) -> Plan | None:
     """Return the plan of a side; None when the environment is not there or could not be read."""
     return version.file.plans.get(version.environment) if version is not None else None
 
@@ -181,8 +184,9 @@ def _stack(
     scenario: ScenarioChange | None,
     budgets: Change[Sequence[Budget]],
     policies: Change[PolicySettings],
+    violations: Change[Sequence[Finding]],
 ) -> StackReview:
-    before, after = _plan(given.before), _plan(given.after)
+    before, after = plan_of(given.before), plan_of(given.after)
     unread = [
         name
         for name, version, plan in (("base", given.before, before), ("head", given.after, after))
@@ -191,7 +195,11 @@ def _stack(
     difference = None if unread else diff(before, after, stack=given.stack)
     priced = (None, None) if unread else (before, after)
     waivers = after.spec.waivers if after is not None else ()
-    findings = compare_findings(_own(given.before), _own(given.after), waivers)
+    found = [
+        [*_own(version), *(reported or ())]
+        for version, reported in ((given.before, violations.before), (given.after, violations.after))
+    ]
+    findings = compare_findings(*found, waivers)
     findings = _unless_unread(findings, given.after.file if given.after is not None else None)
     changed, unrecorded = _compared(given, before, after, record)
     losses = losses_of(difference) if difference else ()
@@ -241,9 +249,7 @@ def _compared(
         return None, ""
     if record is None:
         return change_of_plans(before, after), _QUICK
-    # A side that names no account is in that of the other: a pin that comes or goes moves nothing.
-    named = [plan.spec.account if plan is not None else None for plan in (before, after)]
-    old, new = (own or other or "" for own, other in (named, named[::-1]))
+    old, new = accounts_of(before, after)
     try:
         return change(record(before, given.stack, old) if before else None, record(after, given.stack, new)), ""
     except Exception:
@@ -253,6 +259,15 @@ def _compared(
             raise
         note = "errors keep one side from being recorded, so what is replaced is not known"
         return change_of_plans(before, after), note
+
+
+def accounts_of(before: Plan | None, after: Plan | None) -> tuple[str, str]:
+    """Return the account that each side is recorded in, empty for one that nobody names.
+
+    A side that names no account is in that of the other: a pin that comes or goes moves nothing.
+    """
+    was, now = (plan.spec.account if plan is not None else None for plan in (before, after))
+    return was or now or "", now or was or ""
 
 
 def _gravest_reasons_first(reasons: Sequence[tuple[Verdict, str]]) -> list[tuple[Verdict, str]]:

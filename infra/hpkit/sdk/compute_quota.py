@@ -31,6 +31,8 @@ class ComputeQuota(pulumi.CustomResource):
         name: pulumi.Input[str],
         activation_state: pulumi.Input[Literal["Enabled", "Disabled"]] | None = None,
         description: pulumi.Input[str] | None = None,
+        elastic_instance_types: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        future_instance_types: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         tags: pulumi.Input[Sequence[pulumi.Input[Tag]]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -44,6 +46,10 @@ class ComputeQuota(pulumi.CustomResource):
             name: The name of the compute allocation definition. A change replaces the resource.
             activation_state: The state of the compute allocation being described.
             description: Description of the compute allocation definition.
+            elastic_instance_types: Instance types whose quota may count on nodes that Karpenter adds. Policies
+                read it; SageMaker doesn't.
+            future_instance_types: Instance types whose quota may precede any instance group. Policies read it;
+                SageMaker doesn't.
             tags: Tags of the compute allocation definition.
             opts: Options of the engine.
         """
@@ -57,6 +63,8 @@ class ComputeQuota(pulumi.CustomResource):
                 "name": name,
                 "activationState": activation_state,
                 "description": description,
+                "elasticInstanceTypes": elastic_instance_types,
+                "futureInstanceTypes": future_instance_types,
                 "tags": tags,
                 "computeQuotaArn": None,
                 "computeQuotaId": None,

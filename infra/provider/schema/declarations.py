@@ -39,6 +39,27 @@ _KIT_OWN = (
         text="Names of the groups that a change may delete although they have instances.",
     ),
 )
+# What the program states for policies; SageMaker has no such properties.
+_STATED_OF_QUOTA = (
+    Field(
+        "elasticInstanceTypes",
+        "",
+        "list",
+        identity="*",
+        item=_NAMES,
+        silent=True,
+        text="Instance types whose quota may count on nodes that Karpenter adds. Policies read it; SageMaker doesn't.",
+    ),
+    Field(
+        "futureInstanceTypes",
+        "",
+        "list",
+        identity="*",
+        item=_NAMES,
+        silent=True,
+        text="Instance types whose quota may precede any instance group. Policies read it; SageMaker doesn't.",
+    ),
+)
 
 _VERSION = r"[0-9]+\.[0-9]+"
 _GUARDED = (
@@ -227,6 +248,7 @@ RESOURCES: Final = {
             operation="CreateComputeQuota",
             text="What a team has reserved on a cluster, and how it shares it.",
             replacing=frozenset({"name", "clusterArn", "computeQuotaTarget.teamName"}),
+            extra=_STATED_OF_QUOTA,
             identities={"tags": "key"},
             behaviors=_QUOTA_BEHAVIORS,
             outputs=(

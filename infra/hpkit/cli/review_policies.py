@@ -1,0 +1,66 @@
+"""What the policy pack reports of the stacks that a change touches, at the base and at the head."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpkit.checks import Finding
+from hpkit.cli.policy_settings import policy_file, policy_settings
+from hpkit.cli.review_git import Base, content_at
+from hpkit.cli.review_scope import Scope
+from hpkit.cli.validate_policies import checked_settings, stack_findings
+from hpkit.errors import InputError
+from hpkit.plan.diff import Change
+from hpkit.plan.model import Plan
+from hpkit.project import Loaded
+from hpkit.review.build import StackInput, StackVersion, accounts_of, plan_of
+
+if TYPE_CHECKING:
+    from hpkit.recording import Recording
+
+__all__ = ["violations_of"]
+
+# Returns what a plan registers in a stack of that name, in that account; "" is one that nobody knows.
+Record = Callable[[Plan, str, str], "Recording"]
+
+
+def violations_of(
+    folder: Path, base: Base, scope: Scope, stack: StackInput, record: Record
+) -> Change[Sequence[Finding]]:
+    """Return the mandatory policies that each side of a stack violates.
+
+    The base is looked at only where the head violates one, to tell new violations from old ones: a recording takes
+    about half a second. Raises InputError for a policy file of the head that is wrong.
+    """
+    was, now = accounts_of(plan_of(stack.before), plan_of(stack.after))
+    name = policy_file(Path(stack.file).stem)
+    settings = policy_settings(Path(stack.file).stem)
+    here = _violations(scope.after.get(stack.file), stack.after, settings, lambda plan: record(plan, stack.stack, now))
+    if not here:
+        return Change((), ())
+    content = content_at(folder, base, name)
+    there: Sequence[Finding] = ()
+    with suppress(InputError):
+        given = None if content is None else (name, content.decode("utf-8", "replace"))
+        loaded = scope.before.get(stack.file)
+        there = _violations(loaded, stack.before, given, lambda plan: record(plan, stack.stack, was))
+    return Change(there, here)
+
+
+def _violations(
+    loaded: Loaded | None,
+    version: StackVersion | None,
+    settings: tuple[str, str] | None,
+    record: "Callable[[Plan], Recording]",
+) -> Sequence[Finding]:
+    """Return the violations of one side; none where its file has errors, since nothing would be registered."""
+    organization = loaded.parsed.organization if loaded is not None else None
+    plan = plan_of(version)
+    if loaded is None or organization is None or version is None or plan is None:
+        return ()
+    if any(finding.severity == "error" for finding in version.file.findings):
+        return ()
+    given = checked_settings(organization, settings)
+    found = stack_findings(loaded.file, loaded.document, record(plan), given)
+    return [finding for finding in found if finding.severity == "error"]
