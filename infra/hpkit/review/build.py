@@ -195,11 +195,9 @@ def _stack(
     difference = None if unread else diff(before, after, stack=given.stack)
     priced = (None, None) if unread else (before, after)
     waivers = after.spec.waivers if after is not None else ()
-    found = [
-        [*_own(version), *(reported or ())]
-        for version, reported in ((given.before, violations.before), (given.after, violations.after))
-    ]
-    findings = compare_findings(*found, waivers)
+    was = [*_own(given.before), *(violations.before or ())]
+    now = [*_own(given.after), *(violations.after or ())]
+    findings = compare_findings(was, now, waivers)
     findings = _unless_unread(findings, given.after.file if given.after is not None else None)
     changed, unrecorded = _compared(given, before, after, record)
     losses = losses_of(difference) if difference else ()
