@@ -14,6 +14,7 @@ from hpkit.catalog import (
     find_region,
     instance_type,
     instance_types,
+    is_offered,
     is_older,
     kubernetes_versions,
     limit,
@@ -209,3 +210,28 @@ def test_network_layers_are_those_of_the_page():
 )
 def test_versions_of_add_ons_are_in_the_order_of_their_numbers(version, than, older):
     assert is_older(version, than) is older
+
+
+EC2 = Path(moto.__file__).parent / "ec2/resources"
+
+
+def test_a_type_is_known_to_have_no_efa_only_where_ec2_has_none():
+    with gzip.open(EC2 / "instance_types.json.gz") as file:
+        recorded = json.load(file)
+    for name, known in TYPES.items():
+        row = recorded.get(name.removeprefix("ml."))
+        if row is not None and not row["NetworkInfo"].get("EfaSupported"):
+            assert known.efa_interfaces == 0, name
+
+
+def test_types_are_not_offered_in_a_region_as_ec2_was_recorded():
+    offered = {}
+    for file in sorted((EC2 / "instance_type_offerings/region").glob("*.json.gz")):
+        with gzip.open(file) as content:
+            offered[file.name.partition(".")[0]] = {row["InstanceType"] for row in json.load(content)}
+    recorded = set().union(*offered.values())
+    for region in regions():
+        for name in TYPES:
+            short = name.removeprefix("ml.")
+            expected = short not in recorded or region.name not in offered or short in offered[region.name]
+            assert is_offered(name, region.name) == expected, (name, region.name)

@@ -18,6 +18,7 @@ __all__ = [
     "aws_regions",
     "find_region",
     "grafana_regions",
+    "is_offered",
     "is_older",
     "kubernetes_versions",
     "last_zone",
@@ -127,6 +128,16 @@ def region_in_words(words: str) -> str | None:
     shown: dict[str, str] = {region: text.casefold() for region, text in _services()["awsRegions"]["names"].items()}
     found = [region for region, text in shown.items() if said == text or text.endswith(f"({said})")]
     return found[0] if len(found) == 1 else None
+
+
+@cache
+def _offerings() -> dict[str, frozenset[str]]:
+    return {region: frozenset(types.split()) for region, types in read_data("offerings.json")["notOffered"].items()}
+
+
+def is_offered(instance_type: str, region: str) -> bool:
+    """Return whether EC2 may offer a type in a region: False only where the catalog's record says that it doesn't."""
+    return instance_type not in _offerings().get(region, frozenset())
 
 
 def last_zone(region: str) -> str | None:

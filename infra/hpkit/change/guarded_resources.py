@@ -170,7 +170,7 @@ def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecisi
         parts = [[int(part) if part.isdecimal() else 0 for part in side[urn].split(".")] for side in (old, new)]
         change = f"Kubernetes {old[urn]} → {new[urn]}"
         if parts[1] < parts[0]:
-            fix = f"write {old[urn]} or a newer version"
+            fix = f"write {old[urn]}"
             yield GuardDecision("version", "", "eks", f"{change}: EKS never goes back a version", fix, refused=True)
         elif parts[1] > [parts[0][0], parts[0][1] + 1]:
             fix = f"write {parts[0][0]}.{parts[0][1] + 1} first, run `pulumi up`, then go on"

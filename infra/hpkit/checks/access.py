@@ -1,11 +1,11 @@
 """ACC: who may do what."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup
-from hpkit.config.document import Path
 from hpkit.plan.names import partition_of
 from hpkit.plan.principals import NOBODYS_ACCOUNT, principal_of
 
@@ -23,10 +23,19 @@ _BOUNDARY = "permissionsBoundary"
 # Where a role is handed to a service, and not named as somebody who comes in.
 _ALERT_MANAGER = "Amazon Managed Service for Prometheus user guide, alert manager"
 _HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY)
+# What a principal of another account can do there, by the key that names it.
+_HAS_ACCESS = {
+    "administrators": "whose owners then control this cluster",
+    "viewers": "whose owners can then read every object in this cluster",
+    "deployers": "whose credentials can't deploy here",
+}
 # What is used by a resource of one region has to be there itself.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
-_EKS_ENTRY = "Amazon EKS user guide, create access entries (one existing IAM principal)"
+_EKS_ENTRY = (
+    "Amazon EKS user guide, create access entries (one existing IAM principal, for STANDARD entries also one of "
+    "another account); Pulumi AWS provider, allowedAccountIds"
+)
 _ACCOUNTS = "Pulumi AWS provider, allowedAccountIds"
 _LIFECYCLE = "SageMaker API reference, ClusterLifeCycleConfig: takes neither a digest nor an object's version"
 _POD_IDENTITY = "Amazon EKS user guide, EKS Pod Identities; Kubernetes, RBAC good practices (creating workloads)"
@@ -35,27 +44,29 @@ _POD_IDENTITY = "Amazon EKS user guide, EKS Pod Identities; Kubernetes, RBAC goo
 def _roles(context: Context) -> Iterator[Issue]:
     administrators = set(context.spec.eks.administrators)
     teams_of: dict[str, list[str]] = {}
-    for index, team in enumerate(context.organization.teams):
-        for position, member in enumerate(team.members):
-            path: Path = ("teams", index, "members", position)
-            if member in administrators:
+    for member in context.members:
+        if not member.admitted:
+            continue
+        if member.role in administrators:
+            yield Issue(
+                member.path,
+                f"{member.role} is a data scientist of {member.team} and an administrator of {context.environment}",
+                "Use two roles: an administrator bypasses every limit of the team.",
+            )
+        teams = teams_of.setdefault(member.role, [])
+        if member.team not in teams:
+            teams.append(member.team)
+            if len(teams) > 1:
                 yield Issue(
-                    path,
-                    f"{member} is a data scientist of {team.name} and an administrator of {context.environment}",
-                    "Use two roles: an administrator passes every limit of the team.",
-                )
-            teams_of.setdefault(member, []).append(team.name)
-            if len(set(teams_of[member])) > 1 and teams_of[member].index(team.name) == len(teams_of[member]) - 1:
-                yield Issue(
-                    path,
-                    f"{member} is in the teams {listing(sorted(set(teams_of[member])))}",
-                    "Give each team a role of its own, so that work is counted where it belongs.",
+                    member.path,
+                    f"{member.role} is in the teams {listing(sorted(teams))}",
+                    "Give each team a role of its own, so that work counts against the right quota.",
                 )
 
 
 def _viewers(context: Context) -> Iterator[Issue]:
     administrators = {principal_of(each) for each in context.spec.eks.administrators}
-    teams = {principal_of(member): team.name for team in context.organization.teams for member in team.members}
+    teams = {principal_of(member.role): member.team for member in context.members if member.admitted}
     for position, viewer in enumerate(context.spec.eks.viewers):
         who = principal_of(viewer)
         others = [f"a data scientist of {teams[who]}"] if who in teams else []
@@ -82,9 +93,10 @@ def _arns(context: Context) -> Iterator[Issue]:
     """Compare ARNs of one environment and of the teams with the environment's partition, and with its region."""
     region = context.spec.region
     partition = partition_of(region)
+    admitted = {member.path for member in context.members if member.admitted}
     for path, arn in context.texts:
         match = _ARN.match(arn)
-        if match is None or not context.knows_region:
+        if match is None or not context.knows_region or ("members" in path and path not in admitted):
             continue
         if match["partition"] != partition:
             yield Issue(
@@ -118,21 +130,48 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
         )
 
 
-def _roles_of_examples(context: Context) -> Iterator[Issue]:
+def _other_accounts(context: Context) -> Iterator[Issue]:
     account = context.spec.account
-    if account in (None, NOBODYS_ACCOUNT):
+    if account is None:
         return
     for path, arn in context.texts:
         match = _ARN.match(arn)
-        if match is not None and match["account"] == NOBODYS_ACCOUNT and path[-1] not in _HANDED_OVER:
-            role = match["service"] == "iam"
-            why = "an access entry takes a role that exists, so that `pulumi up` fails on AWS"
-            yield Issue(
-                path,
-                f"{arn} is of the examples' account, and {context.environment} is in {account}: "
-                + (why if role else "nobody has it"),
-                f"Write `{arn.replace(NOBODYS_ACCOUNT, account)}`, or another {'role ' if role else ''}that is there.",
-            )
+        if match is None or match["account"] in (None, account) or path[-1] in _HANDED_OVER or "members" in path:
+            continue
+        other, named = match["account"], path[-2] if isinstance(path[-1], int) else path[-1]
+        if other == NOBODYS_ACCOUNT:
+            whose = f"the examples' account {other}, which you don't own"
+        elif named in _HAS_ACCESS:
+            whose = f"account {other}, {_HAS_ACCESS[str(named)]}"
+        else:
+            continue
+        yield Issue(
+            path,
+            f"{arn} is in {whose}; {context.environment} is in account {account}",
+            f"Write `{arn.replace(str(other), account)}`, or waive this with the reason.",
+        )
+    yield from _left_out(context, account)
+
+
+def _left_out(context: Context, account: str) -> Iterator[Issue]:
+    """Report, once for an environment, the members that it doesn't admit because they are of another account."""
+    here = {team.name for team in context.plan.teams}
+    roles: dict[str, list[str]] = {}
+    for member in context.members:
+        if not member.admitted and member.team in here:
+            roles.setdefault(member.team, []).append(member.role)
+    if roles:
+        totals = Counter(member.team for member in context.members)
+        teams = [f"{team} {len(out)} of {totals[team]} ({listing(out, 2)})" for team, out in sorted(roles.items())]
+        team, out = min(roles.items())
+        meant = out[0].replace(principal_of(out[0])[0], account)
+        yield Issue(
+            (*context.path, "governance"),
+            f"{context.environment} is in account {account} and leaves out members of other accounts: "
+            f"{listing(teams, 4)}",
+            f'Name roles of {account} in `overrides`, such as `{team}: {{members: ["{meant}"]}}`; they replace '
+            "the team's members in this environment.",
+        )
 
 
 def _topics_of_others(context: Context) -> Iterator[Issue]:
@@ -217,7 +256,7 @@ RULES = (
     Rule("ACC007", "error", "A role for a service, and its boundary, is of the account.", _PASSED, _roles_of_others),
     Rule("ACC009", "error", "The ARN of a role is one.", _ARNS, _names_of_roles),
     Rule("ACC010", "error", "A lifecycle script is an object of its bucket.", _LIFECYCLE, _scripts_are_objects),
-    Rule("ACC011", "warning", "Who has access is not of the examples' account.", _EKS_ENTRY, _roles_of_examples),
+    Rule("ACC011", "warning", "Roles with access belong to the environment's account.", _EKS_ENTRY, _other_accounts),
     Rule("ACC012", "error", "Alerts of Managed Prometheus go to a topic of the account.", _ALERT_MANAGER,
          _topics_of_others),
     Rule("ACC004", "warning", "An environment names its AWS account.", _ACCOUNTS, _account),

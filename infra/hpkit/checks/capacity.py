@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from hpkit.catalog import InstanceType, find_instance_type, find_nearest
+from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.checks.allocations import amounts
 from hpkit.checks.rule import Context, Issue, Rule, amount, listing
 from hpkit.plan.capacity import (
@@ -142,7 +142,9 @@ def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
     for name, quota_resources in _resources_by_type(context).items():
         known = context.plan.capacity.get(name)
         static = [(team, quota_resource) for team, quota_resource in quota_resources if not quota_resource.elastic]
-        if known is not None and static and any(quota_resource.path for _, quota_resource in static):
+        if known is None or not context.is_capacity_certain(name):
+            continue
+        if any(quota_resource.path for _, quota_resource in static):
             yield from _too_much(context, name, static, known.guaranteed, "guaranteed")
 
 
@@ -155,14 +157,15 @@ def _elastic(context: Context) -> Iterator[Issue]:
 
 
 def _misses_groups(context: Context) -> bool:
-    """Say whether something of Karpenter's part leads nowhere: what it may add is then unknown (KAR001, 4 and 5)."""
+    """Return whether Karpenter's part has an error, so that what it can add is unknown (KAR001, 4, 5, and 21)."""
     autoscaling = context.spec.autoscaling
     if autoscaling is None:
         return False
     classes = {node_class.name for node_class in autoscaling.node_classes}
     groups = {name for node_class in autoscaling.node_classes for name in node_class.instance_groups}
     return (
-        bool(groups - context.group_paths.keys())
+        context.limits_have_wrong_units
+        or bool(groups - context.group_paths.keys())
         or not all(node_class.instance_groups for node_class in autoscaling.node_classes)
         or any(pool.node_class not in classes for pool in autoscaling.node_pools)
         or any(pool.spec.requirements and not pool.instance_types for pool in context.plan.node_pools)
@@ -173,6 +176,8 @@ def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
     for name, quota_resources in _resources_by_type(context).items():
         known = context.plan.capacity.get(name)
         if known is None or not any(quota_resource.elastic for _, quota_resource in quota_resources):
+            continue
+        if not context.is_capacity_certain(name):
             continue
         if known.maximum is None:
             yield from _no_bound(context, name, quota_resources)
@@ -207,6 +212,7 @@ def _elastic_shares_need_a_bound(context: Context) -> Iterator[Issue]:
                 and quota_resource.share is not None
                 and known is not None
                 and known.maximum is None
+                and context.is_capacity_certain(quota_resource.instance_type)
             ):
                 yield Issue(
                     (*quota_resource.path, "share"),
@@ -225,6 +231,7 @@ def _pools_together(context: Context) -> Iterator[Issue]:
         if (
             known is None
             or instance is None
+            or not context.is_capacity_certain(name)
             or not known.pools
             or not any(quota_resource.elastic for _, quota_resource in quota_resources)
         ):
@@ -271,21 +278,16 @@ def _is_elastic_by_nothing(context: Context, resource: QuotaResource) -> bool:
     """Say whether an entry is elastic though Karpenter adds no nodes of its type (CAP011)."""
     known = context.plan.capacity.get(resource.instance_type)
     owned = any(resource.instance_type in group.spec.types for group in context.plan.groups if group.autoscaled)
-    return resource.elastic and known is not None and not known.pools and not owned
+    certain = context.is_capacity_certain(resource.instance_type)
+    return resource.elastic and certain and known is not None and not known.pools and not owned
 
 
 def _type_is_provided(context: Context) -> Iterator[Issue]:
     provided = sorted(context.plan.capacity)
-    # Quota of a type that a group has misspelt is not what is wrong (CLU003).
-    meant = {name for each in provided if find_instance_type(each) is None for name in find_nearest(each)[:1]}
-    # What a group without a type, or of one that nothing is like, provides is not known, which CLU006 and CLU003 say.
-    unclear = any(not group.types for _, group in context.groups) or any(
-        find_instance_type(each) is None and not find_nearest(each) for each in provided
-    )
     for team in context.plan.teams:
         for quota_resource in team.quota_resources:
             name = quota_resource.instance_type
-            if name in context.plan.capacity or name in meant or unclear or find_instance_type(name) is None:
+            if name in context.plan.capacity or not context.is_capacity_certain(name):
                 continue
             yield Issue(
                 (*quota_resource.path, "instanceType"),
@@ -295,7 +297,8 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
                 "warning" if quota_resource.future else None,
             )
         for name in sorted(team.absolute_borrow_limits):
-            if name not in context.plan.capacity and not team.is_shared_pool:
+            certain = context.is_capacity_certain(name) or find_instance_type(name) is None
+            if name not in context.plan.capacity and certain and not team.is_shared_pool:
                 yield Issue(
                     (*context.sharing_path(team.name), "absoluteBorrowLimits"),
                     f"{team.name} may borrow {name}, which no instance group of {context.environment} provides",
@@ -371,8 +374,11 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
 def _misses_quota(context: Context) -> bool:
     """Say whether an allocation is missing from sums, and what they come to therefore only follows.
 
-    It is of nobody known (GOV010), of a type not there (CAP003), without an amount (GOV003), or elastic by nothing.
+    It is of nobody known (GOV010), of a type not there (CAP003), without an amount (GOV003), or elastic by nothing. Or
+    the capacity itself is uncertain: a group has a type that HyperPod doesn't offer (CLU003), or a limit a wrong unit.
     """
+    if not all(map(context.is_capacity_certain, context.plan.capacity)) or context.limits_have_wrong_units:
+        return True
     governance = context.spec.governance
     allocations = governance.allocations if governance else {}
     rows = [row for each in allocations.values() for row in each if not row.future]

@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterator, Sequence
 
-from hpkit.catalog import TASK_GOVERNANCE, dependencies_chart, find_instance_type, find_nearest
+from hpkit.catalog import TASK_GOVERNANCE, dependencies_chart, find_instance_type, find_nearest, is_offered
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
@@ -109,6 +109,9 @@ def _zone_meant(zone: str, zones: list[str]) -> str:
 
 
 def _subnet_size(context: Context) -> Iterator[Issue]:
+    # Nodes that a limit with a wrong unit allows aren't what is meant.
+    if context.limits_have_wrong_units:
+        return
     for index, zone in enumerate(context.spec.network.zones):
         try:
             network = ipaddress.IPv4Network(zone.node_cidr)
@@ -166,6 +169,22 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
                 yield _not_offered(path, quota_resource.instance_type, f"the allocation of {team}", provided)
 
 
+def _type_is_in_region(context: Context) -> Iterator[Issue]:
+    region = context.spec.region
+    for path, group in context.groups:
+        for index, name in enumerate(group.types):
+            if is_offered(name, region):
+                continue
+            flexible = isinstance(group, InstanceGroup) and not group.instance_type
+            short = name.removeprefix("ml.")
+            yield Issue(
+                (*path, "instanceTypes", index) if flexible else (*path, "instanceType"),
+                f"{group.name} has the type {name}, which EC2 doesn't offer in {region}, as far as the catalog knows",
+                "Choose another type or region. To ask EC2: `aws ec2 describe-instance-type-offerings "
+                f"--region {region} --filters Name=instance-type,Values={short}`.",
+            )
+
+
 def _not_offered(path: Path, name: str, who: str, provided: Sequence[str] = ()) -> Issue:
     likely = [each for each in find_nearest(name) if each in provided]
     names = (*likely, *(each for each in find_nearest(name) if each not in likely))
@@ -206,7 +225,8 @@ def _threads_of(group: InstanceGroupBase) -> dict[str, int]:
 
 def _room_for_addons(context: Context) -> Iterator[Issue]:
     static = [group for group in context.plan.groups if not group.autoscaled and group.spec.instance_count]
-    if not static:
+    # A type that HyperPod doesn't offer is CLU003's, and the pods that it takes follow from that.
+    if not static or any(find_instance_type(name) is None for group in static for name in group.spec.types):
         return
     room, parts = 0, []
     unknown: list[str] = []
@@ -457,6 +477,8 @@ RULES = (
     Rule("CLU001", "error", "A group stands in a zone that the network has a subnet for.", _GUIDE, _zone_has_subnet),
     Rule("CLU002", "error", "A subnet holds the addresses that its groups can take.", _GUIDE, _subnet_size),
     Rule("CLU003", "error", "An instance type is one that HyperPod offers.", _API, _type_is_offered),
+    Rule("CLU045", "warning", "EC2 offers the group's instance types in the region.",
+         "Amazon EC2 API, DescribeInstanceTypeOfferings", _type_is_in_region),
     Rule("CLU004", "warning", "The static groups have room for the add-ons' pods.", _GUIDE, _room_for_addons),
     Rule("CLU005", "error", "No custom taints with deep health checks, and no reserved label or taint prefix.", _GUIDE,
          _labels_and_taints),

@@ -4,7 +4,7 @@ import datetime
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import aws_regions, regions
+from hpkit.catalog import aws_regions, find_instance_type, regions
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.autoscaling import NodePool
@@ -16,6 +16,8 @@ __all__ = ["RULES"]
 
 _API = "SageMaker API: CreateCluster"
 _GUIDE = "SageMaker HyperPod developer guide"
+# Tests of communication between nodes; InstanceStress tests each node alone.
+_CHECKS_BETWEEN_NODES = ("InstanceConnectivity", "MultiNodeTrainingValidation")
 _COREDNS = "Amazon EKS user guide, CoreDNS; Kubernetes documentation, taints and tolerations"
 _CRON = "Amazon EventBridge user guide, cron expressions"
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
@@ -88,15 +90,25 @@ def _purchase(context: Context) -> Iterator[Issue]:
 
 
 def _deep_checks(context: Context) -> Iterator[Issue]:
-    for index, path in _groups(context):
-        group = context.spec.cluster.instance_groups[index]
-        plain = [name for name in group.types if (known := context.instances.get(name)) and known.accelerators == 0]
+    for path, group in context.groups:
+        types = [instance for name in group.types if (instance := find_instance_type(name)) is not None]
+        plain = [instance.name for instance in types if instance.accelerators == 0]
+        without_efa = [instance.name for instance in types if instance.accelerators and instance.efa_interfaces == 0]
+        between_nodes: list[str] = [check for check in group.deep_health_checks if check in _CHECKS_BETWEEN_NODES]
         if group.deep_health_checks and plain:
             yield Issue(
                 (*path, "deepHealthChecks"),
-                f"{group.name} has deep health checks, which test GPUs, Trainium and EFA, and {listing(plain)} has "
-                "neither GPU nor Trainium",
+                f"{group.name} has deep health checks, which test GPUs, Trainium, and EFA; {listing(plain)} has "
+                "neither GPUs nor Trainium",
                 "Remove deepHealthChecks.",
+            )
+        elif between_nodes and without_efa:
+            others = [check for check in group.deep_health_checks if check not in between_nodes]
+            yield Issue(
+                (*path, "deepHealthChecks"),
+                f"{group.name} has {listing(between_nodes)}, and tests between nodes need EFA; {listing(without_efa)} "
+                "has none",
+                f"Write `[{', '.join(others)}]`." if others else "Remove deepHealthChecks.",
             )
 
 
@@ -280,7 +292,8 @@ RULES = (
          _home_of_system_pods),
     Rule("CLU024", "error", "The region is one of AWS's that has HyperPod on EKS.", f"{_GUIDE}, regions", _region),
     Rule("CLU025", "error", "A group is either Spot or of a training plan.", _API, _purchase),
-    Rule("CLU026", "error", "Deep health checks are of types with accelerators.", f"{_GUIDE}, deep health checks",
+    Rule("CLU026", "error", "Deep health checks fit the group's instance types.",
+         f"{_GUIDE}, deep health checks (InstanceConnectivity only on instances with multi-node GPU communication)",
          _deep_checks),
     Rule("CLU027", "error", "Percentages are within what the service takes.", f"{_GUIDE}, managed tiered checkpointing",
          _percentages),

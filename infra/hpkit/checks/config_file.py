@@ -74,6 +74,8 @@ def _tags(context: Context) -> Iterator[Issue]:
 def _entries(context: Context) -> Iterator[Issue]:
     places: list[tuple[Model, Path]] = [(context.spec, context.path)]
     places += [(team, ("teams", index)) for index, team in enumerate(context.organization.teams)]
+    overrides = context.spec.governance.overrides if context.spec.governance else {}
+    places += [(each, (*context.path, "governance", "overrides", team)) for team, each in overrides.items()]
     for model, path in places:
         for key, values, place in _lists(model, path):
             for index, value in enumerate(values):

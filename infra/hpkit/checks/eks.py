@@ -270,19 +270,16 @@ def _service_linked(context: Context) -> Iterator[Issue]:
         ((*context.path, "eks", "administrators"), eks.administrators),
         ((*context.path, "eks", "viewers"), eks.viewers),
     ]
-    lists += [
-        ((*context.team_paths[team.name], "members"), team.members)
-        for team in context.organization.teams
-        if team.name in {each.name for each in context.plan.teams}
-    ]
-    for path, roles in lists:
-        for index, role in enumerate(roles):
-            if _SERVICE_LINKED in role:
-                yield Issue(
-                    (*path, index),
-                    f"{role} is linked to a service, and EKS lets no such role into a cluster",
-                    "Name the role that people use.",
-                )
+    named = [((*path, index), role) for path, roles in lists for index, role in enumerate(roles)]
+    teams = {team.name for team in context.plan.teams}
+    named += [(member.path, member.role) for member in context.members if member.team in teams and member.admitted]
+    for path, role in named:
+        if _SERVICE_LINKED in role:
+            yield Issue(
+                path,
+                f"{role} is linked to a service, and EKS admits no service-linked role to a cluster",
+                "Name the role that people use.",
+            )
 
 
 RULES = (

@@ -318,13 +318,14 @@ def _nobody_works(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     if governance is None:
         return
-    staffed = {team.name for team in context.organization.teams if team.members}
+    # A team whose members are all of another account is ACC011's.
+    staffed = {member.team for member in context.members}
     for name, path in context.team_paths.items():
         if governance.allocations.get(name) and name not in staffed:
             yield Issue(
                 path,
-                f"{name} has quota in {context.environment} and no members, so the kit lets nobody work there",
-                "Name the team's IAM roles in members; where access is given elsewhere, waive this with the reason.",
+                f"{name} has quota in {context.environment} and no members, so nobody can submit work for it there",
+                "Add the team's IAM roles to `members`. If you grant access elsewhere, waive this with the reason.",
             )
 
 
@@ -364,7 +365,7 @@ def _overrides(context: Context) -> Iterator[Issue]:
                 f"Did you mean `{likely}`?" if likely else f"Remove it, or give {name} an allocation.",
             )
         elif not override.model_fields_set:
-            yield Issue(path, f"the override for {name} says nothing", "Remove it, or write what differs here.")
+            yield Issue(path, f"the override for {name} is empty", "Remove it, or write what differs here.")
 
 
 def _lent_to_nobody(context: Context) -> Iterator[Issue]:

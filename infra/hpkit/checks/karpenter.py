@@ -321,7 +321,7 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
         known = [context.instances[name] for name in pool.instance_types if name in context.instances]
         asked = listing([f"{key} {value}" for key, value in sorted(warm.requests.items())])
         pods = {instance.name: pods_on(warm.requests, instance) for instance in known}
-        if not known or None in pods.values():
+        if not known or None in pods.values() or context.limits_have_wrong_units:
             continue
         if not any(pods.values()):
             yield Issue(
@@ -379,7 +379,7 @@ def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
     for pool in context.plan.node_pools:
         known = [context.instances[name] for name in pool.instance_types if name in context.instances]
         counts = [pool_instances(pool.spec.limits, instance) for instance in known]
-        if not known or any(count != 0 for count in counts):
+        if not known or context.limits_have_wrong_units or any(count != 0 for count in counts):
             continue
         smallest = min(known, key=lambda instance: (instance.accelerators or 0, instance.vcpu or 0, instance.name))
         needs = {

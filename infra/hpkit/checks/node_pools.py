@@ -1,7 +1,7 @@
 """KAR: NodePools as the program sends them, held to what Karpenter itself demands."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hpkit.catalog import node_pool_schema
@@ -11,7 +11,7 @@ from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.document import Path
 from hpkit.config.suggest import seconds_of
-from hpkit.plan.capacity import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY, quantity
+from hpkit.plan.capacity import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY, unit_problem
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.karpenter import node_pool_spec
 
@@ -42,8 +42,6 @@ SAID_ELSEWHERE: Final = {
     "'weight' is not supported on static NodePools": "",
 }
 _REQUIREMENTS: Final = ("template", "spec", "requirements")
-# Less than a MiB holds no program.
-_LEAST_MEMORY: Final = 2**20
 _ECR: Final = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
 _PUBLIC: Final = ("public.ecr.aws/", "docker.io/", "ghcr.io/", "quay.io/", "registry.k8s.io/", "gcr.io/")
 # Until a new node is ready, so many seconds go by, or more: what lives no longer does no work.
@@ -166,24 +164,18 @@ def _schedules(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _whole_requests(context: Context) -> Iterator[Issue]:
+def _units(context: Context) -> Iterator[Issue]:
     for pool, path in _pools(context):
-        for resource, amount in pool.warm_pool.requests.items() if pool.warm_pool else ():
-            if resource == "memory" and quantity(amount) < _LEAST_MEMORY:
-                yield Issue(
-                    (*path, "warmPool", "requests", resource),
-                    f"a placeholder pod of {pool.name} asks for {amount} of memory, which are bytes, and so keeps no "
-                    "room free",
-                    f"Write it with its unit, such as {amount}Gi." if amount.isdecimal() else "Write what a pod takes.",
-                )
-            # Of resources that devices bring, there are whole ones alone.
-            if "/" in resource and quantity(amount) % 1:
-                yield Issue(
-                    (*path, "warmPool", "requests", resource),
-                    f"a placeholder pod of {pool.name} asks for {amount} of {resource}, and Kubernetes gives whole "
-                    "ones alone",
-                    "Write `1`, or more.",
-                )
+        requests = pool.warm_pool.requests if pool.warm_pool else {}
+        amounts: list[tuple[str, Path, Mapping[str, str]]] = [
+            ("limits", (*path, "limits"), pool.limits),
+            ("warmPool.requests", (*path, "warmPool", "requests"), requests),
+        ]
+        for key, place, quantities in amounts:
+            for resource, amount in quantities.items():
+                if (problem := unit_problem(resource, amount)) is not None:
+                    reason, fix = problem
+                    yield Issue((*place, resource), f"{key} of {pool.name} has `{resource}: {amount}`: {reason}", fix)
 
 
 def _lifetimes(context: Context) -> Iterator[Issue]:
@@ -234,8 +226,8 @@ def _images(context: Context) -> Iterator[Issue]:
 RULES = (
     Rule("KAR016", "error", "A NodePool sets no label that is Karpenter's, or that none of its nodes can have.",
          f"{_CRD}; Karpenter's source, NewNodeClaimTemplate", _labels),
-    Rule("KAR021", "error", "Placeholders ask for whole accelerators, and for memory that a pod can use.",
-         "Kubernetes documentation, extended resources", _whole_requests),
+    Rule("KAR021", "error", "Quantities of a NodePool have units that fit the resource.",
+         "Kubernetes documentation, extended resources; resource units in Kubernetes", _units),
     Rule("KAR022", "error", "Nodes of a NodePool live for some time.", "Karpenter documentation, expireAfter",
          _lifetimes),
     Rule("KAR012", "error", "In a closed network, a warm pool's image is in a registry that nodes reach.", _ECR,

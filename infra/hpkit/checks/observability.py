@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import grafana_regions
+from hpkit.catalog import find_instance_type, grafana_regions
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.observability import Observability
@@ -50,8 +50,16 @@ def _does_nothing(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, key),
                 f"{key} does nothing without {needed}",
-                f"Turn {needed} on (`{needed}: true` beside {key}), or remove {key}.",
+                f"Turn {needed} on (`{needed}: true` next to {key}), or remove {key}.",
             )
+    types = {name for _, group in context.groups for name in group.types}
+    instances = [find_instance_type(name) for name in types]
+    if spec.metrics_provider.network_metrics and all(each and each.efa_interfaces == 0 for each in instances):
+        yield Issue(
+            (*path, "metricsProvider", "networkMetrics"),
+            f"networkMetrics has no effect: it measures EFA, and no instance type has EFA ({listing(sorted(types))})",
+            "Remove networkMetrics.",
+        )
 
 
 def _told(context: Context) -> Iterator[Issue]:
@@ -170,7 +178,7 @@ def _told_by_prometheus(context: Context) -> Iterator[Issue]:
 
 RULES = (
     Rule("OBS001", "error", "Alerts go to emails or to a topic, one of the two.", _CONTRACT, _one_receiver),
-    Rule("OBS002", "warning", "No key of observability does nothing.", _CONTRACT, _does_nothing),
+    Rule("OBS002", "warning", "Observability keys have an effect.", _CONTRACT, _does_nothing),
     Rule("OBS003", "warning", "Somebody is told when an alert fires.", _PROMETHEUS, _told),
     Rule("OBS004", "warning", "Somebody can set Grafana up.", _GRAFANA, _signs_in),
     Rule("OBS016", "error", "A role of Grafana has a user or a group.", _GRAFANA, _has_users),

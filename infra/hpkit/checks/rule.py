@@ -8,16 +8,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from hpkit.catalog import InstanceType, find_region
+from hpkit.catalog import InstanceType, find_instance_type, find_nearest, find_region
 from hpkit.checks.finding import Severity
 from hpkit.config.cluster import InstanceGroupBase
 from hpkit.config.document import Path, Problem
 from hpkit.config.organization import Environment, Organization
-from hpkit.plan.capacity import TypeQuota
+from hpkit.plan.capacity import TypeQuota, unit_problem
 from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan
+from hpkit.plan.principals import admits
 
-__all__ = ["Context", "Issue", "PlacedIssue", "Rule", "amount", "listing"]
+__all__ = ["Context", "Issue", "Member", "PlacedIssue", "Rule", "amount", "listing"]
 
 _ZONE = re.compile(r"[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\Z")
 
@@ -47,6 +48,20 @@ class PlacedIssue:
         return cls(problem.rule, Issue(problem.path, problem.message, problem.fix, problem.severity), mark)
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A role that the file names as a member of a team in one environment.
+
+    path is where it is written: with the team, or in the environment's override. admitted is False for a role of
+    another account than the environment's, which gets no access there.
+    """
+
+    team: str
+    role: str
+    path: Path
+    admitted: bool
+
+
 class Context:
     """What a rule sees: one environment with its plan, the organization around it, and the day.
 
@@ -72,6 +87,36 @@ class Context:
     def quotas(self) -> tuple[TypeQuota, ...]:
         """Return capacity and every team's part, one entry per instance type."""
         return quotas_of(self.plan)
+
+    @cached_property
+    def _misnamed(self) -> frozenset[str] | None:
+        """Return group types that HyperPod doesn't offer, and the types that they may mean; None if that is unknown."""
+        groups = self.spec.cluster.instance_groups
+        unknown = {name for group in groups for name in group.types if find_instance_type(name) is None}
+        nearest = [find_nearest(name) for name in unknown]
+        if not all(nearest) or not all(group.types for group in groups):
+            return None
+        return frozenset(unknown.union(*nearest))
+
+    def is_capacity_certain(self, instance_type: str) -> bool:
+        """Return whether no group's type is missing or misspelt in a way that changes the capacity of this type.
+
+        Where it is, CLU003 or CLU006 reports the group, and a finding about capacity would only repeat it.
+        """
+        return (
+            self._misnamed is not None
+            and instance_type not in self._misnamed
+            and find_instance_type(instance_type) is not None
+        )
+
+    @cached_property
+    def limits_have_wrong_units(self) -> bool:
+        """Return whether a NodePool's limit has a unit that its resource can't have (KAR021)."""
+        return any(
+            unit_problem(resource, limit)
+            for pool in self.plan.node_pools
+            for resource, limit in pool.spec.limits.items()
+        )
 
     @cached_property
     def groups(self) -> tuple[tuple[Path, InstanceGroupBase], ...]:
@@ -107,6 +152,22 @@ class Context:
         spec = self.spec.model_dump(by_alias=True, exclude_defaults=True)
         teams = [team.model_dump(by_alias=True, exclude_defaults=True) for team in self.organization.teams]
         return (*_texts({"environments": {self.environment: spec}}, ()), *_texts({"teams": teams}, ()))
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        """Return every member of every team, as this environment has them: those of an override replace the team's."""
+        overrides = self.spec.governance.overrides if self.spec.governance else {}
+        members: list[Member] = []
+        for index, team in enumerate(self.organization.teams):
+            path: Path = ("teams", index, "members")
+            roles = team.members
+            if team.name in overrides and (replaced := overrides[team.name].members) is not None:
+                path, roles = (*self.path, "governance", "overrides", team.name, "members"), replaced
+            members += [
+                Member(team.name, role, (*path, position), admits(self.spec, role))
+                for position, role in enumerate(roles)
+            ]
+        return tuple(members)
 
     def sharing_path(self, team: str) -> Path:
         """Return where a team's sharing is written: in this environment, or with the team."""

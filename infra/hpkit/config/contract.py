@@ -2,14 +2,29 @@
 
 import types
 import typing
-from typing import Any
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
 
 from pydantic import BaseModel
 
 from hpkit.config.document import Path
 from hpkit.config.organization import Organization
 
-__all__ = ["description", "field_description", "fields_at", "inner_types", "kinds_at", "required_at", "step_into"]
+__all__ = [
+    "ANY",
+    "description",
+    "field_description",
+    "fields_at",
+    "homes_of",
+    "inner_types",
+    "kinds_at",
+    "required_at",
+    "step_into",
+]
+
+# A step into any entry of a map or list.
+ANY: Final = "*"
 
 
 def fields_at(path: Path) -> tuple[str, ...]:
@@ -79,6 +94,34 @@ def kinds_at(path: Path) -> set[str]:
         if hasattr(part, "shorthand"):
             kinds.add("value")
     return kinds
+
+
+def homes_of(key: str) -> tuple[Path, ...]:
+    """Return the paths of all sections that have a key; a step into an entry of a map or list is ANY."""
+    return _homes().get(key, ())
+
+
+@cache
+def _homes() -> dict[str, tuple[Path, ...]]:
+    homes: dict[str, tuple[Path, ...]] = {}
+    for path, model in _sections(Organization, ()):
+        for name, field in model.model_fields.items():
+            key = field.alias or name
+            homes[key] = (*homes.get(key, ()), path)
+    return homes
+
+
+def _sections(annotation: Any, path: Path) -> Iterator[tuple[Path, type[BaseModel]]]:
+    for part in inner_types(annotation):
+        arguments = typing.get_args(part)
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            yield path, part
+            for name, field in part.model_fields.items():
+                yield from _sections(field.annotation, (*path, field.alias or name))
+        elif typing.get_origin(part) is dict:
+            yield from _sections(arguments[1], (*path, ANY))
+        elif typing.get_origin(part) is tuple and arguments:
+            yield from _sections(arguments[0], (*path, ANY))
 
 
 def inner_types(annotation: Any) -> list[Any]:

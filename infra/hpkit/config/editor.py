@@ -67,7 +67,10 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "priorityClasses": Hint("training"),
         "registry": Hint("train"),
     },
-    "TeamOverride": {"fairShareWeight": Hint(50, "none, a ratio to other teams' weights")},
+    "TeamOverride": {
+        "fairShareWeight": Hint(50, "none, a ratio to other teams' weights"),
+        "members": Hint([_ROLE]),
+    },
     "Sharing": {"borrowLimit": Hint(50, "percent of the team's own quota")},
     "AbsoluteBorrowLimit": {"instanceType": _TYPE, "count": Hint(2, "instances")},
     "Environment": {

@@ -108,7 +108,8 @@ class Team(Model):
     )
     members: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(),
-        description="IAM roles of the team's data scientists, such as `arn:aws:iam::123456789012:role/vision`.",
+        description="IAM roles of the team's data scientists, such as `arn:aws:iam::123456789012:role/vision`. An "
+        "environment with an `account` admits only that account's roles; `overrides` names others for one environment.",
     )
     service_accounts: tuple[Name, ...] = Field(
         default=(),
@@ -146,6 +147,9 @@ class TeamOverride(Model):
     sharing: Sharing | None = Field(default=None, description="In place of the team's sharing, whole.")
     preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] | None = Field(
         default=None, description="In place of the team's preemptTeamTasks."
+    )
+    members: tuple[Annotated[str, Api("RoleArn")], ...] | None = Field(
+        default=None, description="In place of the team's members, all of them. An empty list admits nobody."
     )
 
 

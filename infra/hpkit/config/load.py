@@ -34,6 +34,9 @@ _OWN_TAGS: Final = {
     yaml.MappingStartEvent: f"{_YAML_TAG}map",
     yaml.SequenceStartEvent: f"{_YAML_TAG}seq",
 }
+_ACCOUNT_DIGITS: Final = 12
+# Typographic quotes, as word processors and chat programs write them.
+_CURLY: Final = "“”„‟‘’‚‛«»"
 _YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
 
 
@@ -198,7 +201,10 @@ class _Composer:
         plain = event.implicit[0] and not event.style
         is_key = bool(stack) and stack[-1].mapping and stack[-1].key is None
         value: Any = text
-        if plain and not is_key:
+        if plain and text and text[0] in _CURLY:
+            text = self._without_curly_quotes(text, mark, stack, is_key=is_key)
+            value = text if is_key or _needs_quotes(text) else resolve(text)
+        elif plain and not is_key:
             value = resolve(text)
         if plain and _YAML_1_1_BOOLS.match(text):
             path = _path(stack, text if is_key else None)
@@ -215,6 +221,23 @@ class _Composer:
         if event.anchor:
             self.anchors[event.anchor] = node
         return node
+
+    def _without_curly_quotes(self, text: str, mark: Mark, stack: "list[_Frame]", *, is_key: bool) -> str:
+        """Report a text in curly quotes, and return what is between them; any other text as it is."""
+        inner = text.strip(_CURLY + "\"'")
+        if text[-1] not in _CURLY + "\"'" or not inner or set(inner) & set(_CURLY):
+            return text
+        straight = f'"{inner}"' if _needs_quotes(inner) else inner
+        self.problems.append(
+            Problem(
+                "CFG005",
+                _path(stack, inner if is_key else None),
+                f"{text} is in curly quotes, which are letters to YAML",
+                f"Write the key as `{inner}`." if is_key else f"Write `{straight}`.",
+                mark,
+            )
+        )
+        return inner
 
     def _close(self, frame: "_Frame") -> Node:
         node = frame.node
@@ -330,6 +353,15 @@ def resolve(text: str) -> Any:
     if _SPECIAL_FLOAT.match(text):
         return float(text.replace(".", "", 1))
     return text
+
+
+def _needs_quotes(text: str) -> bool:
+    """Return whether a text that somebody put in quotes is text: all but a whole number, which has no quotes anywhere.
+
+    An account's 12 digits are text.
+    """
+    value = resolve(text)
+    return value is not None and not isinstance(value, str) and not (_INT.match(text) and len(text) < _ACCOUNT_DIGITS)
 
 
 def _control_character(error: yaml.reader.ReaderError, text: str) -> Document:

@@ -4,17 +4,22 @@ Does not: stop at the first error. Unknown keys are left out and the rest is che
 with a wrong value is left out and the others are checked.
 """
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from hpkit.config.contract import (
+    ANY,
     description,
     field_description,
     fields_at,
+    homes_of,
     inner_types,
     kinds_at,
     required_at,
@@ -34,6 +39,9 @@ _NAME_ONE = "Name an organization file; it begins with `organization: <name>`, a
 _MOST_KEYS = 3
 # A map of more keys is not meant by a value alone.
 _MOST_SHORT = 4
+_NUMBERS = {"int_type", "float_type", "greater_than_equal", "greater_than"}
+# What reserves less than a whole instance.
+_PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
 _LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
 
 
@@ -165,10 +173,18 @@ class _Reading:
             return
         near = self._meant(path, known)
         inside = [] if near else [each for each in known if key in fields_at((*path[:-1], each))]
+        home = None if inside or (near and self._is_near(key, near)) else self._home(path)
+        if home is not None:
+            near = None
         if near and near in beside and is_alike(key, near):
             fix = f"Remove it: `{near}` is there already."
         elif near and near not in beside:
             fix = f"Did you mean `{near}`?"
+        elif home is not None:
+            self._move(path, *home)
+            fix = f"Move it: `{key}` belongs under `{home[1]}`."
+            self.problems.append(Problem("CFG001", path, message, fix, mark))
+            return
         elif inside:
             fix = f"Move it into `{inside[0]}: {{{key}: …}}`."
         elif self._is_environment(path, known):
@@ -184,6 +200,53 @@ class _Reading:
         if inside and isinstance(around := beside.get(inside[0], {}), dict):
             rest[inside[0]] = {key: beside[path[-1]], **around}
         self._data = _with(self._data, path[:-1], rest)
+
+    @staticmethod
+    def _is_near(key: str, name: str) -> bool:
+        """Return whether a key is more likely to mean a known one next to it than the same key of another section."""
+        return is_alike(key, name) or name.lower().endswith(key.lower())
+
+    def _home(self, path: Path) -> tuple[Path, str] | None:
+        """Return the section that an unknown key belongs to, as a path and as people read it; None if several fit."""
+        key, value = str(path[-1]), _at(self._data, path)
+        kind = "map" if isinstance(value, dict) else "list" if isinstance(value, tuple) else "value"
+        homes = [home for home in homes_of(key) if value is None or kind in kinds_at((*home, key))]
+        # The nearest section: the one with which the key's own place has the most steps in common.
+        shared = [_steps_in_common(home, path) for home in homes]
+        nearest_homes = [home for home, steps in zip(homes, shared, strict=True) if steps == max(shared)]
+        if len(nearest_homes) != 1:
+            return None
+        place: Path = ()
+        text = ""
+        for step, own in zip_longest(nearest_homes[0], path[: max(shared)]):
+            entries = self._entries(place)
+            if step != ANY:
+                place, text = (*place, step), f"{text}.{step}" if text else str(step)
+            elif own is not None or len(entries) == 1:
+                place = (*place, entries[0] if own is None else own)
+                text = format_path(place, self._data)
+            else:
+                first = f".{entries[0]}" if entries and isinstance(entries[0], str) else "[…]"
+                place, text = (*place, entries[0] if entries else ANY), f"{text}{first}"
+        return place, text
+
+    def _entries(self, path: Path) -> list[str | int]:
+        """Return the steps into the map or list at a path; none where the file has neither."""
+        value: Any = self._data
+        for step in path:
+            inside = isinstance(value, dict) or (isinstance(value, tuple) and isinstance(step, int))
+            if not inside or (step not in value if isinstance(value, dict) else step >= len(value)):
+                return []
+            value = value[step]
+        return list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, tuple) else []
+
+    def _move(self, path: Path, home: Path, _text: str) -> None:
+        """Read a key on where it belongs, so that nothing else is reported only because it isn't there."""
+        key, value = str(path[-1]), _at(self._data, path)
+        around = _at(self._data, path[:-1])
+        self._data = _with(self._data, path[:-1], {name: each for name, each in around.items() if name != key})
+        if home and self._entries(home) and key not in self._entries(home):
+            self._data = _with(self._data, home, {**_at(self._data, home), key: value})
 
     def _is_environment(self, path: Path, known: Sequence[str]) -> bool:
         """Say whether what stands under an unknown key is an environment that is not in `environments`."""
@@ -241,7 +304,7 @@ class _Reading:
             return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path, key=True))
         field = _called(path)
         text = shown(document, path, detail["input"])
-        hint = explained(detail["input"]) if kind == "string_pattern_mismatch" else None
+        hint = explained(detail["input"], _key(path)) if kind in ("string_pattern_mismatch", "string_type") else None
         if hint and (not hint[2] or self._takes(path, hint[2])):
             return Problem("CFG002", path, f"{field} is {text}, {hint[0]}", hint[1], document.locate(path))
         several = f"{path[-1]}s"
@@ -253,7 +316,9 @@ class _Reading:
         ):
             message, fix = f"`{path[-1]}` is a list, and takes one", f"Did you mean `{several}`?"
             return Problem("CFG002", path, message, fix, document.locate(path, key=True))
-        message = f"{field} is {text}, {expected(detail)}"
+        name = self._role_name(detail["input"], path) if kind in ("string_pattern_mismatch", "string_too_short") else ""
+        wrong = "which is a role's name, not its ARN" if name else expected(detail)
+        message = f"{field} is {text}, {wrong}"
         return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path))
 
     def _fix(self, detail: ErrorDetails, path: Path) -> str:
@@ -270,22 +335,53 @@ class _Reading:
         for candidate in self._candidates(detail, path):
             if self._takes(path, candidate, key=detail["loc"] != path):
                 return f"Write `{written(candidate, resolve)}`."
+        return self._described(detail, path)
+
+    def _described(self, detail: ErrorDetails, path: Path) -> str:
+        """Return what a key takes, in words."""
+        value, kind = detail["input"], detail["type"]
         if kind == "literal_error":
             return f"Write one of {_members(detail)}."
         if kind in ("model_type", "model_attributes_type"):
             return f"Write a map: {_keys_of_map(path, value)}."
+        if kind in _NUMBERS:
+            return self._number(detail, path)
+        if role := self._role_name(value, path):
+            arn = f"arn:aws:iam::ACCOUNT:role/{role}"
+            return f"Write the role's ARN: `{arn}`, with the account's 12 digits in place of ACCOUNT."
         # Where any text may stand, none is a time.
         lengths = [each for each in units(value) if self._takes(path, each) and not self._takes(path, "x")]
         if lengths:
             return f"Write it with its unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
-        return f"It takes: {description(path)}{_example(path)}"
+        return f"Expected: {description(path)}{_example(path)}"
+
+    def _number(self, detail: ErrorDetails, path: Path) -> str:
+        """Return which numbers a key takes, in place of one that it doesn't; never another number that isn't meant."""
+        value, kind, context = detail["input"], detail["type"], detail.get("ctx", {})
+        if isinstance(value, float) and kind != "float_type" and math.isfinite(value) and "ge" not in context:
+            whole = [each for each in (math.floor(value), math.ceil(value)) if self._takes(path, each)]
+            beside = [key for key in _PARTS_OF_INSTANCES if path[-1] == "count" and key in fields_at(path[:-1])]
+            parts = (
+                f" For part of an instance, write {', '.join(beside[:-1])}, or {beside[-1]} instead." if beside else ""
+            )
+            return f"Write {' or '.join(f'`{each}`' for each in whole)}.{parts}" if whole else "Write a whole number."
+        number = "a number" if kind == "float_type" else "a whole number"
+        if "ge" in context:
+            number = f"{number} of at least {context['ge']}"
+        return f"Write {number}. Expected: {description(path)}{_example(path)}"
+
+    def _role_name(self, value: Any, path: Path) -> str:
+        """Return the name of a role that is written where its ARN belongs; empty for anything else."""
+        name = value.strip().removeprefix("role/") if isinstance(value, str) else ""
+        is_role = self._takes(path, f"arn:aws:iam::123456789012:role/{name}") and not self._takes(path, "arn:x")
+        return name if re.fullmatch(r"[\w+=,.@-]{1,64}", name, re.ASCII) and is_role else ""
 
     def _candidates(self, detail: ErrorDetails, path: Path) -> Iterator[Any]:
         if detail["loc"] != path:
             yield from key_candidates(str(path[-1]))
             return
         context = detail.get("ctx", {})
-        bounds = [context[key] for key in ("ge", "le") if key in context]
+        bounds = [context[key] for key in ("le",) if key in context]
         members = [resolve(each) for each in _members(detail).split(", ")] if "expected" in context else []
         if path[2:3] == ("addons",) and detail["input"] in (None, True):
             yield {}
@@ -295,12 +391,12 @@ class _Reading:
             yield from self._of_one_key(path, detail["input"])
 
     def _accounts(self, path: Path) -> tuple[str, ...]:
-        """Return the account that a path is in: its environment's, or the only one of all environments."""
+        """Return the account that a path is in: its environment's, or those of all environments in their order."""
         environments = self._data.get("environments")
         known = environments if isinstance(environments, dict) else {}
         specs = [known.get(path[1])] if path[0] == "environments" and len(path) > 1 else list(known.values())
-        found = {each["account"] for each in specs if isinstance(each, dict) and isinstance(each.get("account"), str)}
-        return tuple(found) if len(found) == 1 else ()
+        accounts = (str(spec.get("account")) for spec in specs if isinstance(spec, dict))
+        return tuple(dict.fromkeys(account for account in accounts if re.fullmatch(r"[0-9]{12}", account)))
 
     def _of_one_key(self, path: Path, value: Any) -> Iterator[Any]:
         """Yield the map that a single value stands for: of the one key that takes it, and nothing else beside."""
@@ -369,6 +465,16 @@ def _with(data: Any, path: Path, value: Any) -> Any:
     return {**data, step: _with(data[step], rest, value)}
 
 
+def _steps_in_common(home: Path, path: Path) -> int:
+    """Return how many steps a section's path, whose entries are ANY, shares with another path."""
+    count = 0
+    for step, other in zip(home, path[:-1], strict=False):
+        if step not in (ANY, other):
+            break
+        count += 1
+    return count
+
+
 def _renamed(data: Any, path: Path, key: str) -> Any:
     """Copy data with another key in place of the last one of path, at the same place among its neighbours."""
     entries = _at(data, path[:-1])
@@ -434,14 +540,14 @@ def expected(detail: ErrorDetails) -> str:
     if kind == "greater_than":
         return f"and must be more than {context.get('gt')}"
     if kind == "string_too_short" and context.get("min_length", 0) > 1:
-        return "which is not what it takes"
+        return "which is not a valid value"
     if kind in _LENGTHS and context.get("min_length") == 1:
         return "and must not be empty"
     if kind in _LENGTHS:
         bound = context.get("min_length", context.get("max_length"))
         unit = "characters" if kind.startswith("string") else "entries"
         return f"and must have at {'least' if kind.endswith('short') else 'most'} {bound} {unit}"
-    return "which is not what it takes"
+    return "which is not a valid value"
 
 
 def _members(detail: ErrorDetails) -> str:

@@ -1,5 +1,6 @@
 """The JSON Schema and the reference page of the config contract, both from the models."""
 
+import inspect
 import json
 import typing
 from typing import Any
@@ -24,6 +25,7 @@ def json_schema() -> dict[str, Any]:
             own = optional({**properties[key], "title": key, "description": field.description})
             hint = HINTS.get(model.__name__, {}).get(key)
             properties[key] = with_markdown(own if hint is None else decorated(own, hint))
+        (schema if model is Organization else schema["$defs"][model.__name__])["description"] = _about(model)
         if model is not Organization:
             schema["$defs"][model.__name__]["title"] = title_of(model.__name__)
     for model in _models():
@@ -52,7 +54,7 @@ def reference() -> str:
         "This page is generated from the models; `hpkit schema` writes the same as JSON Schema for editors.",
     ]
     for model in _models():
-        lines += ["", f"## {model.__name__}", "", (model.__doc__ or "").strip(), ""]
+        lines += ["", f"## {model.__name__}", "", _about(model), ""]
         lines += ["| key | takes | default | meaning |", "|---|---|---|---|"]
         for name, field in model.model_fields.items():
             takes, _ = _takes(field.annotation)
@@ -60,6 +62,12 @@ def reference() -> str:
             meaning = (field.description or "").replace("|", "\\|")
             lines.append(f"| `{field.alias or name}` | {takes} | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def _about(model: type[BaseModel]) -> str:
+    """Return what a model's docstring says to users: all but the paragraph that names its source."""
+    paragraphs = inspect.getdoc(model) or ""
+    return "\n\n".join(each for each in paragraphs.split("\n\n") if not each.startswith("Source: "))
 
 
 def _models() -> list[type[BaseModel]]:

@@ -113,6 +113,7 @@ _UNIT_OF_KEY: Final = (("Seconds", 1), ("Minutes", 60), ("Hours", 3600), ("Days"
 _GIB_OF_SIZE: Final = {"g": 1, "t": 1024, "p": 1024**2}
 _NICKNAMES: Final = ("@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _PERCENT: Final = 100
+_ACCOUNT_DIGITS: Final = 12
 # Keys whose whole number is a percentage, or counts to 100 as one does.
 _PERCENTAGES: Final = ("borrowLimit", "fairShareWeight", "instanceMemoryAllocationPercentage", "idleGpuPercent")
 # The end of a longer key is meant by a word of more letters than that.
@@ -141,11 +142,16 @@ def is_alike(key: str, name: str) -> bool:
     return _OTHER_NAMES.get(key.lower()) == name or alike(key, name)
 
 
-def explained(value: Any) -> tuple[str, str, str] | None:
+def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
     """Return what is wrong with a value, what to do, and a value of the kind that belongs in its place.
 
     For what another value cannot simply take the place of, and only where that other kind belongs; "" for any kind.
+    key is what it is the value of.
     """
+    if key == "account" and re.fullmatch(r"[\d\s-]+", str(value)):
+        digits = sum(character.isdigit() for character in str(value))
+        fix = "Write all 12 digits in quotes: `aws sts get-caller-identity --query Account` prints them."
+        return None if digits == _ACCOUNT_DIGITS else (f"which has {digits} digits; an account ID has 12", fix, "")
     if not isinstance(value, str):
         return None
     if _VARIABLE.search(value):
@@ -209,8 +215,8 @@ def candidates(
 ) -> Iterator[Any]:
     """Yield what may be meant by a value, the likeliest first.
 
-    raw is a plain scalar as it was typed, key what it is the value of, bounds are the limits that it passes, members
-    all that are allowed there, accounts those of AWS that the file names.
+    raw is a plain scalar as it was typed, key what it is the value of, bounds are upper limits that it exceeds, members
+    all that are allowed there, accounts those of AWS that the file names, the likeliest first.
     """
     allowed = list(members)
     if allowed:
@@ -229,7 +235,8 @@ def candidates(
         yield from _from_number(value, raw or str(value), key)
     elif isinstance(value, str):
         yield from _from_text(value.strip(), key)
-        yield from (f"arn:aws:iam::{account}:role/{value}" for account in accounts if _ROLE_NAME.match(value))
+        name = value.strip().removeprefix("role/")
+        yield from (f"arn:aws:iam::{account}:role/{name}" for account in accounts if _ROLE_NAME.match(name))
     yield from shapes_of(value)
     yield from bounds
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
@@ -297,8 +304,7 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
     if session := _SESSION.match(text):
         yield f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}"
     yield _ONE_COLON.sub(r"arn:\1:iam::", text)
-    # Quotes of a word processor, which YAML takes for letters.
-    yield text.strip("“”„‘’‚«»'")
+    yield text.strip("'")
     yield text
     yield from _versions(text)
     yield text.lower()

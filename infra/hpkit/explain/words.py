@@ -1,5 +1,6 @@
 """Explanations as sentences: each a paragraph, with a heading where one is due."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from hpkit.catalog import InstanceType
@@ -50,13 +51,19 @@ def _queue(team: TeamPlan) -> tuple[str, ...]:
             "The shared pool: a team without people that holds what no other team reserved, and lends all of it.",
             f"Queue {team.local_queue} in namespace {team.namespace}.",
         )
-    members = listing([each.rpartition("/")[2] for each in team.members], _MOST_PEERS)
+    members = listing(_role_names(team.members), _MOST_PEERS)
     return (
         f"Jobs go to queue {team.local_queue} in namespace {team.namespace}.",
-        f"Who may submit them: {members}."
+        f"Roles that can submit them: {members}."
         if members
-        else "Who may submit them: nobody but administrators (no members).",
+        else "Roles that can submit them: only administrators, because the team has no members here.",
     )
+
+
+def _role_names(members: Sequence[str]) -> list[str]:
+    """Return each role's name, or its whole ARN where another role has the same name."""
+    names = Counter(member.rpartition("/")[2] for member in members)
+    return [name if names[name := member.rpartition("/")[2]] == 1 else member for member in members]
 
 
 def _type(team: TeamPlan, part: TypeExplanation) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ Sources: the pro-rata fill, lending and borrowing are as the SageMaker HyperPod 
 compute allocations (task governance policies); limits of a NodePool as in Karpenter's documentation.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -47,6 +48,7 @@ __all__ = [
     "quota_table",
     "reserve",
     "type_capacities",
+    "unit_problem",
     "usage",
 ]
 
@@ -66,6 +68,7 @@ LIMIT_RESOURCES: Final = (*POD_RESOURCES, "pods", "nodes")
 _RESOURCE_FAMILIES: Final = ("nvidia.com/mig-", "hugepages-")
 
 _DEFAULT_BORROW_LIMIT: Final = 50
+_LEAST_BYTES: Final = 2**20
 _SUFFIXES: Final[Mapping[str, Amount]] = {
     "": 1, "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
@@ -83,6 +86,30 @@ def quantity(text: str) -> Amount:
         raise ValueError(f"{text!r} is not a Kubernetes quantity")
     value = Fraction(digits) * _SUFFIXES[suffix]
     return value.numerator if value.denominator == 1 else value
+
+
+def unit_problem(resource: str, text: str) -> tuple[str, str] | None:
+    """Return why a quantity can't be that of a resource, and what to write instead; None for one that can.
+
+    Devices are whole: Kubernetes documentation, "Extended resources". A CPU has no binary unit, and memory without a
+    unit is bytes: Kubernetes documentation, "Resource units in Kubernetes".
+    """
+    digits = text.rstrip("mkMGTPEi")
+    suffix, amount = text[len(digits) :], quantity(text)
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        if amount >= _LEAST_BYTES or not amount:
+            return None
+        unit = "Mi" if suffix == "m" else "Gi"
+        return f"{text} is less than 1 MiB: a number without a unit is bytes", f"Write `{digits}{unit}`."
+    is_device = "/" in resource or resource in ("pods", "nodes")
+    if suffix in ("", "k", "m"):
+        if not is_device or amount == int(amount):
+            return None
+        return f"{text} isn't a whole number, and {resource} has no parts", f"Write `{math.ceil(amount)}`."
+    if not is_device and resource != "cpu":
+        return None
+    whole = math.ceil(Fraction(digits))
+    return f"`{suffix}` is a unit of memory, and {resource} is a count", f"Write `{whole if is_device else digits}`."
 
 
 def dimensions_of(instance: InstanceType) -> Vector:

@@ -39,6 +39,7 @@ from hpkit.plan.model import (
     TypeCapacity,
     ZonePlan,
 )
+from hpkit.plan.principals import admits
 
 __all__ = ["OWN_TAGS", "ZONE_KEY", "derive", "derive_all", "instances_of", "quotas_of", "share_of"]
 
@@ -204,12 +205,13 @@ def _capacity(groups: tuple[GroupPlan, ...], pools: tuple[NodePoolPlan, ...]) ->
 def _teams(
     organization: Organization, environment: str, capacity: Mapping[str, TypeCapacity], groups: tuple[GroupPlan, ...]
 ) -> tuple[TeamPlan, ...]:
-    governance = organization.environments[environment].governance or Governance()
+    spec = organization.environments[environment]
+    governance = spec.governance or Governance()
     counts = _share_counts(governance, capacity)
     known = {team.name: team for team in organization.teams}
     teams = [
         _team(
-            _overridden(known[name], governance.overrides.get(name, TeamOverride())),
+            _overridden(known[name], governance.overrides.get(name, TeamOverride()), spec),
             tuple(_quota_resources(name, quota_resources, environment, counts)),
             governance.quota_names.get(name),
         )
@@ -221,11 +223,12 @@ def _teams(
     return tuple(sorted(teams, key=lambda team: team.name))
 
 
-def _overridden(team: Team, override: TeamOverride) -> Team:
-    """Return the team as it shares in one environment."""
-    return team.model_copy(
-        update={name: value for name, value in override if value is not None},
-    )
+def _overridden(team: Team, override: TeamOverride, environment: Environment) -> Team:
+    """Return the team as it shares in one environment, with those of its members that the environment admits."""
+    update = {name: value for name, value in override if value is not None}
+    members = team.members if override.members is None else override.members
+    update["members"] = tuple(dict.fromkeys(member for member in members if admits(environment, member)))
+    return team.model_copy(update=update)
 
 
 def _share_counts(governance: Governance, capacity: Mapping[str, TypeCapacity]) -> dict[tuple[str, int], int]:

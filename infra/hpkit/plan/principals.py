@@ -2,11 +2,13 @@
 
 from typing import Final
 
+from hpkit.config.organization import Environment
 from hpkit.plan.model import Plan
 
 __all__ = [
     "NOBODYS_ACCOUNT",
     "Principal",
+    "admits",
     "is_administrator",
     "is_deployer",
     "is_viewer",
@@ -30,6 +32,11 @@ def principal_of(arn: str) -> Principal:
     account, resource = arn.split(":", 5)[4:]
     parts = resource.split("/")
     return account, parts[1] if parts[0] == "assumed-role" else parts[-1] if parts[0] == "role" else resource
+
+
+def admits(environment: Environment, role: str) -> bool:
+    """Return whether an environment takes a role as a member: one of its own account, or any if it names no account."""
+    return environment.account is None or principal_of(role)[0] == environment.account
 
 
 def is_administrator(plan: Plan, arn: str) -> bool:

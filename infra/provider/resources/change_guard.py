@@ -203,7 +203,7 @@ def _skipped(old: str | None, new: str | None) -> str:
         return ""
     before, after = (tuple(int(part) for part in version.split(".")) for version in (old, new))
     if after < before:
-        return f"version {old} cannot go back to {new}. What to do: write version {old} or a newer one."
+        return f"version {old} cannot go back to {new}. What to do: write version {old}."
     if after > (before[0], before[1] + 1):
         step = f"{before[0]}.{before[1] + 1}"
         return (
