@@ -83,6 +83,13 @@ def organization(
     return data
 
 
+def plain(value: Any) -> Any:
+    """Return what was read from a file as lists and maps that can be changed."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, tuple) else value
+
+
 def text_of(data: Any) -> bytes:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True).encode()
 

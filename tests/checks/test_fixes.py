@@ -1,5 +1,6 @@
 """What a fix names can be typed as it stands there, and then holds."""
 
+import os
 import re
 
 import pytest
@@ -7,7 +8,9 @@ import yaml
 
 from hpkit.checks import check
 from hpkit.config import format_path, parse, read_text
+from tests.builders import TODAY, plain
 from tests.checks.test_fixtures import CASES
+from tests.program.mutations import mistaken
 
 # A fix that names a value or a key names it first, between backticks.
 _NAMED = re.compile(r"(?:Write|Did you mean) `(?P<value>[^`]+)`")
@@ -25,12 +28,12 @@ NAMING = [
 
 
 def steps_of(document, path):
-    """Return the steps of a path that is written as findings write it, keys under the names they were taken for."""
+    """Return the steps of a path as findings write it, keys under the names they were taken for; None for no path."""
     data = parse(document).document.data
     for steps in walk(document.data, ()):
         if format_path(steps, data) == path:
             return steps
-    raise AssertionError(path)
+    return None
 
 
 def walk(value, steps):
@@ -40,15 +43,9 @@ def walk(value, steps):
         yield from walk(inner, (*steps, step))
 
 
-def plain(value):
-    if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, tuple) else value
-
-
-def applied(case, expected):
-    """Return the case's text with what the fix says typed where the finding points."""
-    document = read_text(case.text.encode())
+def applied(text, expected):
+    """Return a text with what the fix says typed where the finding points."""
+    document = read_text(text.encode())
     data = plain(document.data)
     steps = steps_of(document, expected.path)
     typed = _NAMED.match(expected.fix)["value"]
@@ -83,10 +80,38 @@ def value_of(text):
 @pytest.mark.parametrize(("case", "index"), NAMING, ids=lambda each: getattr(each, "name", str(each)))
 def test_a_fix_that_names_a_value_holds_when_it_is_typed(case, index):
     expected = case.expected[index]
-    text = applied(case, expected)
+    text = applied(case.text, expected)
     found = check(parse(read_text(text.encode())), file="acme.yaml", today=case.today)
     assert (expected.rule, expected.path) not in {(each.rule, each.path) for each in found}, text
     assert not [each for each in found if each.rule.startswith("CFG") and each.path == expected.path]
+
+
+def found_in(text):
+    return check(parse(read_text(text.encode())), file="acme.yaml", today=TODAY)
+
+
+@pytest.mark.parametrize("start", range(0, 2000 if os.environ.get("HPKIT_NIGHTLY") == "1" else 200, 50))
+def test_a_fix_of_a_random_mistake_ends_its_finding_and_causes_no_error(start):
+    typed = 0
+    for seed in range(start, start + 50):
+        mistake, text = mistaken(seed)
+        before = found_in(text)
+        for finding in before:
+            # Under a key that was taken for another one, nothing can be typed before that key is right.
+            if not _NAMED.match(finding.fix) or steps_of(read_text(text.encode()), finding.path) in (None, ()):
+                continue
+            fixed = applied(text, finding)
+            after = found_in(fixed)
+            where = f"seed {seed}, {mistake}: {finding.message}. {finding.fix}"
+            known = {(each.rule, each.path) for each in before}
+            assert (finding.rule, finding.path, finding.message) not in {
+                (each.rule, each.path, each.message) for each in after
+            }, where
+            new = [each for each in after if each.severity == "error" and (each.rule, each.path) not in known]
+            # A number or name that somebody meant otherwise is wrong in more than its form.
+            assert not new or mistake.is_another_value, (where, new)
+            typed += 1
+    assert typed
 
 
 def test_many_fixes_name_a_value():

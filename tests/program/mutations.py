@@ -9,14 +9,17 @@ import yaml
 
 from hpkit.checks import check
 from hpkit.config import format_path, parse, read_text
-from tests.checks.test_fixes import plain
+from tests.builders import plain
 from tests.checks.test_fixtures import CASES
 from tests.program.recorder import STACKS
 
-__all__ = ["Mutant", "mutant"]
+__all__ = ["Mutant", "mistaken", "mutant"]
 
 # Warnings that say that the service may refuse: an add-on of which the kit knows nothing.
 _DOUBTS = ("ADD016",)
+
+
+_ANOTHER_VALUE = ("another", "deleted", "emptied", "negated", "of another place", "swapped", "turned", "only the first")
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,11 @@ class Mistake:
 
     path: str
     change: str
+
+    @property
+    def is_another_value(self):
+        """Whether the file says something else now, and not the same in a wrong form."""
+        return self.change.startswith(_ANOTHER_VALUE)
 
     def __str__(self):
         return f"{self.path}: {self.change}"
@@ -85,6 +93,14 @@ def mutant(seed, mistakes, *, today):
         data, organization = tried, parsed.organization
         passed.append(mistake)
     return Mutant(seed, source, organization, tuple(passed), refused)
+
+
+def mistaken(seed):
+    """Return the one mistake of a seed, and the text of the valid organization with it."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    data = copy.deepcopy(_sources()[chance.choice(sorted(_sources()))])
+    mistake = _mistake(data, chance)
+    return mistake, yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
 def _mistake(data, chance):

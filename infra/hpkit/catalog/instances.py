@@ -182,6 +182,9 @@ def find_nearest(name: str) -> tuple[str, ...]:
     joined = _joined(name)
     if same := [each for each in _catalog() if joined.endswith(_joined(each)) or f"ml{joined}" == _joined(each)]:
         return tuple(same[:1])
+    # Another prefix than `ml.`, or none of its letters right: m.g5.8xlarge.
+    if (plain := f"ml.{name.lower().partition('.')[2]}") in _catalog():
+        return (plain,)
     family = f"ml.{name.lower().removeprefix('ml.')}."
     of_family = [each for each in _catalog() if each.startswith(family)]
     if 0 < len(of_family) <= _MOST_NEAR:

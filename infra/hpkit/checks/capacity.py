@@ -268,9 +268,10 @@ def _elastic_by_something(context: Context) -> Iterator[Issue]:
             if resource.path and _is_elastic_by_nothing(context, resource):
                 yield Issue(
                     (*resource.path, "elastic"),
-                    f"{team.name} counts on nodes of {resource.instance_type} that Karpenter adds, and no NodePool "
-                    "adds any: elastic quota is left out where reserved quota is summed up",
-                    "Write `false`, or add a NodePool whose NodeClass has a group of the type.",
+                    f"{team.name} has elastic quota of {resource.instance_type}, and no NodePool adds nodes of that "
+                    "type: elastic quota doesn't count as reserved",
+                    "Add a NodePool whose NodeClass has a group of the type. Or remove `elastic`, if the quota fits "
+                    "the static groups.",
                 )
 
 

@@ -113,7 +113,7 @@ def _team_names(context: Context) -> Iterator[Issue]:
         (team.name, ("teams", index, "name")) for index, team in enumerate(context.organization.teams)
     ]
     if pool is not None:
-        names.append((pool.name, (*context.path, "governance", "sharedPool")))
+        names.append((pool.name, (*context.path, "governance", "sharedPool", "name")))
     for name, path in names:
         if len(name) > _MOST_TEAM_NAME or not _DNS_LABEL.match(name):
             what = f"{len(name)} characters" if len(name) > _MOST_TEAM_NAME else "no DNS label"

@@ -39,7 +39,7 @@ _NAME_ONE = "Name an organization file; it begins with `organization: <name>`, a
 _MOST_KEYS = 3
 # A map of more keys is not meant by a value alone.
 _MOST_SHORT = 4
-_NUMBERS = {"int_type", "float_type", "greater_than_equal", "greater_than"}
+_NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
 # What reserves less than a whole instance.
 _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
 _LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
@@ -358,7 +358,7 @@ class _Reading:
     def _number(self, detail: ErrorDetails, path: Path) -> str:
         """Return which numbers a key takes, in place of one that it doesn't; never another number that isn't meant."""
         value, kind, context = detail["input"], detail["type"], detail.get("ctx", {})
-        if isinstance(value, float) and kind != "float_type" and math.isfinite(value) and "ge" not in context:
+        if isinstance(value, float) and kind != "float_type" and math.isfinite(value) and not context:
             whole = [each for each in (math.floor(value), math.ceil(value)) if self._takes(path, each)]
             beside = [key for key in _PARTS_OF_INSTANCES if path[-1] == "count" and key in fields_at(path[:-1])]
             parts = (
@@ -368,6 +368,8 @@ class _Reading:
         number = "a number" if kind == "float_type" else "a whole number"
         if "ge" in context:
             number = f"{number} of at least {context['ge']}"
+        if "le" in context:
+            number = f"{number} of at most {context['le']}"
         return f"Write {number}. Expected: {description(path)}{_example(path)}"
 
     def _role_name(self, value: Any, path: Path) -> str:

@@ -116,6 +116,7 @@ _PERCENT: Final = 100
 _ACCOUNT_DIGITS: Final = 12
 # Keys whose whole number is a percentage, or counts to 100 as one does.
 _PERCENTAGES: Final = ("borrowLimit", "fairShareWeight", "instanceMemoryAllocationPercentage", "idleGpuPercent")
+_COUNTS: Final = ("count", "accelerators", "replicas")
 # The end of a longer key is meant by a word of more letters than that.
 _SHORT: Final = 3
 
@@ -238,7 +239,8 @@ def candidates(
         name = value.strip().removeprefix("role/")
         yield from (f"arn:aws:iam::{account}:role/{name}" for account in accounts if _ROLE_NAME.match(name))
     yield from shapes_of(value)
-    yield from bounds
+    # How many there are of something is what its writer counted, not the most that the API takes.
+    yield from () if key.lower().endswith(_COUNTS) else bounds
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         # What is written with commas is several; the contract would take it as one.
         if isinstance(value, str) and "," in value:
