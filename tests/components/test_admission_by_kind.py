@@ -193,9 +193,9 @@ def test_a_member_changes_no_template_to_what_no_team_may_have_and_kueue_may_tou
 @pytest.mark.parametrize("kind", KUBEFLOW)
 def test_no_kubeflow_kind_carries_a_priority_class_beside_its_pods(kind):
     document = KINDS[kind]("first")
-    document["spec"]["runPolicy"] = {"schedulingPolicy": {"priorityClass": "system-node-critical"}}
+    document["spec"]["runPolicy"]["schedulingPolicy"] = {"priorityClass": "system-node-critical"}
     assert refused(document) == ["spec.runPolicy.schedulingPolicy.priorityClass"]
-    document["spec"]["runPolicy"] = {"schedulingPolicy": {"minAvailable": 1}}
+    document["spec"]["runPolicy"]["schedulingPolicy"] = {"minAvailable": 1}
     assert refused(document) == []
 
 

@@ -154,7 +154,7 @@ ZONE = [f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", "Subnet",
 SETTINGS = each("update", "ComputeQuota:john", "ComputeQuota:smith", "Cluster:cluster", "ClusterSchedulerConfig:policy")
 TEAM = [
     *(f"AccessEntry:{MARIA.partition('::')[2]}", "ComputeQuota:maria"),
-    *(f"{kind}:maria" for kind in ("NamespacePatch", "Role", "RoleBinding")),
+    *(f"{kind}:maria" for kind in ("LimitRange", "NamespacePatch", "Role", "RoleBinding")),
 ]
 IMAGES = ("handson-dev/john/serve/large", "handson-dev/john/train")
 REPOSITORIES = ["Registry:registry"]
@@ -163,8 +163,11 @@ REPOSITORIES += [
 ]
 # Each policy names the namespaces of teams with members.
 POLICIES = [
-    *(f"ValidatingAdmissionPolicy:hpkit-team-{name}" for name in ("pods", "jobs", "workloads", "services")),
-    *(f"ValidatingAdmissionPolicy:hpkit-member-{name}" for name in ("pods", "work", "secrets")),
+    *(f"ValidatingAdmissionPolicy:hpkit-team-{name}" for name in ("ends", "jobs", "pods", "services", "workloads")),
+    *(
+        f"ValidatingAdmissionPolicy:hpkit-member-{name}"
+        for name in ("deletions", "lifecycle", "orphans", "pods", "secrets", "services", "work")
+    ),
 ]
 EVERYBODY = each("update", f"ClusterRoleBinding:{RIGHTS}", *POLICIES)
 

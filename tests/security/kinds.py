@@ -31,7 +31,8 @@ def _kubeflow(kind):
 
     def make(name, **spec):
         specs = {role: {"replicas": 1, "restartPolicy": "Never", "template": _template(**spec)}}
-        return {"apiVersion": version, "kind": kind, "metadata": _labelled(name), "spec": {field: specs}}
+        whole = {field: specs, "runPolicy": {"cleanPodPolicy": "Running"}}
+        return {"apiVersion": version, "kind": kind, "metadata": _labelled(name), "spec": whole}
 
     return make
 

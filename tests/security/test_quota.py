@@ -206,7 +206,7 @@ def test_a_member_wants_to_keep_instances_by_a_slow_deletion(john, api):
 @pytest.mark.parametrize("kind", KUBEFLOW)
 def test_a_member_wants_to_go_first_by_the_scheduling_policy_of_a_framework(kinds, john, kind):
     document = KINDS[kind]("first")
-    document["spec"]["runPolicy"] = {"schedulingPolicy": {"priorityClass": "system-node-critical"}}
+    document["spec"]["runPolicy"]["schedulingPolicy"] = {"priorityClass": "system-node-critical"}
     assert "schedulingPolicy.priorityClass" in refused(john.create, folder_of(document), document)
 
 

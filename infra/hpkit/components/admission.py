@@ -5,6 +5,7 @@ Does not: repeat Pod Security; the label of the namespace does that.
 
 from collections.abc import Sequence
 
+from hpkit.components.admission_lifecycle import lifecycle_policies
 from hpkit.components.admission_members import member_policies
 from hpkit.components.admission_model import BOTH, AdmissionPolicy, Refusal, ResourceRule
 from hpkit.components.admission_pods import pod_policies
@@ -31,7 +32,7 @@ def pod_security_labels(version: str) -> dict[str, str]:
 def policies_of(teams: Sequence[TeamPlan], limits: PodLimits | None = None) -> list[AdmissionPolicy]:
     """Return the policies of the namespaces of teams; limits: the environment's, absent: the defaults."""
     given = PodLimits() if limits is None else limits
-    return [*pod_policies(teams, given), _services(), *member_policies(teams, given)]
+    return [*pod_policies(teams, given), _services(), *member_policies(teams, given), *lifecycle_policies()]
 
 
 def request_limits(limits: PodLimits) -> dict[str, dict[str, str] | str]:

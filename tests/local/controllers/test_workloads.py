@@ -153,6 +153,24 @@ def test_the_job_of_the_page_runs_as_printed(platform, api):
     eventually(runs(api, "a", name, 2), "both pods run")
 
 
+def test_a_pod_that_ignores_sigterm_runs_until_its_grace_period_ends_and_any_other_ends_at_once(platform, api):
+    pods = "/api/v1/namespaces/default/pods"
+    nodes = [item["metadata"]["name"] for item in api.items("/api/v1/nodes")]
+    container = {"name": "main", "image": "train"}
+    for name, ignores, seconds in (("plain", "false", 600), ("brief", "true", 1), ("long", "true", 600)):
+        spec = {"nodeName": nodes[0], "containers": [container], "terminationGracePeriodSeconds": seconds}
+        metadata = {"name": name, "annotations": {"hpkit.local/ignore-sigterm": ignores}}
+        api.create(pods, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    running = lambda: {item["metadata"]["name"] for item in api.items(pods) if item["status"]["phase"] == "Running"}  # noqa: E731
+    eventually(lambda: running() == {"plain", "brief", "long"}, running)
+    for name in running():
+        api._answer("DELETE", f"{pods}/{name}")
+    eventually(lambda: running() == {"long"}, running)
+    # A shorter period in the deletion counts.
+    api._answer("DELETE", f"{pods}/long", query={"gracePeriodSeconds": "1"})
+    eventually(lambda: running() == set(), running)
+
+
 def test_a_job_that_is_told_to_fail_fails_with_its_exit_code(platform, api):
     job(api, "a", "bad", 1, run="1s", exit_code="7")
     eventually(lambda: condition(api, "a", "bad", "Failed").get("status") == "True", "the job has failed")

@@ -1,0 +1,110 @@
+"""Admission policies that end the pods of a job with the job, so that none runs after Kueue frees its quota.
+
+Kueue frees the quota of a job that is being deleted, that is gone, or that reports its end, without a look at the pods
+(0.19.2, pkg/controller/jobframework/reconciler.go: loadJob, finalize, step 3), and leaves the size of what another job
+owns to that job's controller (same file, isTopLevelJob).
+"""
+
+from hpkit.components.admission_model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
+from hpkit.components.admission_pods import FRAMEWORKS
+
+__all__ = ["lifecycle_policies"]
+
+_MEMBER = {"sent-by-a-member": IS_MEMBER}
+_WORK = (ResourceRule(("",), ("pods",)), ResourceRule(FRAMEWORKS, ("*",)))
+_KUBEFLOW = "kubeflow.org"
+_FINALIZERS = ".metadata.?finalizers.orValue([])"
+# Kueue's webhook adds it to a pod; Kueue removes it from pods alone.
+_KUEUES_OWN = "kueue.x-k8s.io/managed"
+_CLEAN = ".?spec.?runPolicy.?cleanPodPolicy.orValue('')"
+
+
+def lifecycle_policies() -> list[AdmissionPolicy]:
+    """Return the policies of how work is deleted, changed while it runs, and reported as ended."""
+    return [
+        AdmissionPolicy("hpkit-member-orphans", _WORK, ("DELETE",), (_orphans(),), conditions=_MEMBER),
+        AdmissionPolicy("hpkit-member-lifecycle", _WORK, BOTH, _lifecycle(), conditions=_MEMBER),
+        AdmissionPolicy("hpkit-team-ends", (ResourceRule((_KUBEFLOW,), ("*/status",)),), ("UPDATE",), (_ends(),)),
+    ]
+
+
+def _orphans() -> Refusal:
+    """Return the refusal of deletions that orphan.
+
+    Without a policy in the request, the API server follows the finalizers of the object, then the kind's default, which
+    orphans for Jobs of batch/v1 (Kubernetes API reference, DeleteOptions; pkg/registry/batch/job/strategy.go,
+    DefaultGarbageCollectionPolicy).
+    """
+    finalizers = f"oldObject{_FINALIZERS}"
+    default = (
+        f"'orphan' in {finalizers} ? 'Orphan' : ('foregroundDeletion' in {finalizers} ? 'Foreground' : "
+        "(request.resource.group == 'batch' && request.resource.resource == 'jobs' ? 'Orphan' : 'Background'))"
+    )
+    # propagationPolicy and the older orphanDependents exclude each other.
+    older = f"request.?options.?orphanDependents.optMap(orphans, orphans ? 'Orphan' : 'Background').orValue({default})"
+    return Refusal(
+        "propagationPolicy",
+        f"request.?options.?propagationPolicy.orValue({older}) != 'Orphan'",
+        "a deletion must not orphan the pods: use --cascade=background or --cascade=foreground. An API client sets "
+        "propagationPolicy, since the default of Jobs is Orphan",
+        "orphaned pods run on, and Kueue frees their quota",
+    )
+
+
+def _lifecycle() -> tuple[Refusal, ...]:
+    pod = "request.resource.group == '' && request.resource.resource == 'pods'"
+    old = f"(request.operation == 'CREATE' ? ({pod} ? ['{_KUEUES_OWN}'] : []) : oldObject{_FINALIZERS})"
+    return (
+        Refusal(
+            "metadata.finalizers",
+            f"object{_FINALIZERS}.all(name, name in {old}) && "
+            f"(request.operation == 'CREATE' || {old}.all(name, name in object{_FINALIZERS}))",
+            "metadata.finalizers are written by controllers alone. Leave them as they are",
+            "Kueue frees the quota of a job that is being deleted; a finalizer keeps the job, and so its pods",
+        ),
+        Refusal(
+            "what a controller made",
+            "request.operation == 'CREATE' || !oldObject.metadata.?ownerReferences.orValue([]).exists(owner, "
+            "owner.?controller.orValue(false))",
+            "this object belongs to another one, such as a Job to its JobSet. Change its owner instead",
+            "Kueue counts the owner: a part that grows isn't counted, and a pod whose labels change leaves its owner",
+        ),
+        Refusal(
+            "spec.runPolicy.cleanPodPolicy of an MPIJob",
+            f"request.kind.kind != 'MPIJob' || object{_CLEAN} in ['Running', 'All']",
+            "spec.runPolicy.cleanPodPolicy of an MPIJob must be Running or All",
+            "workers run on after the launcher ends, and so does the job, which holds its quota",
+        ),
+        Refusal(
+            "spec.runPolicy.cleanPodPolicy",
+            f"request.operation == 'CREATE' || object{_CLEAN} == oldObject{_CLEAN}",
+            "spec.runPolicy.cleanPodPolicy can't change. Delete the job and create another",
+            "changed to None between a job's end and its cleanup, it would leave pods that nothing counts",
+        ),
+    )
+
+
+def _ends() -> Refusal:
+    """Return the refusal of an end that leaves pods: with `None`, the default, operators leave what still runs.
+
+    Source: kubeflow/training-operator 1.7.0, pkg/controller.v1/common/job.go, DeletePodsAndServices. The operator tries
+    again, and whenever a pod of the job changes; until then the job runs, and Kueue counts it.
+    """
+
+    def status(root: str, field: str, empty: str) -> str:
+        # Operators write null for what is empty.
+        return f"{root}.?status.?{field}.optMap(value, value == null ? {empty} : value).orValue({empty})"
+
+    def ended(root: str) -> str:
+        conditions = status(root, "conditions", "[]")
+        return f"{conditions}.exists(item, item.type in ['Succeeded', 'Failed'] && item.status == 'True')"
+
+    replicas = status("object", "replicaStatuses", "{}")
+    return Refusal(
+        "status.replicaStatuses",
+        f"!{ended('object')} || {ended('oldObject')} || object{_CLEAN} in ['Running', 'All'] || "
+        f"{replicas}.all(role, object.status.replicaStatuses[role].?active.orValue(0) == 0)",
+        "a job whose cleanPodPolicy is None ends when all of its pods have ended. Set spec.runPolicy.cleanPodPolicy to "
+        "Running to end them with the job",
+        "Kueue frees the quota of a job that ended, and the operator leaves the pods that still run",
+    )

@@ -1,0 +1,131 @@
+"""Which deletions, changes, and ends of work are refused, in CEL alone; tests/security shows it on an API server."""
+
+import pytest
+
+from hpkit.components.admission_lifecycle import lifecycle_policies
+from tests.components.evaluation import answers, request_of
+from tests.security.members import job, pod
+
+POLICIES = lifecycle_policies()
+
+
+def of_kind(kind, *, version="kubeflow.org/v1", policy=None, status=None, **metadata):
+    """Return a job of a kind of frameworks."""
+    run_policy = {} if policy is None else {"runPolicy": {"cleanPodPolicy": policy}}
+    document = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", **metadata}, "spec": run_policy}
+    return document if status is None else {**document, "status": status}
+
+
+def with_metadata(document, **metadata):
+    return {**document, "metadata": {**document["metadata"], **metadata}}
+
+
+WORK = {
+    "Job": job("x"),
+    "Pod": pod("x"),
+    "PyTorchJob": of_kind("PyTorchJob", policy="All"),
+    "MPIJob": of_kind("MPIJob", version="kubeflow.org/v2beta1", policy="All"),
+    "RayJob": of_kind("RayJob", version="ray.io/v1"),
+    "JobSet": of_kind("JobSet", version="jobset.x-k8s.io/v1alpha2"),
+    "HyperPodPyTorchJob": of_kind("HyperPodPyTorchJob", version="sagemaker.amazonaws.com/v1"),
+    "Deployment": of_kind("Deployment", version="apps/v1"),
+    "LeaderWorkerSet": of_kind("LeaderWorkerSet", version="leaderworkerset.x-k8s.io/v1"),
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "finalizers", "orphans"),
+    [
+        ({"propagationPolicy": "Background"}, [], ()),
+        ({"propagationPolicy": "Foreground"}, [], ()),
+        ({"propagationPolicy": "Orphan"}, [], WORK),
+        ({"orphanDependents": True}, [], WORK),
+        ({"orphanDependents": False}, [], ()),
+        ({}, [], ("Job",)),
+        (None, [], ("Job",)),
+        ({"gracePeriodSeconds": 0}, [], ("Job",)),
+        # What is asked for goes before what the object says, and that before the kind's default.
+        ({}, ["orphan"], WORK),
+        ({"propagationPolicy": "Background"}, ["orphan"], ()),
+        ({}, ["foregroundDeletion"], ()),
+    ],
+)
+def test_a_member_deletes_no_work_without_its_pods(options, finalizers, orphans):
+    refused = {}
+    for kind, document in WORK.items():
+        held = with_metadata(document, finalizers=finalizers)
+        refused[kind] = answers(POLICIES, request_of(held, operation="DELETE", options=options), held)
+    assert refused == {kind: ["propagationPolicy"] if kind in orphans else [] for kind in WORK}
+
+
+def test_whoever_is_no_member_orphans_as_before():
+    request = request_of(job("x"), operation="DELETE", options={"propagationPolicy": "Orphan"}, member=False)
+    assert answers(POLICIES, request, job("x")) == []
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_a_member_writes_no_finalizer(kind):
+    plain = WORK[kind]
+    held = with_metadata(plain, finalizers=["example.com/hold"])
+    assert answers(POLICIES, request_of(plain), plain) == []
+    assert answers(POLICIES, request_of(held), held) == ["metadata.finalizers"]
+    update = request_of(plain, operation="UPDATE")
+    assert answers(POLICIES, update, held, plain) == ["metadata.finalizers"]
+    assert answers(POLICIES, update, plain, held) == ["metadata.finalizers"]
+    assert answers(POLICIES, update, held, held) == []
+
+
+def test_kueues_finalizer_is_a_pods_alone():
+    names = {"finalizers": ["kueue.x-k8s.io/managed"]}
+    assert answers(POLICIES, request_of(pod("x")), with_metadata(pod("x"), **names)) == []
+    assert answers(POLICIES, request_of(job("x")), with_metadata(job("x"), **names)) == ["metadata.finalizers"]
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_a_member_leaves_what_a_controller_made_to_it(kind):
+    owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "1"}
+    update = request_of(WORK[kind], operation="UPDATE")
+    owned, controlled = (
+        with_metadata(WORK[kind], ownerReferences=[{**owner, **more}]) for more in ({}, {"controller": True})
+    )
+    assert answers(POLICIES, update, owned, owned) == []
+    assert answers(POLICIES, update, controlled, controlled) == ["what a controller made"]
+
+
+def test_a_cleanup_policy_stays_and_an_mpi_job_has_one_that_ends_its_workers():
+    for policy in (None, "None"):
+        document = of_kind("MPIJob", policy=policy)
+        assert answers(POLICIES, request_of(document), document) == ["spec.runPolicy.cleanPodPolicy of an MPIJob"]
+        document = of_kind("PyTorchJob", policy=policy)
+        assert answers(POLICIES, request_of(document), document) == []
+    before, after = of_kind("PyTorchJob", policy="Running"), of_kind("PyTorchJob", policy="None")
+    update = request_of(after, operation="UPDATE")
+    assert answers(POLICIES, update, after, before) == ["spec.runPolicy.cleanPodPolicy"]
+
+
+def status_of(end, **active):
+    conditions = [{"type": "Created", "status": "True"}, {"type": end, "status": "True"}]
+    return {"conditions": conditions, "replicaStatuses": {role: {"active": count} for role, count in active.items()}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "before", "after", "refused"),
+    [
+        (None, None, status_of("Succeeded", worker=2), True),
+        ("None", status_of("Running", worker=2), status_of("Failed", worker=2), True),
+        ("None", None, status_of("Succeeded", worker=0), False),
+        ("None", None, {"conditions": status_of("Succeeded")["conditions"], "replicaStatuses": None}, False),
+        ("None", None, {"conditions": status_of("Succeeded")["conditions"], "replicaStatuses": {"Master": {}}}, False),
+        ("None", None, {"conditions": None, "replicaStatuses": None}, False),
+        ("None", {"conditions": None}, status_of("Running", worker=2), False),
+        # What has ended before, as under an older version of the kit.
+        (None, status_of("Succeeded", worker=2), status_of("Succeeded", worker=2), False),
+        ("Running", None, status_of("Succeeded", worker=2), False),
+        ("All", None, status_of("Failed", worker=2), False),
+    ],
+)
+def test_a_job_that_leaves_its_pods_ends_after_the_last_of_them(policy, before, after, refused):
+    old, new = (of_kind("PyTorchJob", policy=policy, status=status) for status in (before, after))
+    request = request_of(new, operation="UPDATE", member=False)
+    request["resource"]["resource"] = "*/status"
+    assert answers(POLICIES, request, new, old) == (["status.replicaStatuses"] if refused else [])

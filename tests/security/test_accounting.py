@@ -1,0 +1,236 @@
+"""Whatever members do, in any order: what their pods take on nodes is counted by Kueue, once all has settled."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from local.kubernetes.api import RefusedError
+from tests.conftest import NIGHTLY
+from tests.running import eventually
+from tests.security.accounting import ALLOWED_SECONDS, pause, settled_excess, taken
+from tests.security.members import ATTACK, container, delete, job, pod
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(7200)]
+
+KUEUE = "kueue.x-k8s.io"
+NAMES = ("a", "b")
+TEAMS = ("john", "smith")
+FOLDERS = {
+    "job": "/apis/batch/v1/namespaces/hyperpod-ns-{}/jobs",
+    "pod": "/api/v1/namespaces/hyperpod-ns-{}/pods",
+    "deployment": "/apis/apps/v1/namespaces/hyperpod-ns-{}/deployments",
+    "workload": "/apis/kueue.x-k8s.io/v1beta2/namespaces/hyperpod-ns-{}/workloads",
+}
+MARKED = ",".join(f"{key}={value}" for key, value in ATTACK.items())
+# Answers to what cannot be done: refused, not there or there already, in the way of somebody else, no valid request.
+REFUSED = (400, 403, 404, 405, 409, 422)
+BUSY = (429, 500, 503, 504)
+
+graces = st.sampled_from((None, 0, 30, ALLOWED_SECONDS, 315_360_000))
+sizes = st.fixed_dictionaries({"gpus": st.integers(1, 4), "grace": graces, "stubborn": st.booleans()})
+# What is forged, into the metadata of the work and of its pods; most work has none.
+forged = st.sampled_from(
+    (
+        *({},) * 8,
+        {"finalizers": ["orphan"]},
+        {"finalizers": ["example.com/hold"]},
+        {"labels": {f"{KUEUE}/queue-name": "hyperpod-ns-smith-localqueue"}},
+        {"labels": {f"{KUEUE}/queue-name": None}},
+        {"labels": {f"{KUEUE}/prebuilt-workload-name": "job-a"}},
+        {"annotations": {f"{KUEUE}/role-hash": "cheap"}},
+        {"annotations": {f"{KUEUE}/pod-suspending-parent": "deployment"}},
+        {"annotations": {f"{KUEUE}/elastic-job": "true"}},
+        {"annotations": {f"{KUEUE}/job-min-parallelism": "1"}},
+    )
+)
+ranks = st.sampled_from((None, "training-priority", "experiment-priority"))
+edits = st.sampled_from(
+    (
+        {"metadata": {"labels": {"note": "mine"}}},
+        {"metadata": {"labels": {f"{KUEUE}/queue-name": None}}},
+        {"metadata": {"labels": {f"{KUEUE}/managed": None}}},
+        {"metadata": {"labels": {f"{KUEUE}/priority-class": "training-priority"}}},
+        {"metadata": {"labels": {"batch.kubernetes.io/job-name": "other"}}},
+        {"metadata": {"annotations": {f"{KUEUE}/role-hash": "cheap"}}},
+        {"metadata": {"finalizers": ["orphan"]}},
+        {"metadata": {"finalizers": ["example.com/hold"]}},
+        {"metadata": {"finalizers": None}},
+        {"metadata": {"ownerReferences": None}},
+        {"spec": {"suspend": True}},
+        {"spec": {"suspend": False}},
+        {"spec": {"activeDeadlineSeconds": 1}},
+        {"spec": {"ttlSecondsAfterFinished": 0}},
+        {"spec": {"podReplacementPolicy": "Failed"}},
+        {"spec": {"completions": 1}},
+        {"spec": {"parallelism": 1}},
+        {"spec": {"parallelism": 6, "completions": 6}},
+        {"spec": {"replicas": 0}},
+        {"spec": {"replicas": 4}},
+        {"spec": {"priority": 1_000_000}},
+        {"spec": {"active": False}},
+    )
+)
+deletions = st.fixed_dictionaries(
+    {"many": st.booleans()},
+    optional={
+        "propagationPolicy": st.sampled_from(("Background", "Foreground", "Orphan")),
+        "gracePeriodSeconds": st.sampled_from((0, 30, ALLOWED_SECONDS, 315_360_000)),
+    },
+)
+kinds = st.sampled_from(("job", "job", "pod", "deployment"))
+who = {"team": st.sampled_from(("john", "john", "smith")), "name": st.sampled_from(NAMES)}
+actions = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "does": st.just("create"),
+            **who,
+            "kind": kinds,
+            "size": sizes,
+            "pods": st.integers(1, 4),
+            "forged": forged,
+            "rank": ranks,
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "does": st.just("group"),
+            **who,
+            "size": sizes,
+            "pods": st.integers(1, 4),
+            "total": st.integers(1, 4),
+            "forged": forged,
+        }
+    ),
+    st.fixed_dictionaries({"does": st.just("delete"), **who, "kind": kinds, "options": deletions}),
+    st.fixed_dictionaries({"does": st.just("edit"), **who, "kind": st.sampled_from(tuple(FOLDERS)), "change": edits}),
+)
+
+
+def container_of(size):
+    return container(resources={"limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": str(size["gpus"])}})
+
+
+def pod_of(team, name, size, more):
+    """Return a pod of a size; more: labels, annotations and finalizers."""
+    spec = {} if size["grace"] is None else {"terminationGracePeriodSeconds": size["grace"]}
+    annotations = {"hpkit.local/ignore-sigterm": "true"} if size["stubborn"] else {}
+    document = pod(
+        name,
+        team=team,
+        labels=more.get("labels"),
+        annotations={**annotations, **more.get("annotations", {})},
+        containers=[container_of(size)],
+        **spec,
+    )
+    if "finalizers" in more:
+        document["metadata"]["finalizers"] = more["finalizers"]
+    return document
+
+
+def work_of(kind, team, name, size, pods, more):
+    """Return work of a kind, forged as `more` has it in its own metadata and in that of its pods."""
+    single = pod_of(team, name, size, more)
+    if kind == "pod":
+        return single
+    template = {"metadata": {k: v for k, v in single["metadata"].items() if k != "name"}, "spec": single["spec"]}
+    if kind == "job":
+        document = job(name, team=team, pods=pods)
+    else:
+        template["spec"] = {k: v for k, v in single["spec"].items() if k != "restartPolicy"}
+        template["metadata"]["labels"] = {**template["metadata"]["labels"], "app": name}
+        spec = {"replicas": pods, "selector": {"matchLabels": {"app": name}}}
+        document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+    document["metadata"] = {**template["metadata"], "name": name}
+    document["spec"]["template"] = template
+    return document
+
+
+class Members:
+    """Two teams' members at work; what they are refused is none of the property's business."""
+
+    def __init__(self, api, clients):
+        self._api, self._clients = api, clients
+
+    def do(self, action):
+        getattr(self, f"_{action['does']}")(**{key: value for key, value in action.items() if key != "does"})
+        # Most attacks are on what runs.
+        pause(self._api)
+
+    def _create(self, team, name, kind, size, pods, forged, rank):
+        more = dict(forged)
+        if rank is not None:
+            more["labels"] = {f"{KUEUE}/priority-class": rank, **more.get("labels", {})}
+        self._tried(self._clients[team].create, FOLDERS[kind].format(team), work_of(kind, team, name, size, pods, more))
+
+    def _group(self, team, name, size, pods, total, forged):
+        """A group of pods, the first one smaller than the others: what is counted by a hash is counted wrong."""
+        notes = {f"{KUEUE}/pod-group-total-count": str(total), f"{KUEUE}/pod-group-fast-admission": "true"}
+        for number in range(pods):
+            own = {**size, "gpus": 1 if number == 0 else size["gpus"]}
+            labels = {f"{KUEUE}/pod-group-name": name, **forged.get("labels", {})}
+            annotations = {**notes, **forged.get("annotations", {})}
+            document = pod_of(team, f"{name}-{number}", own, {**forged, "labels": labels, "annotations": annotations})
+            self._tried(self._clients[team].create, FOLDERS["pod"].format(team), document)
+
+    def _delete(self, team, name, kind, options):
+        folder = FOLDERS[kind].format(team)
+        given = {key: value for key, value in options.items() if key != "many"}
+        self._tried(delete, self._clients[team], folder if options["many"] else f"{folder}/{name}", given)
+
+    def _edit(self, team, name, kind, change):
+        """Change what has a name, or a pod or a Workload whose name begins with it."""
+        folder = FOLDERS[kind].format(team)
+        names = [item["metadata"]["name"] for item in self._api.items(folder, bare=True)]
+        wanted = [found for found in names if found == name or name in found.split("-")]
+        for found in wanted[:2]:
+            self._tried(self._clients[team].merge, f"{folder}/{found}", change)
+            if kind == "workload":
+                self._tried(delete, self._clients[team], f"{folder}/{found}", {})
+
+    def _tried(self, call, *arguments):
+        try:
+            call(*arguments)
+        except RefusedError as error:
+            if error.status not in (*REFUSED, *BUSY):
+                raise
+
+    def leave(self):
+        """Take away all that they made, and what came of it."""
+        for team in TEAMS:
+            for kind in ("deployment", "job", "pod"):
+                for item in self._api.items(FOLDERS[kind].format(team), labels=MARKED, bare=True):
+                    path = f"{FOLDERS[kind].format(team)}/{item['metadata']['name']}"
+                    if item["metadata"].get("finalizers"):
+                        self._tried(self._api.merge, path, {"metadata": {"finalizers": None}})
+                    self._api.delete(path)
+
+    def are_gone(self):
+        folders = [FOLDERS[kind].format(team) for kind in FOLDERS for team in TEAMS]
+        left = any(
+            self._api.items(folder, labels="" if "workloads" in folder else MARKED, bare=True) for folder in folders
+        )
+        if left:
+            self.leave()
+        return not left
+
+
+@pytest.fixture(scope="module")
+def members(api, john, smith):
+    return Members(api, {"john": john, "smith": smith})
+
+
+@settings(
+    max_examples=150 if NIGHTLY else 8,
+    phases=(Phase.generate, Phase.shrink) if NIGHTLY else (Phase.generate,),
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
+@given(st.lists(actions, min_size=4, max_size=12))
+def test_what_pods_take_on_nodes_is_counted_whatever_members_do(api, members, sequence):
+    try:
+        for action in sequence:
+            members.do(action)
+        assert settled_excess(api) == {}, sequence
+    finally:
+        members.leave()
+        eventually(members.are_gone, lambda: {team: taken(api, team) for team in TEAMS})

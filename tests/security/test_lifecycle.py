@@ -1,0 +1,198 @@
+"""A member wants pods that run on when Kueue no longer counts them: after a deletion, beside a job, after its end."""
+
+import pytest
+
+from local.kubernetes.api import RefusedError
+from tests.running import eventually, making
+from tests.security.accounting import counted, settled_excess, taken
+from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+
+GPU = "nvidia.com/gpu"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+STUBBORN = {"hpkit.local/ignore-sigterm": "true"}
+
+
+def pods_of(api, name, *, phase="Running"):
+    pods = api.items(f"{CORE}/pods", labels=f"batch.kubernetes.io/job-name={name}")
+    return [item for item in pods if item.get("status", {}).get("phase") == phase]
+
+
+def stubborn(name, *, pods=1, seconds=600):
+    """Return a Job whose pods do not heed SIGTERM, for so many seconds."""
+    document = job(name, pods=pods, terminationGracePeriodSeconds=seconds)
+    document["spec"]["template"]["metadata"]["annotations"] |= STUBBORN
+    return document
+
+
+@pytest.fixture
+def running_job(john, api):
+    """A Job of a member's own with two pods of a GPU each, which run."""
+    john.create(JOBS, job("train", pods=2))
+    eventually(lambda: len(pods_of(api, "train")) == 2, "its pods run")
+    eventually(lambda: counted(api, "john")[GPU] == 2, "Kueue counts them")
+    return f"{JOBS}/train"
+
+
+def assert_books_are_right(api, gpus):
+    """The team's pods run, and Kueue counts them."""
+    assert settled_excess(api) == {}
+    assert (taken(api, "john")[GPU], counted(api, "john")[GPU]) == (gpus, gpus)
+
+
+ORPHANING = {
+    "by the policy Orphan": {"propagationPolicy": "Orphan"},
+    "by the older option": {"orphanDependents": True},
+    "without a policy, which orphans for Jobs": {},
+    "with a long grace period": {"propagationPolicy": "Orphan", "gracePeriodSeconds": 600},
+}
+
+
+@pytest.mark.parametrize("options", ORPHANING.values(), ids=ORPHANING)
+@pytest.mark.parametrize("many", [False, True], ids=["one", "all of a kind"])
+def test_a_member_wants_to_keep_the_pods_of_a_deleted_job(john, api, running_job, options, many):
+    message = refused(delete, john, JOBS if many else running_job, options)
+    assert "--cascade=background" in message
+    assert_books_are_right(api, 2)
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+def test_a_job_that_is_deleted_takes_its_pods_with_it(john, api, running_job, policy):
+    delete(john, running_job, {"propagationPolicy": policy})
+    eventually(lambda: not pods_of(api, "train"), "its pods end")
+    assert_books_are_right(api, 0)
+
+
+def test_a_member_wants_to_keep_the_pods_of_a_deleted_job_by_a_finalizer(john, api, running_job):
+    for name in ("orphan", "example.com/hold", "kueue.x-k8s.io/managed"):
+        held = job("held")
+        held["metadata"]["finalizers"] = [name]
+        assert "metadata.finalizers" in refused(john.create, JOBS, held)
+        assert "metadata.finalizers" in refused(john.merge, running_job, {"metadata": {"finalizers": [name]}})
+    held = pod("held")
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    assert "metadata.finalizers" in refused(john.create, f"{CORE}/pods", held)
+    john.create(f"{CORE}/pods", pod("free"))
+    john.merge(running_job, {"metadata": {"annotations": {"note": "mine"}}})
+    eventually(lambda: counted(api, "john")[GPU] == 3, "Kueue counts the pod too")
+    assert_books_are_right(api, 3)
+
+
+@pytest.fixture
+def child(api, running_job):
+    """A Job that a controller made for an admitted one, as JobSet and MPI's operator make them."""
+    owner = api.read(running_job)["metadata"]
+    reference = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": owner["name"],
+        "uid": owner["uid"],
+        "controller": True,
+    }
+    api.create(JOBS, job("child", owners=[reference]))
+    eventually(lambda: len(pods_of(api, "child")) == 1, "the pod of the child runs, as part of its owner")
+    yield f"{JOBS}/child"
+    api.delete(f"{JOBS}/child")
+
+
+def test_a_member_wants_more_compute_by_growing_a_part_of_an_admitted_job(john, api, child):
+    for change in (
+        {"spec": {"parallelism": 8}},
+        {"metadata": {"labels": {"batch.kubernetes.io/job-name": "x"}}},
+    ):
+        assert "belongs to another one" in refused(john.merge, child, change)
+    assert len(pods_of(api, "child")) == 1
+
+
+@pytest.fixture
+def kubeflow(api):
+    """Kubeflow's kinds as far as policies see them: any field, and the status apart."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+    with making(api) as make:
+        for kind in ("PyTorchJob", "MPIJob"):
+            plural = f"{kind.lower()}s"
+            names = {"kind": kind, "plural": plural}
+            spec = {"group": "kubeflow.org", "names": names, "scope": "Namespaced", "versions": [version]}
+            make(
+                CRDS,
+                {
+                    "apiVersion": "apiextensions.k8s.io/v1",
+                    "kind": "CustomResourceDefinition",
+                    "metadata": {"name": f"{plural}.kubeflow.org"},
+                    "spec": spec,
+                },
+            )
+        for kind in ("pytorchjobs", "mpijobs"):
+            eventually(lambda kind=kind: _served(api, kind), "the kind is served")
+        yield f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}"
+
+
+def _served(api, plural):
+    try:
+        return any(item["name"] == plural for item in api.read("/apis/kubeflow.org/v1")["resources"])
+    except RefusedError:
+        return False
+
+
+def framework_job(kind, policy):
+    run_policy = {} if policy is None else {"cleanPodPolicy": policy}
+    template = {"spec": {"containers": [container()]}}
+    roles = {"Master": {"replicas": 1, "template": template}, "Worker": {"replicas": 2, "template": template}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": kind,
+        "metadata": {"name": "framework", "labels": {"kueue.x-k8s.io/queue-name": f"{NAMESPACE}-localqueue", **ATTACK}},
+        "spec": {"runPolicy": run_policy, "pytorchReplicaSpecs": roles},
+    }
+
+
+def ending(kind, workers):
+    return {
+        "status": {
+            "conditions": [{"type": kind, "status": "True"}],
+            "replicaStatuses": {"Master": {"succeeded": 1}, "Worker": {"active": workers}},
+        }
+    }
+
+
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+def test_a_member_wants_to_keep_workers_after_the_job_ends(john, api, kubeflow, end):
+    path = f"{kubeflow}/pytorchjobs/framework"
+    for policy in (None, "None"):
+        john.create(f"{kubeflow}/pytorchjobs", framework_job("PyTorchJob", policy))
+        assert "cleanPodPolicy" in refused(api.merge, f"{path}/status", ending(end, 2))
+        api.merge(f"{path}/status", {"status": {**ending("Running", 2)["status"], "replicaStatuses": None}})
+        api.merge(f"{path}/status", ending(end, 0))
+        api.delete(path)
+    john.create(f"{kubeflow}/pytorchjobs", framework_job("PyTorchJob", "Running"))
+    change = {"spec": {"runPolicy": {"cleanPodPolicy": "None"}}}
+    assert "cleanPodPolicy can't change" in refused(john.merge, path, change)
+    api.merge(f"{path}/status", ending(end, 2))
+    api.delete(path)
+
+
+def test_a_member_wants_workers_of_mpi_that_never_end(john, kubeflow):
+    for policy in (None, "None"):
+        document = framework_job("MPIJob", policy)
+        assert "must be Running or All" in refused(john.create, f"{kubeflow}/mpijobs", document)
+    john.create(f"{kubeflow}/mpijobs", framework_job("MPIJob", "Running"))
+    delete(john, f"{kubeflow}/mpijobs/framework", {})
+
+
+def test_kueue_frees_the_quota_of_a_deleted_job_while_its_pods_use_their_grace_period(john, api):
+    john.create(JOBS, stubborn("slow", seconds=600))
+    john.create(JOBS, stubborn("brief", seconds=2))
+    eventually(lambda: pods_of(api, "slow") and pods_of(api, "brief"), "both run")
+    eventually(lambda: counted(api, "john")[GPU] == 2, "and are counted")
+    for name in ("slow", "brief"):
+        delete(john, f"{JOBS}/{name}", {"propagationPolicy": "Background"})
+    eventually(lambda: counted(api, "john")[GPU] == 0, "Kueue counts neither")
+    eventually(lambda: not pods_of(api, "brief"), "the pod of two seconds ends by itself")
+    (pod_left,) = pods_of(api, "slow")
+    assert pod_left["metadata"]["deletionGracePeriodSeconds"] == 600
+    # What is within the period is allowed to run, and nothing else runs.
+    assert settled_excess(api) == {}
+    assert pods_of(api, "slow")
