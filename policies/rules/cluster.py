@@ -101,6 +101,8 @@ POLICIES = (
     Policy(
         name="cluster-node-recovery",
         description="A HyperPod cluster replaces broken nodes by itself.",
+        # Advice by default: an organization's file may say `nodeRecovery: None`, and the validator accepts it.
+        level="advisory",
         types=(CLUSTER,),
         validate=_recovery,
         remediate=_recover,

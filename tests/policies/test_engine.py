@@ -114,7 +114,7 @@ def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
 
 def test_a_remediation_changes_what_is_made(project):
     project.spec["cluster"]["node_recovery"] = "None"
-    said, passed = project.police({}, "up", "--yes", "--skip-preview")
+    said, passed = project.police({"cluster-node-recovery": "mandatory"}, "up", "--yes", "--skip-preview")
     assert not passed
     assert "nodeRecovery None" in said
     assert project.cloud.sm.list_clusters()["ClusterSummaries"] == [], "the violation came before the cluster"

@@ -9,11 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
 
 from hpkit.errors import ToolError
 from local.aws.testing import running_endpoint
 from local.plugins.install import install
 from local.toolchain import tool_path
+from tests.builders import findings, text_of
+from tests.policies.test_agreement import platforms
+from tests.security.test_branches import script_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -37,6 +41,8 @@ def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("program")
     shutil.copytree(ROOT / "stacks", folder / "stacks")
     (folder / "infra").symlink_to(ROOT / "infra")
+    (folder / "policies").symlink_to(ROOT / "policies")
+    (folder / ".venv").symlink_to(sys.prefix)
     (folder / "state").mkdir()
     (folder / "Pulumi.yaml").write_text(json.dumps(SETTINGS))
     install(folder / "home")
@@ -70,13 +76,44 @@ def pulumi(project, *arguments):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_an_example_stack_passes_with_its_file_and_not_without(project):
+def deploy(project, stack, name):
+    """Run a step of deploy.yml as the runner does; return its exit code and what it said."""
+    folder, environment = project
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script_of("deploy.yml", "preview", name)],
+        cwd=folder,
+        env=environment | {"STACK": stack, "GITHUB_STEP_SUMMARY": str(folder / "summary.md")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert "Traceback" not in done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def write(project, data):
+    (project[0] / "stacks" / "acme.yaml").write_bytes(text_of(data))
+    if not (project[0] / "stacks" / "Pulumi.acme-dev.yaml").is_file():
+        assert pulumi(project, "stack", "init", "acme-dev")[0] == 0
+
+
+def test_an_example_stack_passes_without_a_policy_file_and_one_that_forbids_counts(project):
     assert pulumi(project, "stack", "init", "autoscale-dev")[0] == 0
-    preview = ["preview", "--stack", "autoscale-dev", "--policy-pack", str(ROOT / "policies")]
-    code, said = pulumi(project, *preview, "--policy-pack-config", "stacks/autoscale.policy.json")
+    code, said = deploy(project, "autoscale-dev", "Preview")
     assert code == 0, said
     assert re.search(r"\[mandatory\]", said) is None, said
     assert "[advisory]  eks-addons-pinned" in said, "the pack did run"
-    code, said = pulumi(project, *preview)
+    (project[0] / "stacks" / "autoscale.policy.json").write_text('{"regions-allowed": {"allowed": ["eu-west-1"]}}')
+    code, said = deploy(project, "autoscale-dev", "Preview")
     assert code != 0
-    assert set(re.findall(r"\[mandatory\]  ([a-z-]+)", said)) == {"quota-fits-capacity", "protected-from-replacement"}
+    assert set(re.findall(r"\[mandatory\]  ([a-z-]+)", said)) == {"regions-allowed"}
+
+
+@settings(max_examples=3, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(data=platforms(made=True))
+def test_what_the_validator_accepts_without_a_warning_passes_a_preview_with_the_pack(project, data):
+    assume(findings(data) == [])
+    write(project, data)
+    code, said = deploy(project, "acme-dev", "Preview")
+    assert code == 0, said
+    assert "[advisory]  eks-addons-pinned" in said, "the pack did run"
