@@ -201,7 +201,7 @@ def test_json_says_the_same():
     assert [each["run"] for each in data["steps"]] == [list(each.commands) for each in steps(found)]
 
 
-# What only hpkit makes: its own guards, its admission policies, and patches of what others made.
+# What only hpkit makes: its own guards, its admission policies and limits, and patches of what others made.
 OURS_ALONE = {
     "hyperpod:index:ChangeGuard",
     "hyperpod:index:AutoscaledGroup",
@@ -209,6 +209,7 @@ OURS_ALONE = {
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding",
     "kubernetes:apps/v1:DeploymentPatch",
     "kubernetes:core/v1:ConfigMapPatch",
+    "kubernetes:core/v1:LimitRange",
     "kubernetes:core/v1:NamespacePatch",
 }
 

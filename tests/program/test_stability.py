@@ -39,7 +39,10 @@ def differences(change):
 
 POLICIES = {
     *(f"ValidatingAdmissionPolicy hpkit-team-{name}" for name in ("pods", "jobs", "workloads", "services")),
-    *(f"ValidatingAdmissionPolicy hpkit-member-{name}" for name in ("pods", "work", "secrets")),
+    *(
+        f"ValidatingAdmissionPolicy hpkit-member-{name}"
+        for name in ("deletions", "pods", "secrets", "services", "work")
+    ),
 }
 # What a refusal would say of nodes and teams: no difference by itself, to the plugin.
 WORDS = {"ChangeGuard keep", "ChangeGuard keep-base", "hyperpod hyperpod"}
@@ -65,6 +68,7 @@ def test_a_team_in_the_middle_adds_what_is_its_own():
     assert {each for each in changed if each.startswith("ValidatingAdmissionPolicy ")} == POLICIES
     assert changed - POLICIES == {
         "ComputeQuota beta",
+        "LimitRange beta",
         "NamespacePatch beta",
         "AccessEntry 123456789012:role/beta",
         "Role beta",

@@ -128,15 +128,18 @@ def is_accounted(api, **expected):
     eventually(holds, lambda: f"{wanted} wanted, {used(api)} run, {counted(api)} counted")
 
 
-def sized(name, gpus, **more):
+def sized(name, gpus, *, fast=False, **more):
     requests = {"cpu": "1", "memory": "1Gi"}
     limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
-    return group(name, containers=[container(resources={"requests": requests, **limits})], **more)
+    document = group(name, containers=[container(resources={"requests": requests, **limits})], **more)
+    if not fast:
+        del document["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-fast-admission"]
+    return document
 
 
 def test_a_group_of_pods_is_counted_as_it_runs(john, api):
     for name in ("first", "second"):
-        john.create(f"{CORE}/pods", sized(name, 1))
+        john.create(f"{CORE}/pods", sized(name, 1, fast=True))
     is_accounted(api, gpu="2", cpu="2")
 
 
@@ -151,10 +154,19 @@ def test_a_member_wants_more_compute_by_a_group_of_pods_with_a_forged_hash(john,
         for noted in ([], [{}], [_NOTE]):
             document["metadata"]["managedFields"] = noted
             assert "kueue.x-k8s.io/role-hash" in refused(john.create, f"{CORE}/pods", document)
+    # With the hash of Kueue's own, a group of two sizes is counted as such.
     john.create(f"{CORE}/pods", sized("small", 0))
     john.create(f"{CORE}/pods", sized("large", 4))
-    is_accounted(api, cpu="1")
-    assert not api.read(f"{CORE}/pods/large")["spec"].get("nodeName"), "a large pod is no part of a small group"
+    is_accounted(api, gpu="4", cpu="2")
+
+
+def test_a_large_pod_is_no_part_of_a_small_group_that_is_admitted_by_its_first_pod(john, api):
+    john.create(f"{CORE}/pods", sized("small", 0, fast=True))
+    eventually(lambda: used(api), "the small pod runs")
+    john.create(f"{CORE}/pods", sized("large", 4, fast=True))
+    john.create(f"{CORE}/pods", sized("also-small", 0, fast=True))
+    is_accounted(api, cpu="2")
+    assert not api.read(f"{CORE}/pods/large")["spec"].get("nodeName")
 
 
 def test_a_member_wants_more_compute_by_init_containers_that_stay_in_a_group(john):

@@ -15,6 +15,7 @@ UNGUARDED_TYPES: Final = {
     "aws:eks/accessEntry:AccessEntry": "Says who may enter; the role itself is its owner's, and stays.",
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": "Says what an administrator may do; the role stays.",
     "hyperpod:index:AutoscaledGroup": "Stands for a group that is Karpenter's; the cluster has the group itself.",
+    "kubernetes:core/v1:LimitRange": "Requests of containers that state none; running pods keep theirs.",
     "kubernetes:core/v1:NamespacePatch": "Labels of a team's namespace, which goes with the quota; that is guarded.",
     "kubernetes:rbac.authorization.k8s.io/v1:Role": "Rights of a team that has no quota or no members any more.",
     "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding": "Rights of a team that has no quota or no members any more.",
