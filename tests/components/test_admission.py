@@ -55,8 +55,9 @@ def test_taints_of_the_file_may_be_tolerated_and_reserved_ones_never():
 def test_a_container_without_requests_gets_those_of_the_file():
     data = organization()
     data["environments"]["dev"]["governance"]["teamLimits"] = {"defaultRequests": {"cpu": "2"}}
-    item = request_limits(pod_limits(derive(typed(data), "dev")))
-    assert item["default_request"] == {"cpu": "2", "memory": "256Mi"}
+    given, least = request_limits(pod_limits(derive(typed(data), "dev")))
+    assert given == {"cpu": "2", "memory": "256Mi"}
+    assert least == {"cpu": "1m", "memory": "1Mi"}
 
 
 def test_the_level_of_a_namespace_is_of_the_clusters_version():

@@ -4,8 +4,11 @@ That the API server and Kueue agree is shown where they run (test_queues.py, tes
 """
 
 from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 
 from hpkit.components.admission import policies_of
 from hpkit.jobs.new import manifest
@@ -264,3 +267,23 @@ def test_what_hpkit_job_new_writes_is_let_in(kind):
         plan, plan.teams[0], kind=kind, name="train", instance_type=G5, count=1, priority=None, topology=None, image="i"
     )
     assert refused(document) == []
+
+
+SAMPLES = [
+    pytest.param(document, id=f"{file.stem}-{document['kind']}")
+    for file in sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.yaml"))
+    for document in yaml.safe_load_all(file.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("document", SAMPLES)
+def test_the_samples_of_the_documentation_are_let_in(document):
+    owner = document["metadata"].get("namespace", "hyperpod-ns-john").removeprefix("hyperpod-ns-")
+    teams = replace_names(plan_of().teams, owner)
+    request = request_of(document, team=owner)
+    assert answers(policies_of(teams), request, sent(document)) == []
+
+
+def replace_names(teams, name):
+    """Return teams of which the first has this name."""
+    return [replace(teams[0], name=name), *teams[1:]]

@@ -122,10 +122,13 @@ class Access(Component):
 
     def _requests(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
         """Return the LimitRange of a team's namespace."""
-        return k8s.core.v1.LimitRange(
+        v1 = k8s.core.v1
+        given, least = request_limits(self._limits)
+        item = v1.LimitRangeItemArgs(type="Container", default_request=given, min=least)
+        return v1.LimitRange(
             team.name,
             metadata={"name": _REQUESTS, "namespace": team.namespace, "annotations": _FORCE},
-            spec={"limits": [request_limits(self._limits)]},
+            spec=v1.LimitRangeSpecArgs(limits=[item]),
             opts=self.child(after=[quota], provider=self._eks.kubernetes),
         )
 

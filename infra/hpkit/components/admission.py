@@ -35,18 +35,14 @@ def policies_of(teams: Sequence[TeamPlan], limits: PodLimits | None = None) -> l
     return [*pod_policies(teams, given), _services(), *member_policies(teams, given), *lifecycle_policies()]
 
 
-def request_limits(limits: PodLimits) -> dict[str, dict[str, str] | str]:
-    """Return the item of a team's LimitRange: no container without requests, and none of zero.
+def request_limits(limits: PodLimits) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what a container requests that states nothing, and the least that one may request.
 
     Kueue adds the same defaults to what it counts (0.19.2, pkg/workload/resources.go, handlePodLimitRange). Without a
     request it would count nothing and assign no instance type.
     """
     defaults = limits.default_requests
-    return {
-        "type": "Container",
-        "default_request": {"cpu": defaults.cpu, "memory": defaults.memory},
-        "min": {"cpu": "1m", "memory": "1Mi"},
-    }
+    return {"cpu": defaults.cpu, "memory": defaults.memory}, {"cpu": "1m", "memory": "1Mi"}
 
 
 def _services() -> AdmissionPolicy:
