@@ -38,10 +38,10 @@ def differences(change):
 
 
 POLICIES = {
-    *(f"ValidatingAdmissionPolicy hpkit-team-{name}" for name in ("pods", "jobs", "workloads", "services")),
+    *(f"ValidatingAdmissionPolicy hpkit-team-{name}" for name in ("ends", "jobs", "pods", "services", "workloads")),
     *(
         f"ValidatingAdmissionPolicy hpkit-member-{name}"
-        for name in ("deletions", "pods", "secrets", "services", "work")
+        for name in ("deletions", "lifecycle", "orphans", "pods", "secrets", "services", "work")
     ),
 }
 # What a refusal would say of nodes and teams: no difference by itself, to the plugin.
