@@ -38,7 +38,8 @@ def test_what_holds_for_pods_holds_for_jobs_and_for_whatever_kueue_counts():
 
 def test_a_policy_of_people_leaves_controllers_alone_and_one_of_pods_does_not():
     members = {each.name for each in policies_of(teams(team("ada"))) if "sent-by-a-member" in each.conditions}
-    assert members == {f"hpkit-member-{name}" for name in ("deletions", "pods", "secrets", "services", "work")}
+    names = ("deletions", "lifecycle", "orphans", "pods", "secrets", "services", "work")
+    assert members == {f"hpkit-member-{name}" for name in names}
 
 
 def test_taints_of_the_file_may_be_tolerated_and_reserved_ones_never():

@@ -92,7 +92,7 @@ def _any_fields():
 
 def _serves(api, folder):
     try:
-        api.items(folder, bare=True)
+        api.read(folder)
     except RefusedError:
         return False
     return True
