@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterator, Sequence
 
-from hpkit.catalog import TASK_GOVERNANCE, dependencies_chart, find_instance_type, find_nearest, is_offered
+from hpkit.catalog import TASK_GOVERNANCE, dependencies_chart, find_instance_type, find_nearest
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.cluster import InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
@@ -167,22 +167,6 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
             if find_instance_type(quota_resource.instance_type) is None:
                 path = (*context.path, "governance", "allocations", team, index, "instanceType")
                 yield _not_offered(path, quota_resource.instance_type, f"the allocation of {team}", provided)
-
-
-def _type_is_in_region(context: Context) -> Iterator[Issue]:
-    region = context.spec.region
-    for path, group in context.groups:
-        for index, name in enumerate(group.types):
-            if is_offered(name, region):
-                continue
-            flexible = isinstance(group, InstanceGroup) and not group.instance_type
-            short = name.removeprefix("ml.")
-            yield Issue(
-                (*path, "instanceTypes", index) if flexible else (*path, "instanceType"),
-                f"{group.name} has the type {name}, which EC2 doesn't offer in {region}, as far as the catalog knows",
-                "Choose another type or region. To ask EC2: `aws ec2 describe-instance-type-offerings "
-                f"--region {region} --filters Name=instance-type,Values={short}`.",
-            )
 
 
 def _not_offered(path: Path, name: str, who: str, provided: Sequence[str] = ()) -> Issue:
@@ -477,8 +461,6 @@ RULES = (
     Rule("CLU001", "error", "A group stands in a zone that the network has a subnet for.", _GUIDE, _zone_has_subnet),
     Rule("CLU002", "error", "A subnet holds the addresses that its groups can take.", _GUIDE, _subnet_size),
     Rule("CLU003", "error", "An instance type is one that HyperPod offers.", _API, _type_is_offered),
-    Rule("CLU045", "warning", "EC2 offers the group's instance types in the region.",
-         "Amazon EC2 API, DescribeInstanceTypeOfferings", _type_is_in_region),
     Rule("CLU004", "warning", "The static groups have room for the add-ons' pods.", _GUIDE, _room_for_addons),
     Rule("CLU005", "error", "No custom taints with deep health checks, and no reserved label or taint prefix.", _GUIDE,
          _labels_and_taints),

@@ -4,7 +4,7 @@ import datetime
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import aws_regions, find_instance_type, regions
+from hpkit.catalog import aws_regions, find_instance_type, is_offered, regions
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.autoscaling import NodePool
@@ -86,6 +86,22 @@ def _purchase(context: Context) -> Iterator[Issue]:
                 (*path, "capacityType"),
                 f"{group.name} is Spot and uses a training plan, which is capacity that is reserved and paid for",
                 "Write `capacityType: OnDemand`, or remove trainingPlanArn.",
+            )
+
+
+def _type_is_in_region(context: Context) -> Iterator[Issue]:
+    region = context.spec.region
+    for path, group in context.groups:
+        for index, name in enumerate(group.types):
+            if is_offered(name, region):
+                continue
+            flexible = isinstance(group, InstanceGroup) and not group.instance_type
+            short = name.removeprefix("ml.")
+            yield Issue(
+                (*path, "instanceTypes", index) if flexible else (*path, "instanceType"),
+                f"{group.name} has the type {name}, which EC2 doesn't offer in {region}, as far as the catalog knows",
+                "Choose another type or region. To ask EC2: `aws ec2 describe-instance-type-offerings "
+                f"--region {region} --filters Name=instance-type,Values={short}`.",
             )
 
 
@@ -207,24 +223,6 @@ def _weekdays(text: str) -> str:
     return re.sub(r"[0-7]", lambda found: names[int(found[0])], text).upper()
 
 
-def _clusters_apart(context: Context) -> Iterator[Issue]:
-    same = [
-        name
-        for name, other in context.organization.environments.items()
-        if name < context.environment
-        and (other.cluster.name, other.region) == (context.spec.cluster.name, context.spec.region)
-        and not (other.account and context.spec.account and other.account != context.spec.account)
-    ]
-    if same:
-        name = context.spec.cluster.name
-        yield Issue(
-            (*context.path, "cluster", "name"),
-            f"{context.environment} and {listing(same)} both have a cluster {name} in {context.spec.region}, which one "
-            "account takes once",
-            f"Write `{name}-{context.environment}`, unless their accounts differ.",
-        )
-
-
 def _taints_differ(context: Context) -> Iterator[Issue]:
     for index, path in _groups(context):
         group = context.spec.cluster.instance_groups[index]
@@ -282,6 +280,8 @@ def _one_zone(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
+    Rule("CLU045", "warning", "EC2 offers the group's instance types in the region.",
+         "Amazon EC2 API, DescribeInstanceTypeOfferings", _type_is_in_region),
     Rule("CLU030", "error", "Taints of a group differ in key or effect.", "Kubernetes API, Node: validation of taints",
          _taints_differ),
     Rule("CLU044", "error", "Keys of labels and taints are as long as Kubernetes takes.",
@@ -298,5 +298,4 @@ RULES = (
     Rule("CLU027", "error", "Percentages are within what the service takes.", f"{_GUIDE}, managed tiered checkpointing",
          _percentages),
     Rule("CLU028", "error", "An update's schedule is a cron expression as AWS has it.", _CRON, _schedules),
-    Rule("CLU029", "warning", "Clusters of one region have names of their own.", _API, _clusters_apart),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from hpkit.checks import (
     cluster_values,
     config_file,
     eks,
+    environments,
     governance,
     karpenter,
     network,
@@ -35,7 +36,8 @@ __all__ = ["RULES", "check", "rule_by_id"]
 
 _BY_PREFIX = (
     access, addons, allocations, allowances, capacity, cluster, cluster_values, config_file,
-    eks, governance, karpenter, network, node_pools, observability, restricted_groups, storage, team_limits, waivers,
+    eks, environments, governance, karpenter, network, node_pools, observability, restricted_groups, storage,
+    team_limits, waivers,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
 _BY_ID = {rule.id: rule for rule in RULES}

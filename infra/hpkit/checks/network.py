@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from hpkit.catalog import last_zone, vpc_endpoints
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
-from hpkit.config.network import Network
 from hpkit.config.suggest import explained
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
 from hpkit.spelling import near
@@ -158,33 +157,6 @@ def _reason(what: str, cidr: str, message: str) -> str:
         return "not an IPv4 range"
     fits = _of_callers(what) or _is_of_a_size(ipaddress.IPv4Network(cidr, strict=False))
     return "it has host bits set" + ("" if fits else f", and AWS takes /{_LARGEST} to /{_SMALLEST}")
-
-
-def _environments_apart(context: Context) -> Iterator[Issue]:
-    """Compare the VPC's ranges with those of the environments before this one in the file."""
-    own = _vpc_ranges(context.spec.network)
-    shared: list[str] = []
-    for name, other in context.organization.environments.items():
-        if name == context.environment:
-            break
-        overlaps = sorted({str(mine) for mine in own for range_ in _vpc_ranges(other.network) if mine.overlaps(range_)})
-        if overlaps:
-            shared.append(f"{name} ({listing(overlaps, 3)})")
-    if shared:
-        yield Issue(
-            (*context.path, "network", "vpcCidr"),
-            f"the VPC of {context.environment} shares addresses with {listing(shared)}: such VPCs can't be peered, and "
-            "a transit gateway or VPN can't route between them",
-            "Give each environment ranges of its own. If they never need a connection, waive this with the reason.",
-        )
-
-
-def _vpc_ranges(network: Network) -> list[ipaddress.IPv4Network]:
-    """Return the valid ranges of the VPC that the kit creates (NET001 reports others); none for an existing VPC."""
-    if network.existing is not None:
-        return []
-    texts = [network.vpc_cidr, *(zone.node_cidr for zone in network.zones)]
-    return [range_ for range_ in map(_network, texts) if range_ is not None]
 
 
 def _egress(context: Context) -> Iterator[Issue]:
@@ -495,8 +467,6 @@ RULES = (
     Rule("NET011", "error", "Ranges are of addresses that a VPC may have.", _VPC, _addresses_of_nodes),
     Rule("NET014", "warning", "Ranges are private.", _VPC, _addresses_of_the_internet),
     Rule("NET012", "warning", "Ranges are apart from the one that SageMaker AI uses itself.", _VPC, _docker),
-    Rule("NET015", "warning", "VPCs of different environments do not share addresses.",
-         "Amazon VPC peering guide, unsupported configurations: overlapping CIDR blocks", _environments_apart),
     Rule("NET001", "error", "CIDRs are valid, without host bits, and do not overlap.", _VPC, _cidrs),
     Rule("NET002", "error", "A network without NAT gateway is closed, and says so.", _GUIDE, _egress),
     Rule("NET003", "error", "The network is either created or existing.", _CONTRACT, _one_network),

@@ -11,38 +11,44 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from hpkit.config.contract import (
     ANY,
     description,
-    field_description,
     fields_at,
     homes_of,
-    inner_types,
     kinds_at,
     required_at,
-    step_into,
 )
 from hpkit.config.document import Document, Path, Problem, format_path
 from hpkit.config.load import resolve
 from hpkit.config.organization import Organization
 from hpkit.config.other_files import other_file
 from hpkit.config.suggest import ON_WHEN_EMPTY, candidates, explained, is_alike, key_candidates, nearest, units, written
+from hpkit.config.wording import (
+    called,
+    example,
+    expected,
+    is_number,
+    key_of,
+    keys_of_map,
+    members_of,
+    root_errors,
+    shown,
+)
 
-__all__ = ["Parsed", "expected", "parse", "quoted", "root_errors", "shown"]
+__all__ = ["Parsed", "parse"]
 
 # Each tries one value in the place of another; a file of nothing but wrong values is not worth more.
 _MOST_TRIALS = 400
 _NAME_ONE = "Name an organization file; it begins with `organization: <name>`, and stands in stacks/."
-_MOST_KEYS = 3
 # A map of more keys is not meant by a value alone.
 _MOST_SHORT = 4
 _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
 # What reserves less than a whole instance.
 _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
-_LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,9 +308,9 @@ class _Reading:
             of = format_path(path[:-1], document.data) or "the file"
             message = f"the key `{path[-1]}` in {of} is not one that it takes"
             return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path, key=True))
-        field = _called(path)
+        field = called(path)
         text = shown(document, path, detail["input"])
-        hint = explained(detail["input"], _key(path)) if kind in ("string_pattern_mismatch", "string_type") else None
+        hint = explained(detail["input"], key_of(path)) if kind in ("string_pattern_mismatch", "string_type") else None
         if hint and (not hint[2] or self._takes(path, hint[2])):
             return Problem("CFG002", path, f"{field} is {text}, {hint[0]}", hint[1], document.locate(path))
         several = f"{path[-1]}s"
@@ -327,7 +333,7 @@ class _Reading:
         if kind.endswith("too_long"):
             unit = "characters" if kind.startswith("string") else "entries"
             return f"Shorten it: it has {len(value)} {unit}."
-        if path[2:3] == ("addons",) and path[3:] and _is_number(value) and path[4:] in ((), ("version",)):
+        if path[2:3] == ("addons",) and path[3:] and is_number(value) and path[4:] in ((), ("version",)):
             listed = f"`aws eks describe-addon-versions --addon-name {path[3]}` lists them."
             return f"Leave the version out, or take one that EKS has: {listed}"
         if kind == "tuple_type" and isinstance(value, dict) and self._takes(path, (value,)):
@@ -341,9 +347,9 @@ class _Reading:
         """Return what a key takes, in words."""
         value, kind = detail["input"], detail["type"]
         if kind == "literal_error":
-            return f"Write one of {_members(detail)}."
+            return f"Write one of {members_of(detail)}."
         if kind in ("model_type", "model_attributes_type"):
-            return f"Write a map: {_keys_of_map(path, value)}."
+            return f"Write a map: {keys_of_map(path, value)}."
         if kind in _NUMBERS:
             return self._number(detail, path)
         if role := self._role_name(value, path):
@@ -353,7 +359,7 @@ class _Reading:
         lengths = [each for each in units(value) if self._takes(path, each) and not self._takes(path, "x")]
         if lengths:
             return f"Write it with its unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
-        return f"Expected: {description(path)}{_example(path)}"
+        return f"Expected: {description(path)}{example(path)}"
 
     def _number(self, detail: ErrorDetails, path: Path) -> str:
         """Return which numbers a key takes, in place of one that it doesn't; never another number that isn't meant."""
@@ -370,7 +376,7 @@ class _Reading:
             number = f"{number} of at least {context['ge']}"
         if "le" in context:
             number = f"{number} of at most {context['le']}"
-        return f"Write {number}. Expected: {description(path)}{_example(path)}"
+        return f"Write {number}. Expected: {description(path)}{example(path)}"
 
     def _role_name(self, value: Any, path: Path) -> str:
         """Return the name of a role that is written where its ARN belongs; empty for anything else."""
@@ -384,10 +390,10 @@ class _Reading:
             return
         context = detail.get("ctx", {})
         bounds = [context[key] for key in ("le",) if key in context]
-        members = [resolve(each) for each in _members(detail).split(", ")] if "expected" in context else []
+        members = [resolve(each) for each in members_of(detail).split(", ")] if "expected" in context else []
         if path[2:3] == ("addons",) and detail["input"] in (None, True):
             yield {}
-        raw, key = self.document.raw(path), _key(path)
+        raw, key = self.document.raw(path), key_of(path)
         yield from candidates(detail["input"], raw, key, bounds=bounds, members=members, accounts=self._accounts(path))
         if detail["type"] in ("model_type", "model_attributes_type"):
             yield from self._of_one_key(path, detail["input"])
@@ -433,19 +439,6 @@ def _display_path(detail: ErrorDetails) -> Path:
     return loc[:-1] if loc[-1:] == ("[key]",) and detail["type"] != "extra_forbidden" else loc
 
 
-def root_errors(details: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Leave out the length of a list that is only too short because its items are wrong."""
-    return [
-        detail
-        for detail in details
-        if detail["type"] != "too_short"
-        or not any(
-            len(other["loc"]) > len(detail["loc"]) and other["loc"][: len(detail["loc"])] == detail["loc"]
-            for other in details
-        )
-    ]
-
-
 def _validated(data: Any) -> Organization:
     """Return data as an organization; raises ValidationError. Keys are as files have them, never as Python has them."""
     return Organization.model_validate(data, by_alias=True, by_name=False)
@@ -481,111 +474,3 @@ def _renamed(data: Any, path: Path, key: str) -> Any:
     """Copy data with another key in place of the last one of path, at the same place among its neighbours."""
     entries = _at(data, path[:-1])
     return _with(data, path[:-1], {key if old == path[-1] else old: value for old, value in entries.items()})
-
-
-def _called(path: Path) -> str:
-    """Return what a value is called: its key, or the list that it stands in."""
-    name = _key(path) or "the file"
-    return f"an entry of {name}" if path and isinstance(path[-1], int) else name
-
-
-def shown(document: Document, path: Path, value: Any) -> str:
-    """Return a value as a message has it: as it was written, in short."""
-    raw = document.raw(path)
-    # What is only tried in the place of what the file has was not written by anybody.
-    if raw is not None and resolve(raw) in (value, raw):
-        text = raw
-    elif isinstance(value, dict):
-        return "a map"
-    elif isinstance(value, (tuple, list)):
-        return "a list"
-    else:
-        text = f'"{value}"' if isinstance(value, str) else str(value)
-    return quoted(text) if text else "nothing"
-
-
-def quoted(text: str) -> str:
-    """Return a text as a message quotes it: not all of a very long one, and nothing that a terminal would obey."""
-    short = text if len(text) <= 60 else text[:57] + "…"
-    seen = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in short)
-    return f"`{''.join(seen)}`"
-
-
-_EXPECTED = {
-    "control_character": "one line of characters that can be seen",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "string_type": "text",
-    "bool_type": "true or false",
-    "dict_type": "a map",
-    "tuple_type": "a list",
-    "model_type": "a map",
-    "model_attributes_type": "a map",
-    "finite_number": "a finite number",
-    "date_type": "a day",
-}
-
-
-def expected(detail: ErrorDetails) -> str:
-    """Say what is wrong with a value, as the rest of a sentence that has named it."""
-    kind, context = detail["type"], detail.get("ctx", {})
-    if kind in _EXPECTED:
-        return f"and must be {_EXPECTED[kind]}"
-    if kind == "literal_error":
-        return f"and must be one of {_members(detail)}"
-    if kind == "version_float":
-        return "a number: without quotes, 1.30 is 1.3"
-    if kind in ("greater_than_equal", "less_than_equal"):
-        limit = context.get("ge", context.get("le"))
-        return f"and must be at {'least' if kind == 'greater_than_equal' else 'most'} {limit}"
-    if kind == "greater_than":
-        return f"and must be more than {context.get('gt')}"
-    if kind == "string_too_short" and context.get("min_length", 0) > 1:
-        return "which is not a valid value"
-    if kind in _LENGTHS and context.get("min_length") == 1:
-        return "and must not be empty"
-    if kind in _LENGTHS:
-        bound = context.get("min_length", context.get("max_length"))
-        unit = "characters" if kind.startswith("string") else "entries"
-        return f"and must have at {'least' if kind.endswith('short') else 'most'} {bound} {unit}"
-    return "which is not a valid value"
-
-
-def _members(detail: ErrorDetails) -> str:
-    expected = str(detail.get("ctx", {}).get("expected", ""))
-    return ", ".join(part.strip("' ") for part in expected.replace(" or ", ", ").split(", "))
-
-
-def _keys_of_map(path: Path, value: Any) -> str:
-    """Return how a map at a path may begin; the one key that it has to have is likely to be that of a value alone."""
-    required, known = required_at(path), fields_at(path)
-    keys = (required or list(known))[:_MOST_KEYS]
-    single = len(required) == 1 and (isinstance(value, str) or _is_number(value))
-    entries = [f"{key}: {written(value, resolve) if single else '…'}" for key in keys]
-    return f"{{{', '.join(entries + (['…'] if len(known) > len(keys) else []))}}}"
-
-
-def _example(path: Path) -> str:
-    """Return a value that holds at a path, as the rest of what the contract says of it; nothing where it names some."""
-    from hpkit.config.editor import HINTS
-
-    key, current, model = _key(path), Organization, ""
-    for step in path:
-        for part in inner_types(current):
-            if isinstance(part, type) and issubclass(part, BaseModel) and field_description(part, step) is not None:
-                model = part.__name__
-        current = step_into(current, step)
-    hint = HINTS.get(model, {}).get(key)
-    if hint is None or not isinstance(hint.example, str) or "such as" in description(path):
-        return ""
-    return f" Such as `{hint.example}`."
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _key(path: Path) -> str:
-    """Return the key that a value, or the list or map around it, stands under."""
-    return next((step for step in reversed(path) if isinstance(step, str)), "")

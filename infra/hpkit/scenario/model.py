@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from hpkit.config.base import Model
-from hpkit.config.parse import quoted
+from hpkit.config.wording import quoted
 
 __all__ = [
     "MOST_NAME",

@@ -19,8 +19,8 @@ from hpkit.config.contract import inner_types
 from hpkit.config.document import Document, Mark, format_path
 from hpkit.config.document import Path as ValuePath
 from hpkit.config.load import MAX_BYTES, read_file, read_text
-from hpkit.config.parse import expected, quoted, root_errors, shown
 from hpkit.config.suggest import nearest
+from hpkit.config.wording import expected, quoted, root_errors, shown
 from hpkit.errors import InputError
 from hpkit.scenario.generate import generated
 from hpkit.scenario.lines import lines, opened

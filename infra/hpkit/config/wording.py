@@ -1,0 +1,151 @@
+"""What is wrong with a value of a file, and what belongs in its place, in words."""
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from hpkit.config.contract import description, field_description, fields_at, inner_types, required_at, step_into
+from hpkit.config.document import Document, Path
+from hpkit.config.load import resolve
+from hpkit.config.organization import Organization
+from hpkit.config.suggest import written
+
+__all__ = [
+    "called",
+    "example",
+    "expected",
+    "is_number",
+    "key_of",
+    "keys_of_map",
+    "members_of",
+    "quoted",
+    "root_errors",
+    "shown",
+]
+
+_MOST_KEYS = 3
+_LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
+
+
+def root_errors(details: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Leave out the length of a list that is only too short because its items are wrong."""
+    return [
+        detail
+        for detail in details
+        if detail["type"] != "too_short"
+        or not any(
+            len(other["loc"]) > len(detail["loc"]) and other["loc"][: len(detail["loc"])] == detail["loc"]
+            for other in details
+        )
+    ]
+
+
+def called(path: Path) -> str:
+    """Return what a value is called: its key, or the list that it stands in."""
+    name = key_of(path) or "the file"
+    return f"an entry of {name}" if path and isinstance(path[-1], int) else name
+
+
+def shown(document: Document, path: Path, value: Any) -> str:
+    """Return a value as a message has it: as it was written, in short."""
+    raw = document.raw(path)
+    # What is only tried in the place of what the file has was not written by anybody.
+    if raw is not None and resolve(raw) in (value, raw):
+        text = raw
+    elif isinstance(value, dict):
+        return "a map"
+    elif isinstance(value, (tuple, list)):
+        return "a list"
+    else:
+        text = f'"{value}"' if isinstance(value, str) else str(value)
+    return quoted(text) if text else "nothing"
+
+
+def quoted(text: str) -> str:
+    """Return a text as a message quotes it: not all of a very long one, and nothing that a terminal would obey."""
+    short = text if len(text) <= 60 else text[:57] + "…"
+    seen = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in short)
+    return f"`{''.join(seen)}`"
+
+
+_EXPECTED = {
+    "control_character": "one line of characters that can be seen",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "dict_type": "a map",
+    "tuple_type": "a list",
+    "model_type": "a map",
+    "model_attributes_type": "a map",
+    "finite_number": "a finite number",
+    "date_type": "a day",
+}
+
+
+def expected(detail: ErrorDetails) -> str:
+    """Say what is wrong with a value, as the rest of a sentence that has named it."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind in _EXPECTED:
+        return f"and must be {_EXPECTED[kind]}"
+    if kind == "literal_error":
+        return f"and must be one of {members_of(detail)}"
+    if kind == "version_float":
+        return "a number: without quotes, 1.30 is 1.3"
+    if kind in ("greater_than_equal", "less_than_equal"):
+        limit = context.get("ge", context.get("le"))
+        return f"and must be at {'least' if kind == 'greater_than_equal' else 'most'} {limit}"
+    if kind == "greater_than":
+        return f"and must be more than {context.get('gt')}"
+    if kind == "string_too_short" and context.get("min_length", 0) > 1:
+        return "which is not a valid value"
+    if kind in _LENGTHS and context.get("min_length") == 1:
+        return "and must not be empty"
+    if kind in _LENGTHS:
+        bound = context.get("min_length", context.get("max_length"))
+        unit = "characters" if kind.startswith("string") else "entries"
+        return f"and must have at {'least' if kind.endswith('short') else 'most'} {bound} {unit}"
+    return "which is not a valid value"
+
+
+def members_of(detail: ErrorDetails) -> str:
+    """Return the members of an enumeration that a value is none of, with commas."""
+    expected = str(detail.get("ctx", {}).get("expected", ""))
+    return ", ".join(part.strip("' ") for part in expected.replace(" or ", ", ").split(", "))
+
+
+def keys_of_map(path: Path, value: Any) -> str:
+    """Return how a map at a path may begin; the one key that it has to have is likely to be that of a value alone."""
+    required, known = required_at(path), fields_at(path)
+    keys = (required or list(known))[:_MOST_KEYS]
+    single = len(required) == 1 and (isinstance(value, str) or is_number(value))
+    entries = [f"{key}: {written(value, resolve) if single else '…'}" for key in keys]
+    return f"{{{', '.join(entries + (['…'] if len(known) > len(keys) else []))}}}"
+
+
+def example(path: Path) -> str:
+    """Return a value that holds at a path, as the rest of what the contract says of it; nothing where it names some."""
+    from hpkit.config.editor import HINTS
+
+    key, current, model = key_of(path), Organization, ""
+    for step in path:
+        for part in inner_types(current):
+            if isinstance(part, type) and issubclass(part, BaseModel) and field_description(part, step) is not None:
+                model = part.__name__
+        current = step_into(current, step)
+    hint = HINTS.get(model, {}).get(key)
+    if hint is None or not isinstance(hint.example, str) or "such as" in description(path):
+        return ""
+    return f" Such as `{hint.example}`."
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number; true and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def key_of(path: Path) -> str:
+    """Return the key that a value, or the list or map around it, stands under."""
+    return next((step for step in reversed(path) if isinstance(step, str)), "")
