@@ -1,34 +1,29 @@
 """The kit's own program under the real engine and the pack: AWS and Kubernetes by the local cloud's fake plugins."""
 
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 
 from hpkit.errors import ToolError
-from local.aws.testing import running_endpoint
+from local.aws.testing import client, running_endpoint
 from local.plugins.install import install
 from local.toolchain import tool_path
 from tests.builders import findings, text_of
+from tests.newcomer import steps_of
+from tests.policies.builders import document, trust
 from tests.policies.test_agreement import platforms
+from tests.program.cloud import Repository
 from tests.security.test_branches import script_of
+from tests.security.test_new_organization import acme
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = {
-    "name": "hpkit",
-    "main": "infra",
-    "stackConfigDir": "stacks",
-    "runtime": {"name": "python", "options": {"virtualenv": sys.prefix}},
-    "plugins": {"providers": [{"name": "hyperpod", "path": str(ROOT / "infra" / "provider")}]},
-}
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +34,9 @@ def project(tmp_path_factory):
     except ToolError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("program")
-    shutil.copytree(ROOT / "stacks", folder / "stacks")
-    (folder / "infra").symlink_to(ROOT / "infra")
+    Repository(folder)
     (folder / "policies").symlink_to(ROOT / "policies")
-    (folder / ".venv").symlink_to(sys.prefix)
     (folder / "state").mkdir()
-    (folder / "Pulumi.yaml").write_text(json.dumps(SETTINGS))
     install(folder / "home")
     with running_endpoint() as endpoint:
         environment = {
@@ -56,6 +48,7 @@ def project(tmp_path_factory):
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "AWS_ENDPOINT_URL": endpoint.url,
+            "AWS_REGION": "us-west-2",
             "AWS_ACCESS_KEY_ID": "testing",
             "AWS_SECRET_ACCESS_KEY": "testing",
         }
@@ -109,7 +102,14 @@ def test_an_example_stack_passes_without_a_policy_file_and_one_that_forbids_coun
     assert set(re.findall(r"\[mandatory\]  ([a-z-]+)", said)) == {"regions-allowed"}
 
 
-@settings(max_examples=3, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=3,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 @given(data=platforms(made=True))
 def test_what_the_validator_accepts_without_a_warning_passes_a_preview_with_the_pack(project, data):
     assume(findings(data) == [])
@@ -117,3 +117,40 @@ def test_what_the_validator_accepts_without_a_warning_passes_a_preview_with_the_
     code, said = deploy(project, "acme-dev", "Preview")
     assert code == 0, said
     assert "[advisory]  eks-addons-pinned" in said, "the pack did run"
+
+
+def test_the_steps_of_aws_md_lead_a_new_and_a_changed_organization_to_a_preview_that_passes(project):
+    folder, environment = project
+    data = acme()
+    # Where the local cloud sees this machine.
+    data["environments"]["dev"]["eks"]["endpoint"]["publicCidrs"] = ["203.0.113.0/24"]
+    (folder / "stacks" / "acme.yaml").write_bytes(text_of(data))
+    (folder / "stacks" / "Pulumi.acme-dev.yaml").unlink(missing_ok=True)
+    iam = client(environment["AWS_ENDPOINT_URL"], "iam")
+    iam.create_role(RoleName="ada", AssumeRolePolicyDocument=document(trust()))
+    page = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8").partition("\n## Steps\n")[2].partition("\n## ")[0]
+    commands = [step.command for step in steps_of(page)]
+    last = next(number for number, command in enumerate(commands) if command.startswith("pulumi preview "))
+    environment = {name: value for name, value in environment.items() if name != "PULUMI_BACKEND_URL"}
+    key = ""
+    for command in commands[: last + 1]:
+        # Of these two Pulumi takes no endpoint by the environment, and the one here has no host name for each bucket.
+        local = command.replace(
+            "alias/pulumi-secrets?", f"alias/pulumi-secrets?endpoint={environment['AWS_ENDPOINT_URL']}&"
+        )
+        local = local.replace("state?", f"state?endpoint={environment['AWS_ENDPOINT_URL']}&s3ForcePathStyle=true&")
+        said = typed((folder, environment), local.replace("<the key's id>", key))
+        key = said.strip() if " create-key " in command else key
+    data["environments"]["dev"]["cluster"]["instanceGroups"][0]["instanceCount"] = 6
+    (folder / "stacks" / "acme.yaml").write_bytes(text_of(data))
+    typed((folder, environment), commands[last])
+
+
+def typed(project, command):
+    """Run a command as somebody types it; return what it writes to standard output."""
+    folder, environment = project
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout

@@ -42,7 +42,7 @@ __all__ = ["command"]
     help="markdown: a pull request's comment; html: one page with charts.",
 )
 @click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
-@click.option("--quick", is_flag=True, help="Compare the files alone, not what is made of them: faster, and says less.")
+@click.option("--quick", is_flag=True, help="Compare the files alone, not what is made of them; policies still run.")
 @click.option("--scenario", metavar="FILE", help="Also simulate this scenario's tasks, before and after.")
 @click.option("--preview", is_flag=True, help="Also run `pulumi preview` for every stack that is touched.")
 def command(
