@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     from local.rehearsal.session import rehearsal
     from local.supervisor import control
     from local.supervisor.control import VARIABLES
-    from local.supervisor.instance import Instance
-    from local.supervisor.instances import Overview, overviews, the_only
+    from local.supervisor.engine_events import EngineEvents
+    from local.supervisor.instance import DEFAULT_ACCOUNT, Instance
+    from local.supervisor.instances import Overview, instances, overviews, the_only
     from local.supervisor.lock import exclusive
-    from local.supervisor.pulumi_stack import Stack, settings_of
+    from local.supervisor.pulumi_stack import Stack
     from local.supervisor.stacks import stacks_of, stacks_up
     from local.supervisor.usage import Usage, usage_of
-    from local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate
+    from local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate, search_path
 
 __all__ = [
     "CONTENT",
+    "DEFAULT_ACCOUNT",
     "GO",
     "IMMUTABLE",
     "REPLACES",
@@ -34,6 +36,7 @@ __all__ = [
     "TOOLS",
     "TOOL_NAMES",
     "VARIABLES",
+    "EngineEvents",
     "Instance",
     "Overview",
     "Prop",
@@ -43,10 +46,11 @@ __all__ = [
     "control",
     "exclusive",
     "get_all",
+    "instances",
     "locate",
     "overviews",
     "rehearsal",
-    "settings_of",
+    "search_path",
     "stacks_of",
     "stacks_up",
     "team_objects",
@@ -56,6 +60,7 @@ __all__ = [
 
 _SOURCES = {
     "CONTENT": "local.plugins.kubernetes.diff:CONTENT",
+    "DEFAULT_ACCOUNT": "local.supervisor.instance:DEFAULT_ACCOUNT",
     "GO": "local.toolchain:GO",
     "IMMUTABLE": "local.plugins.kubernetes.diff:IMMUTABLE",
     "REPLACES": "local.plugins.kubernetes.release:REPLACES",
@@ -64,6 +69,7 @@ _SOURCES = {
     "TOOLS": "local.toolchain:TOOLS",
     "TOOL_NAMES": "local.toolchain:TOOL_NAMES",
     "VARIABLES": "local.supervisor.control:VARIABLES",
+    "EngineEvents": "local.supervisor.engine_events:EngineEvents",
     "Instance": "local.supervisor.instance:Instance",
     "Overview": "local.supervisor.instances:Overview",
     "Prop": "local.plugins.aws.resource_type:Prop",
@@ -73,10 +79,11 @@ _SOURCES = {
     "control": "local.supervisor.control",
     "exclusive": "local.supervisor.lock:exclusive",
     "get_all": "local.toolchain:get_all",
+    "instances": "local.supervisor.instances:instances",
     "locate": "local.toolchain:locate",
     "overviews": "local.supervisor.instances:overviews",
     "rehearsal": "local.rehearsal.session:rehearsal",
-    "settings_of": "local.supervisor.pulumi_stack:settings_of",
+    "search_path": "local.toolchain:search_path",
     "stacks_of": "local.supervisor.stacks:stacks_of",
     "stacks_up": "local.supervisor.stacks:stacks_up",
     "team_objects": "local.rehearsal.objects:team_objects",

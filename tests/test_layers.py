@@ -117,7 +117,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
 LOCAL = ROOT / "local"
 # room of local/ → (what it may import of the other rooms, what of the rest of the kit)
 LOCAL_ROOMS: dict[str, tuple[set[str], set[str]]] = {
-    "aws": (set(), {"hpkit.catalog"}),
+    "aws": (set(), {"hpkit.catalog", "hpkit.plan"}),
     "processes": (set(), set()),
     "toolchain": (set(), {"hpkit.errors", "hpkit.cache", "hpkit.compiled"}),
     "kubernetes": ({"processes"}, set()),

@@ -4,6 +4,7 @@ import datetime
 import ipaddress
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +35,7 @@ __all__ = [
     "select",
     "split_stack",
     "stack_file_problems",
+    "stack_names",
     "today",
 ]
 
@@ -118,16 +120,31 @@ def is_local(environment: Mapping[str, str]) -> bool:
         return False
 
 
-def organization_files() -> list[Path]:
-    """Return all organization files of the project, sorted."""
-    folder = project_root() / "stacks"
+def organization_files(root: Path | None = None) -> list[Path]:
+    """Return all organization files of the project, sorted; root: its folder, if not the one from here upward."""
+    folder = (root or project_root()) / "stacks"
     return sorted(file for file in folder.glob("*.yaml") if not file.name.startswith("Pulumi."))
+
+
+def stack_names(root: Path | None = None) -> list[str]:
+    """Return the stacks that the project's organization files describe, of files with errors too, sorted.
+
+    root: the project's folder, if it is not the one from here upward.
+    """
+    names: list[str] = []
+    for file in organization_files(root):
+        with suppress(InputError):
+            names += (f"{file.stem}-{name}" for name in environments_in(read_text(read_file(file))))
+    return sorted(names)
 
 
 def _file_meant(file: str) -> str:
     """Say which organization file is meant by one that cannot be read."""
     known = [os.path.relpath(each) for each in organization_files()]
     wanted = Path(file).name
+    stacks = stack_names()
+    if file in stacks:
+        return f"Write --stack {file}, since {file} is a stack."
     named = [each for each in known if Path(each).stem == wanted or Path(each).name == wanted]
     likely = named[0] if named else near(file, known)
     if Path(file).is_dir() and known:
@@ -149,9 +166,12 @@ def load(file: str | os.PathLike[str], environment: str | None = None) -> Loaded
     return Loaded(shown, document, parse(document), environment)
 
 
-def load_stack(name: str) -> Loaded:
-    """Read the file of a stack, narrowed to its environment; raises SelectionError when there is no such stack."""
-    folder = project_root() / "stacks"
+def load_stack(name: str, *, root: Path | None = None) -> Loaded:
+    """Read the file of a stack, narrowed to its environment; raises SelectionError when there is no such stack.
+
+    root: the project's folder, if it is not the one from here upward.
+    """
+    folder = (root or project_root()) / "stacks"
     settings = folder / f"Pulumi.{name}.yaml"
     stated = _stated(settings) if settings.is_file() else {}
     by_name = split_stack(name) if not {"organization", "environment"} <= stated.keys() else ("", "")
@@ -160,7 +180,7 @@ def load_stack(name: str) -> Loaded:
     require_names(name, organization, environment)
     file = folder / f"{organization}.yaml"
     if not file.is_file():
-        known = [path.stem for path in organization_files()]
+        known = [path.stem for path in organization_files(root)]
         likely = near(organization, known)
         meant = f"did you mean {likely}-{environment}?" if likely else f"known: {', '.join(known) or 'none'}"
         if file.with_suffix(".yml").is_file():

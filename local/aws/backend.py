@@ -17,19 +17,22 @@ from local.aws.controllers import ControllerError, Controllers, NoControllers, R
 from local.aws.errors import EndpointError, Reply
 from local.aws.faults import Faults
 from local.aws.lifecycle import ACTIONS, MACHINES
-from local.aws.moto_state import ACCOUNT_ID, SERVICES, MotoState
+from local.aws.moto_state import DEFAULT_ACCOUNT, SERVICES, MotoState
 from local.aws.state import StateFile
 
-__all__ = ["CALLER_ADDRESS", "Backend", "Context", "EndpointSettings", "Record"]
+__all__ = ["Backend", "Context", "EndpointSettings", "Record"]
 
 Record = dict[str, Any]
-# Somewhere on the internet (RFC 5737).
-CALLER_ADDRESS = "203.0.113.10"
 
 
 @dataclass(frozen=True)
 class EndpointSettings:
-    """How an endpoint is started; caller_address is where its callers are, as the cloud's networks see them."""
+    """How an endpoint is started.
+
+    account: the AWS account of all that is in it. caller_account: that of callers, None for the same; callers of
+    another account see nothing. caller_address: where callers are, as the cloud's networks see them, None for wherever
+    each EKS cluster admits them.
+    """
 
     state_file: Path | None = None
     latency_factor: float = 1.0
@@ -38,7 +41,9 @@ class EndpointSettings:
     seed: int | None = None
     clock: Clock = field(default_factory=WallClock)
     controllers: Controllers = field(default_factory=NoControllers)
-    caller_address: str = CALLER_ADDRESS
+    account: str = DEFAULT_ACCOUNT
+    caller_account: str | None = None
+    caller_address: str | None = None
 
 
 class Backend:
@@ -49,7 +54,7 @@ class Backend:
             raise EndpointError(f"latency factor {settings.latency_factor:g} must be 0 or more")
         self.settings = settings
         self.lock = threading.RLock()
-        self.moto = MotoState()
+        self.moto = MotoState(settings.account)
         self._file = StateFile(settings.state_file) if settings.state_file else None
         self._data: Record = self._load()
         self._data["boots"] += 1
@@ -198,7 +203,7 @@ class Context:
     @property
     def account(self) -> str:
         """The one account of the endpoint."""
-        return ACCOUNT_ID
+        return self.backend.settings.account
 
     @property
     def faults(self) -> Faults:

@@ -8,15 +8,17 @@ import ipaddress
 import json
 import logging
 import os
+import re
 import signal
 import sys
 import threading
 from pathlib import Path
 
-from local.aws.backend import CALLER_ADDRESS, Backend, EndpointSettings
+from local.aws.backend import Backend, EndpointSettings
 from local.aws.controllers import Controllers, NoControllers
 from local.aws.errors import EndpointError
 from local.aws.faults import FAULTS
+from local.aws.moto_state import DEFAULT_ACCOUNT
 from local.aws.record import CallRecorder
 from local.aws.server import Endpoint
 
@@ -60,11 +62,14 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--from",
         dest="caller_address",
-        default=CALLER_ADDRESS,
         metavar="ADDRESS",
         help="where callers are, which decides whether the Kubernetes API of EKS admits them: on the internet, in a "
-        f"VPC, or in a network that is connected with it (default: {CALLER_ADDRESS}, on the internet)",
+        "VPC, or in a network that is connected with it (default: wherever each EKS cluster admits them)",
     )
+    parser.add_argument(
+        "--account", default=DEFAULT_ACCOUNT, help=f"the AWS account, 12 digits (default: {DEFAULT_ACCOUNT})"
+    )
+    parser.add_argument("--caller-account", help="the AWS account of callers, if another one (default: the same)")
     parser.add_argument("--seed", type=int, help="makes ids and faults repeatable")
     parser.add_argument("--record", type=Path, metavar="FILE", help="append to it what is called, and on what")
     parser.add_argument(
@@ -83,11 +88,17 @@ def _settings(arguments: argparse.Namespace) -> EndpointSettings:
         if not separator:
             raise EndpointError(f"--fault {text}: write NAME=VALUE, for example throttle=0.2")
         faults[name] = value
-    try:
-        ipaddress.IPv4Address(arguments.caller_address)
-    except ValueError:
-        raise EndpointError(f"--from {arguments.caller_address}: not an IPv4 address, such as 10.20.0.5") from None
+    if arguments.caller_address is not None:
+        try:
+            ipaddress.IPv4Address(arguments.caller_address)
+        except ValueError:
+            raise EndpointError(f"--from {arguments.caller_address}: not an IPv4 address, such as 10.20.0.5") from None
+    for option, account in (("account", arguments.account), ("caller-account", arguments.caller_account)):
+        if account is not None and not re.fullmatch(r"\d{12}", account):
+            raise EndpointError(f"--{option} {account}: not an AWS account, which has 12 digits")
     return EndpointSettings(
+        account=arguments.account,
+        caller_account=arguments.caller_account,
         caller_address=arguments.caller_address,
         state_file=arguments.state_file,
         latency_factor=arguments.latency_factor,

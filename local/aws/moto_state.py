@@ -37,9 +37,9 @@ from local.aws.moto_patches import patch_moto
 if TYPE_CHECKING:
     from moto.backends import SERVICE_NAMES
 
-__all__ = ["ACCOUNT_ID", "SERVICES", "MotoState"]
+__all__ = ["DEFAULT_ACCOUNT", "SERVICES", "MotoState"]
 
-ACCOUNT_ID: str = DEFAULT_ACCOUNT_ID
+DEFAULT_ACCOUNT: str = DEFAULT_ACCOUNT_ID
 SERVICES = ("amp", "cloudwatch", "ec2", "ecr", "fsx", "iam", "kms", "logs", "s3", "servicequotas", "sns", "sts")
 
 # Thousands of public images that HyperPod never asks for: without them EC2 is 20 times lighter to save.
@@ -70,9 +70,10 @@ Backends = dict[str, dict[str, Any]]
 
 
 class MotoState:
-    """The moto backends of one endpoint."""
+    """The moto backends of one endpoint, all of one AWS account."""
 
-    def __init__(self) -> None:
+    def __init__(self, account: str = DEFAULT_ACCOUNT) -> None:
+        self._account = account
         self._inactive: dict[str, Backends] = {service: {} for service in SERVICES}
 
     @contextmanager
@@ -86,15 +87,17 @@ class MotoState:
                 _current[:] = [self]
             yield
 
-    def backend(self, service: str, region: str) -> Any:
-        """Return a moto backend; only inside `active`."""
-        regions = _globals(service)[ACCOUNT_ID]
+    def backend(self, service: str, region: str, *, account: str | None = None) -> Any:
+        """Return a moto backend, by default of the endpoint's own account; only inside `active`."""
+        regions = _globals(service)[account or self._account]
         return regions["aws" if service in ("iam", "s3", "sts") else region]
 
-    def call(self, environ: dict[str, Any], *, service: str, operation: str) -> Reply:
-        """Let moto answer one request."""
+    def call(self, environ: dict[str, Any], *, service: str, operation: str, account: str | None = None) -> Reply:
+        """Let moto answer one request, by default in the endpoint's own account."""
         if service == "ec2" and needs_instance_types(operation):
             load_instance_types()
+        # What moto's own responses look for before they guess an account from the access key.
+        environ["HTTP_X_MOTO_ACCOUNT_ID"] = account or self._account
         try:
             body, status, headers = run_wsgi_app(_dispatcher, environ, buffered=True)
         except NotImplementedError:
@@ -108,7 +111,7 @@ class MotoState:
     def warm(self, region: str) -> None:
         """Have moto load what every platform asks for first, which takes it a second; only inside `active`."""
         for service, body, headers in _FIRST_CALLS:
-            scope = f"{ACCOUNT_ID}/20000101/{region}/{service}/aws4_request"
+            scope = f"{self._account}/20000101/{region}/{service}/aws4_request"
             environ = EnvironBuilder(
                 base_url=f"http://{service}.{region}.amazonaws.com/",
                 method="POST" if body else "GET",

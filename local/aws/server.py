@@ -187,7 +187,15 @@ class Endpoint:
             return before
         self._inject(call)
         service = _MOTO_NAMES.get(call.service, call.service)
+        foreign = self.backend.settings.caller_account
         if api.is_own(call):
+            if foreign not in (None, self.backend.settings.account):
+                raise ServiceError(
+                    "AccessDeniedException",
+                    f"the caller is of account {foreign}, and all that is here belongs to account "
+                    f"{self.backend.settings.account}",
+                    status=403,
+                )
             self.backend.settle()
             if call.changes_state:
                 self.backend.touched("own")
@@ -203,7 +211,7 @@ class Endpoint:
             raise unsupported(call.service, call.operation)
         params = check_moto_request(call, environ)
         check_moto_rules(self.backend.context(call.region), call.service, call.operation, params)
-        reply = self.backend.moto.call(environ, service=call.service, operation=call.operation)
+        reply = self.backend.moto.call(environ, service=call.service, operation=call.operation, account=foreign)
         if call.changes_state:
             self.backend.remember(call.invocation, reply)
             self.backend.save(service)
@@ -235,7 +243,7 @@ class Endpoint:
             if (method, path) == ("GET", "/_hpkit/stats"):
                 return _json(200, self.stats())
             if (method, path) == ("GET", "/_hpkit/address"):
-                address = f"{self.backend.settings.caller_address}\n"
+                address = f"{self.backend.settings.caller_address or ''}\n"
                 return Reply(200, address.encode(), {"Content-Type": "text/plain"})
             if path == "/_hpkit/faults":
                 return self._faults(method, environ)

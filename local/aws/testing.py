@@ -13,6 +13,7 @@ from botocore.config import Config
 from local.aws.backend import Backend, EndpointSettings
 from local.aws.clock import Clock, WallClock
 from local.aws.controllers import Controllers, NoControllers
+from local.aws.moto_state import DEFAULT_ACCOUNT
 from local.aws.server import Endpoint
 from local.aws.snapshot import Snapshot
 from local.aws.view import BackendView
@@ -75,6 +76,9 @@ def running_endpoint(
     seed: int | None = 1,
     clock: Clock | None = None,
     controllers: Controllers | None = None,
+    account: str = DEFAULT_ACCOUNT,
+    caller_account: str | None = None,
+    caller_address: str | None = None,
 ) -> Iterator[RunningEndpoint]:
     """Run an endpoint in this process; `faults` are `name=value`. Several may run side by side."""
     settings = EndpointSettings(
@@ -84,6 +88,9 @@ def running_endpoint(
         seed=seed,
         clock=clock or WallClock(),
         controllers=controllers or NoControllers(),
+        account=account,
+        caller_account=caller_account,
+        caller_address=caller_address,
     )
     endpoint = Endpoint(Backend(settings))
     endpoint.start()

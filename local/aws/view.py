@@ -12,7 +12,7 @@ from local.aws.backend import Backend, Context, Record
 from local.aws.eks.addons import addon_document
 from local.aws.eks.clusters import cluster_document
 from local.aws.eks.entries import entry_key, principal_arn
-from local.aws.eks.reachability import why_unreachable
+from local.aws.eks.reachability import admitted_address, why_unreachable
 from local.aws.errors import ServiceError
 from local.aws.hyperpod.nodes import node_details
 from local.aws.hyperpod.policy import policy_document
@@ -56,7 +56,7 @@ class BackendView:
         """Return who an access key is, and what an EKS cluster knows of that principal."""
         with self.held():
             ctx = self._home(cluster)
-            sts = ctx.backend.moto.backend("sts", ctx.region)
+            sts = ctx.backend.moto.backend("sts", ctx.region, account=ctx.backend.settings.caller_account)
             user_id, arn, account = sts.get_caller_identity(access_key, ctx.region)
             principal = principal_arn(ctx, arn)
             found = ctx.table("access").get(entry_key(cluster, principal))
@@ -68,7 +68,8 @@ class BackendView:
         with self.held():
             for region in self._backend.regions:
                 for name, cluster in self._backend.table(region, "eks").items():
-                    why = why_unreachable(self._backend.context(region), cluster, address)
+                    ctx = self._backend.context(region)
+                    why = why_unreachable(ctx, cluster, address or admitted_address(ctx, cluster))
                     return f"EKS cluster {name}: {why}" if why else ""
         return "there is no EKS cluster"
 

@@ -28,10 +28,12 @@ __all__ = [
     "shell_environment",
     "start",
     "stop",
+    "take_account",
 ]
 
 # What `environment` sets, beside endpoints of single services; taking it back needs no instance.
 VARIABLES = (
+    "HPKIT_STACK",
     "KUBECONFIG",
     "AWS_ENDPOINT_URL",
     "AWS_ACCESS_KEY_ID",
@@ -129,6 +131,25 @@ def reset(
         shutil.rmtree(instance.folder, ignore_errors=True)
 
 
+def take_account(instance: Instance, stack: str, account: str, *, say: Callable[[str], None]) -> None:
+    """Have an instance answer as a stack's account from the next start on; one that runs as another one is stopped.
+
+    Raises ToolError where the stack is up in another account.
+    """
+    before = instance.account()
+    if account == before:
+        return
+    if stacks_up(instance):
+        raise ToolError(
+            f"{stack} is up on instance {instance.name} in account {before}, and its file now has account {account}. "
+            f"Take it down first: hpkit local down --stack {stack} --name {instance.name}"
+        )
+    if running(instance) is not None:
+        say(f"{instance.name} starts again, as account {account}")
+        stop(instance, say=say)
+    instance.write_account(account)
+
+
 @contextmanager
 def _to_end(
     instance: Instance, verb: str, *, say: Callable[[str], None], wait: bool, force: bool
@@ -188,10 +209,14 @@ def service_endpoints(variables: Iterable[str]) -> list[str]:
 
 
 def shell_environment(instance: Instance) -> dict[str, str]:
-    """Return the variables for a shell: as `environment`, with hpkit and those of its tools on PATH that are here."""
+    """Return the variables for a shell: as `environment`, with hpkit and those of its tools on PATH that are here.
+
+    HPKIT_STACK names the stack that is up, for the commands on one stack; it is empty where none is.
+    """
     here = tuple(tool.name for tool in TOOLS if tool.name in _FOR_SHELLS and locate(tool).path is not None)
     variables = environment(instance, tools=here)
     own = str(Path(sys.executable).parent)
+    variables["HPKIT_STACK"] = next((each.name for each in stacks_up(instance)), "")
     return {**variables, "PATH": os.pathsep.join(dict.fromkeys([own, *variables["PATH"].split(os.pathsep)]))}
 
 

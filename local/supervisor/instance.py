@@ -12,12 +12,14 @@ from local.processes.files import write_private
 from local.processes.ports import free_ports
 from local.processes.process import Identity
 
-__all__ = ["PORTS", "Instance", "ServiceState", "State"]
+__all__ = ["DEFAULT_ACCOUNT", "PORTS", "Instance", "ServiceState", "State"]
 
 PORTS = (
     *("aws", "eks", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     *("egress", "kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
 )
+# Of stacks whose file names none: the account of AWS's documents, and moto's.
+DEFAULT_ACCOUNT = "123456789012"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _LONGEST_NAME = 40
 
@@ -126,11 +128,22 @@ class Instance:
 
     def aws_arguments(self) -> list[str]:
         """Return the extra arguments of the AWS endpoint that `start` was given last."""
-        return list((self._read("settings.json") or {}).get("aws", []))
+        return list(self._settings().get("aws", []))
 
     def write_aws_arguments(self, arguments: list[str]) -> None:
         """Keep extra arguments of the AWS endpoint for this and later starts."""
-        self._write("settings.json", {"aws": arguments})
+        self._write("settings.json", {**self._settings(), "aws": arguments})
+
+    def account(self) -> str:
+        """Return the AWS account that the instance has for its stack."""
+        return str(self._settings().get("account", DEFAULT_ACCOUNT))
+
+    def write_account(self, account: str) -> None:
+        """Keep the AWS account for the next start."""
+        self._write("settings.json", {**self._settings(), "account": account})
+
+    def _settings(self) -> dict[str, Any]:
+        return self._read("settings.json") or {}
 
     def ports(self) -> dict[str, int]:
         """Return the ports of the last start."""

@@ -27,9 +27,19 @@ class Ended:
     gone: str
 
 
-def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], *, gone: Callable[[], str]) -> Ended:
+def run(
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    gone: Callable[[], str],
+    log: Path | None = None,
+    watch: Callable[[bool], None] = lambda _interrupted: None,
+) -> Ended:
     """Run a command that hears of interruptions from here alone; `gone` says why it cannot go on, or "".
 
+    log: where its output goes; None leaves it where that of this process goes. `watch` is called several times a
+    second, with whether the user has interrupted the run.
     A terminal would interrupt its plugins too, and what they make at that moment would be lost.
     """
     interrupted = False
@@ -43,25 +53,36 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], *,
             process.send_signal(signal.SIGINT)
 
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    output = None if log is None else log.open("wb")
     try:
         process = subprocess.Popen(  # noqa: S603 - commands are the kit's own
             command,
             cwd=folder,
             env=environment,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
             # A killed command must not go on behind the back of the next one.
             preexec_fn=bound_to_parent(signal.SIGINT),  # noqa: PLW1509 - the other thread only waits for a child
         )
         if interrupted:
             process.send_signal(signal.SIGINT)
-        return _watched(process, gone, lambda: interrupted)
+        return _watched(process, gone, lambda: interrupted, watch)
     finally:
+        if output is not None:
+            output.close()
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _watched(process: subprocess.Popen[bytes], gone: Callable[[], str], interrupted: Callable[[], bool]) -> Ended:
+def _watched(
+    process: subprocess.Popen[bytes],
+    gone: Callable[[], str],
+    interrupted: Callable[[], bool],
+    watch: Callable[[bool], None],
+) -> Ended:
     while True:
+        watch(interrupted())
         try:
             return Ended(process.wait(_WATCH_SECONDS), interrupted(), "")
         except subprocess.TimeoutExpired:

@@ -19,19 +19,22 @@ from hpkit.teardown import Teardown, teardown_of
 from local.processes.files import write_private
 from local.processes.process import identify
 from local.supervisor.control import environment
+from local.supervisor.engine_events import EngineEvents
 from local.supervisor.instance import Instance
-from local.supervisor.pulumi_run import run
+from local.supervisor.pulumi_run import Ended, run
 from local.toolchain import tool_path
 
-__all__ = ["VERBS", "Stack", "settings_of"]
+__all__ = ["VERBS", "Stack"]
 
 VERBS = ("up", "preview", "refresh", "destroy")
-_WITHOUT_QUESTIONS = {"up": ("--yes", "--skip-preview"), "refresh": ("--yes",), "destroy": ("--yes",)}
+_WITHOUT_QUESTIONS = {"up": ("--yes", "--skip-preview"), "refresh": ("--yes",), "destroy": ("--yes", "--skip-preview")}
 _BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
 # At most what EKS itself takes, where the local cloud takes as long.
 _EKS_UPDATE_SECONDS = 900
 _POLL_SECONDS = 0.1
 _SALT = re.compile(r"^encryptionsalt:.*$", re.MULTILINE)
+# What belongs to the backend of the user's own stack: its passphrase, or its key of AWS KMS.
+_OF_ITS_BACKEND = re.compile(r"^(encryptionsalt|secretsprovider|encryptedkey):.*$\n?", re.MULTILINE)
 
 
 class Stack:
@@ -46,16 +49,24 @@ class Stack:
         say: Callable[[str], None] = lambda _: None,
         wait: bool = True,
     ) -> None:
-        """Raise ToolError when the repository has no such stack; `wait` where Pulumi is at work on it, or give up."""
+        """Wait where Pulumi is at work on the stack, or with wait=False give up."""
         self._say, self._wait = say, wait
         self._instance, self._name, self._root = instance, name, root
-        self._settings_of_users = settings_of(name, root=root)
+        # Needed by Pulumi alone; a stack that only the organization file describes has none.
+        self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
         self._project = instance.folder / "project"
         self.environment = {**os.environ, **self._variables(environment(instance))}
 
-    def run(self, verb: str, *extra: str) -> int:
-        """Run one of VERBS without questions, output as it comes; return Pulumi's exit code.
+    @property
+    def log(self) -> Path:
+        """The file that a run with `show` writes Pulumi's output to."""
+        return self._instance.log("pulumi")
 
+    def run(self, verb: str, *extra: str, show: Callable[[EngineEvents], None] | None = None) -> int:
+        """Run one of VERBS without questions; return Pulumi's exit code.
+
+        show: called several times a second with what the engine has done so far; Pulumi's output then goes to `log`.
+        Without it, the output goes where that of this process goes.
         destroy is the word for the whole stack, so it lets go of all that is protected: ask first.
         Ctrl-C lets Pulumi end what it has under way, a second one does not; ToolError then, and when the instance goes.
         """
@@ -64,12 +75,32 @@ class Stack:
         if verb == "destroy":
             self.lift_protection()
         command = ["pulumi", verb, *_WITHOUT_QUESTIONS.get(verb, ()), *self._which(), "--non-interactive", *extra]
-        ended = run(command, self._root, self.environment, gone=self._watch(verb))
+        ended = self._run(command, verb, show)
         if ended.gone:
             raise ToolError(ended.gone)
         if ended.code != 0 and ended.interrupted:
             raise ToolError(f"{verb} was interrupted. What it made is kept: run it again, it goes on from there")
         return ended.code
+
+    def _run(self, command: Sequence[str], verb: str, show: Callable[[EngineEvents], None] | None) -> Ended:
+        gone = self._watch(verb)
+        if show is None:
+            return run(command, self._root, self.environment, gone=gone)
+        events = EngineEvents(self._project / "events.json")
+        events.file.unlink(missing_ok=True)
+
+        def watch(interrupted: bool) -> None:
+            events.read()
+            events.interrupted = interrupted
+            show(events)
+
+        # The option is one of those that Pulumi hides unless they are asked for, as its Automation API does.
+        environment = {**self.environment, "PULUMI_DEBUG_COMMANDS": "true"}
+        logged = [*command[:2], "--event-log", str(events.file), *command[2:]]
+        ended = run(logged, self._root, environment, gone=gone, log=self.log, watch=watch)
+        watch(ended.interrupted)
+        events.file.unlink(missing_ok=True)
+        return ended
 
     def ending(self) -> Teardown:
         """Return what the end of the stack takes away, and what stands against it."""
@@ -188,8 +219,9 @@ class Stack:
         return found.group() if found else None
 
     def _carry(self, salt: str) -> None:
-        """Copy the user's settings; a salt of theirs belongs to another passphrase."""
-        text = _SALT.sub("", self._settings_of_users.read_text(encoding="utf-8")).rstrip()
+        """Copy the user's settings, if there are any, without what encrypts the secrets of their own backend."""
+        own = self._settings_of_users
+        text = _OF_ITS_BACKEND.sub("", own.read_text(encoding="utf-8") if own.is_file() else "").rstrip()
         self._settings.write_text(f"{text}\n{salt}\n" if salt else f"{text}\n", encoding="utf-8")
 
     def _release(self) -> None:
@@ -235,15 +267,6 @@ class Stack:
         # The program runs on this Python, whatever the shell has active.
         own = str(Path(sys.executable).parent)
         return {**given, "PATH": os.pathsep.join([own, given["PATH"]])}
-
-
-def settings_of(name: str, *, root: Path) -> Path:
-    """Return the settings file of a stack; raises ToolError when the repository has no such stack."""
-    file = root / "stacks" / f"Pulumi.{name}.yaml"
-    if not file.is_file():
-        known = sorted(each.name[7:-5] for each in (root / "stacks").glob("Pulumi.*.yaml"))
-        raise ToolError(f"there is no stack {name}; the repository has: {', '.join(known) or 'none'}")
-    return file
 
 
 def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:

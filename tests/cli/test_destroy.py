@@ -1,11 +1,14 @@
 """What the end of a stack takes away is read from its state; the rest is tried with the real engine."""
 
 import json
+import re
 
 import pytest
 
 from hpkit.errors import InputError
 from hpkit.teardown import teardown_of
+from local.toolchain import TOOLS
+from local.toolchain.cache import tool_folder
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 
@@ -69,6 +72,20 @@ def test_text_that_is_no_state_says_so(text):
 
 
 def test_without_pulumi_it_says_how_to_get_it(tmp_path):
-    result = hpkit("destroy", "--stack", "acme-dev", cwd=ROOT, PATH=str(tmp_path))
+    result = hpkit("destroy", "--stack", "acme-dev", cwd=ROOT, PATH=str(tmp_path), HPKIT_CACHE=str(tmp_path))
     assert result.returncode == 1
-    assert result.stderr == "error: pulumi is not installed; `hpkit doctor` says how to get it\n"
+    assert re.fullmatch(r"error: pulumi [\d.]+ is not here\. Get it with: hpkit doctor --fix\n", result.stderr)
+
+
+def test_a_pulumi_that_only_the_cache_has_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HPKIT_CACHE", str(tmp_path))
+    for tool in TOOLS:
+        if tool.name in {"pulumi", "pulumi-language-python"}:
+            folder = tool_folder(tool) / tool.folder
+            folder.mkdir(parents=True)
+            for name in tool.executables:
+                (folder / name).write_text("#!/bin/sh\necho $* >&2; exit 1\n")
+                (folder / name).chmod(0o755)
+    result = hpkit("destroy", "-s", "acme-dev", cwd=ROOT, PATH="/usr/bin:/bin")
+    said = "stack export --stack acme-dev --non-interactive"
+    assert (result.returncode, result.stderr) == (1, f"error: pulumi stack export: {said}\n")

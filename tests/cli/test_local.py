@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,9 +15,13 @@ import pytest
 from hpkit.cache import cache_root
 from hpkit.cli.local_shells import exports, own_shell, to_use, undone
 from hpkit.errors import ToolError
+from local.aws.testing import client
+from local.supervisor import control
 from local.supervisor.instance import Instance
 from local.supervisor.lock import exclusive
 from local.toolchain import TOOL_NAMES, TOOLS, get_all
+from local.toolchain.cache import tool_folder
+from tests.builders import organization, text_of
 from tests.cli.test_validate import HPKIT, ROOT, hpkit
 from tests.running import HANGS
 
@@ -214,18 +219,34 @@ def test_starting_again_with_the_same_settings_or_none_is_no_error(up, repositor
 
 
 @marked
-def test_starting_again_with_other_settings_is_refused_and_says_which_it_has(up, repository):
-    answer = hpkit("local", "start", "--name", "cli", "--latency-factor", "1", cwd=repository)
-    assert answer.returncode == 1
-    assert "--latency-factor 0.0" in answer.stderr
-    assert answer.stderr.endswith("hpkit local stop --name cli\n")
-    assert Instance.named("cli", root=repository).aws_arguments() == ["--latency-factor", "0.0"]
+def test_a_running_instance_takes_other_settings_over_by_starting_again(up, repository):
+    instance = Instance.named("cli", root=repository)
+
+    def caller():
+        return client(f"http://127.0.0.1:{instance.ports()['aws']}", "sts").get_caller_identity()["Account"]
+
+    assert caller() == "123456789012"
+    answer = hpkit("local", "start", "--name", "cli", "--account", "210987654321", cwd=repository)
+    assert (answer.returncode, answer.stderr.splitlines()[0]) == (
+        0,
+        "cli starts again, with --account 210987654321",
+    )
+    assert caller() == "210987654321"
+    answer = hpkit("local", "start", "--name", "cli", "--latency-factor", "0", "--account", "stack", cwd=repository)
+    assert (answer.returncode, answer.stderr.splitlines()[0]) == (0, "cli starts again, with --latency-factor 0.0")
+    assert (caller(), instance.aws_arguments()) == ("123456789012", ["--latency-factor", "0.0"])
 
 
-def test_where_callers_are_is_a_setting_that_is_checked_before_anything_starts(repository):
-    refused = hpkit("local", "start", "--name", "placed", "--from", "home", cwd=repository)
-    assert refused.returncode == 1
-    assert "--from home: not an IPv4 address, such as 10.20.0.5" in refused.stderr
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--from", "home"), "--from home: not an IPv4 address, such as 10.20.0.5"),
+        (("--account", "1234"), "--account 1234: not an AWS account, which has 12 digits"),
+    ],
+)
+def test_who_and_where_callers_are_is_checked_before_anything_starts(repository, option, said):
+    refused = hpkit("local", "start", "--name", "placed", *option, cwd=repository)
+    assert (refused.returncode, refused.stderr) == (1, f"error: {said}\n")
     assert not Instance.named("placed", root=repository).folder.exists()
 
 
@@ -306,6 +327,33 @@ def stack_in(project, name, *resources, stack):
 VPC = {"type": "aws:ec2/vpc:Vpc", "custom": True}
 
 
+def test_an_instance_keeps_the_account_of_the_stack_that_is_up_on_it(project):
+    (project / "stacks" / "acme.yaml").write_bytes(text_of(organization(environment={"account": "210987654321"})))
+    stack_in(project, "acme-dev", VPC, stack="acme-dev")
+    instance = Instance.named("acme-dev", root=project)
+    instance.write_account("123456789012")
+    said = (
+        "acme-dev is up on instance acme-dev in account 123456789012, and its file now has account 210987654321. "
+        "Take it down first: hpkit local down --stack acme-dev --name acme-dev"
+    )
+    with pytest.raises(ToolError, match=re.escape(said)):
+        control.take_account(instance, "acme-dev", "210987654321", say=print)
+    (instance.state_folder / ".pulumi" / "stacks" / "hpkit" / "acme-dev.json").unlink()
+    control.take_account(instance, "acme-dev", "210987654321", say=print)
+    assert instance.account() == "210987654321"
+
+
+def test_without_a_stack_the_only_one_is_taken_and_of_several_one_has_to_be_named(project):
+    (project / "stacks" / "acme.yaml").write_bytes(text_of(organization()))
+    answer = hpkit("local", "down", cwd=project)
+    assert (answer.returncode, answer.stderr) == (0, "stack acme-dev: the project has no other\n")
+    (project / "stacks" / "b.yaml").write_bytes(text_of(organization(top={"organization": "b"})))
+    answer = hpkit("local", "down", cwd=project)
+    assert answer.stderr == "error: name the stack with --stack; the project has acme-dev, b-dev\n"
+    answer = hpkit("local", "down", cwd=project, HPKIT_STACK="b-dev")
+    assert (answer.returncode, answer.stderr) == (0, "stack b-dev: HPKIT_STACK names it\n")
+
+
 def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(project):
     stack_in(project, "shared", VPC, stack="one-dev")
     (project / "stacks" / "Pulumi.two-dev.yaml").write_text("config: {}\n")
@@ -322,14 +370,18 @@ def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(projec
 @pytest.mark.parametrize("verb", ["up", "preview", "refresh", "destroy", "down"])
 def test_a_stack_that_the_repository_does_not_have_starts_nothing(project, verb):
     answer = hpkit("local", verb, "--stack", "handson", cwd=project)
-    assert (answer.returncode, answer.stderr) == (1, "error: there is no stack handson; the repository has: none\n")
+    said = "error: `handson` is not a stack's name; write <organization>-<environment>\n"
+    assert (answer.returncode, answer.stderr) == (2, said)
+    answer = hpkit("local", verb, "--stack", "acme-dev", cwd=project)
+    assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
+    assert answer.stderr.startswith("error: the stack acme-dev needs stacks/acme.yaml, which is not there")
     assert not (project / ".local").exists()
 
 
 @pytest.mark.parametrize("verb", ["destroy", "down"])
 def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb):
     stack_in(project, "shared", VPC, stack="one-dev")
-    (project / "stacks" / "Pulumi.two-dev.yaml").write_text("config: {}\n")
+    (project / "stacks" / "two.yaml").write_bytes(text_of(organization(top={"organization": "two"})))
     answer = hpkit("local", verb, "--stack", "two-dev", cwd=project)
     said = "two-dev is not up on instance two-dev, so nothing is deleted\n"
     assert (answer.returncode, answer.stdout) == (0, said)
@@ -343,7 +395,7 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
 
 @pytest.mark.parametrize("verb", ["destroy", "down"])
 def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project, verb):
-    (project / "stacks" / "Pulumi.one-dev.yaml").write_text("config: {}\n")
+    (project / "stacks" / "one.yaml").write_bytes(text_of(organization(top={"organization": "one"})))
     with exclusive(Instance.named("one-dev", root=project), "hpkit local up"):
         answer = hpkit("local", verb, "--stack", "one-dev", "--no-wait", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
@@ -472,6 +524,21 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path):
     needed = [tool.name for tool in TOOLS if not tool.on_demand]
     assert f"{len(needed)} of {len(TOOLS) + 2} missing" in text
     assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_doctor_calls_what_nothing_needs_optional_and_never_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("HPKIT_CACHE", str(tmp_path))
+    for tool in TOOLS:
+        if not tool.on_demand:
+            folder = tool_folder(tool) / tool.folder
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in tool.executables:
+                (folder / name).touch(mode=0o755)
+    answer = hpkit("doctor", cwd=ROOT, PATH=str(tmp_path))
+    assert (answer.returncode, "missing" in answer.stdout) == (0, False)
+    optional = ["go", *(tool.name for tool in TOOLS if tool.on_demand)]
+    said = " ".join(answer.stdout.split())
+    assert said.endswith(f"everything that is needed is here; optional and not here: {', '.join(optional)}")
 
 
 def test_doctor_with_everything_there_says_so_and_from_where(up):

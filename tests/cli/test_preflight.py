@@ -110,14 +110,15 @@ def test_what_is_unknown_says_why_and_what_to_do(account, project):
     assert "iam:CreateServiceLinkedRole" in role["fix"]
 
 
-def test_the_own_address_is_held_against_the_ranges_that_may_reach_kubernetes(account, project):
-    endpoint = {"public": True, "publicCidrs": ["203.0.113.0/24"]}
+def test_the_own_address_is_held_against_the_ranges_that_may_reach_kubernetes(account, project, monkeypatch):
+    endpoint = {"public": True, "publicCidrs": ["52.10.20.0/24"]}
     row = checked(project, eks={"version": "1.33", "endpoint": endpoint})["Kubernetes API reachable from here"]
-    assert (row["status"], row["found"]) == ("ok", "203.0.113.10"), "where callers of the local cloud are"
-    endpoint["publicCidrs"] = ["52.10.20.0/24"]
-    row = checked(project, eks={"version": "1.33", "endpoint": endpoint})["Kubernetes API reachable from here"]
+    assert (row["status"], row["found"]) == ("ok", "52.10.20.10"), "callers of the local cloud are inside"
+    with running_endpoint(caller_address="198.51.100.7") as elsewhere:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", elsewhere.url)
+        row = checked(project, eks={"version": "1.33", "endpoint": endpoint})["Kubernetes API reachable from here"]
     assert row["status"] == "missing"
-    assert "Add 203.0.113.10/32 to eks.endpoint.publicCidrs" in row["fix"]
+    assert "Add 198.51.100.7/32 to eks.endpoint.publicCidrs" in row["fix"]
 
 
 def test_nothing_is_written_to_the_account(account, project):

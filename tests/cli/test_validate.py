@@ -213,6 +213,7 @@ def test_a_missing_file_and_a_directory_are_findings_and_exit_1(project):
         ("acme.yaml", "Did you mean stacks/acme.yaml?"),
         ("stacks/amce.yaml", "Did you mean stacks/acme.yaml?"),
         ("stacks", "Such as stacks/acme.yaml; without any"),
+        ("acme-dev", "Write --stack acme-dev, since acme-dev is a stack."),
         ("nothing-like-it", "Name a file that can be read."),
     ],
 )

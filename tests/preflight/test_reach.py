@@ -66,9 +66,11 @@ def test_ranges_for_documents_are_missing_on_aws():
 
 
 def test_on_the_local_cloud_callers_are_where_its_settings_say():
-    with running_endpoint() as endpoint:
+    with running_endpoint(caller_address="203.0.113.10") as endpoint:
         address = find_address(endpoint.url)
     assert row({"address": address}, public=True, publicCidrs=["203.0.113.0/24"]).status == "ok"
+    with running_endpoint() as endpoint:
+        assert find_address(endpoint.url) == "", "wherever a stack admits them"
 
 
 def test_nobody_is_inside_a_vpc_that_is_not_there():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,15 +21,13 @@ _CUT_OFF = re.compile(r"\bEOF\b|unexpected end of JSON input")
 
 
 class PulumiStack:
-    """One stack; root is the folder of Pulumi.yaml. Every method raises ToolError with what Pulumi said."""
+    """One stack; root is the folder of Pulumi.yaml. Every method raises ToolError with what Pulumi said.
 
-    def __init__(self, stack: str, *, root: Path) -> None:
-        if shutil.which("pulumi") is None:
-            raise ToolError(
-                "there is no `pulumi` on the PATH. Install it (https://www.pulumi.com/docs/install/), or take that of "
-                'the local cloud: eval "$(hpkit local env)"'
-            )
-        self.stack, self._root = stack, root
+    environment: that of Pulumi's processes, with `pulumi` on its PATH.
+    """
+
+    def __init__(self, stack: str, *, root: Path, environment: Mapping[str, str]) -> None:
+        self.stack, self._root, self._environment = stack, root, environment
 
     def create(self) -> None:
         """Create the stack unless the backend has it."""
@@ -57,7 +54,10 @@ class PulumiStack:
         with _file(document) as path:
             options = ["--generate-code=false", "--yes", "--skip-preview"]
             code = subprocess.run(  # noqa: S603 - the arguments are the kit's own
-                self._command("import", "--stack", self.stack, "--file", path, *options), cwd=self._root, check=False
+                self._command("import", "--stack", self.stack, "--file", path, *options),
+                cwd=self._root,
+                env=self._environment,
+                check=False,
             ).returncode
         if code != 0:
             raise ToolError(
@@ -81,7 +81,12 @@ class PulumiStack:
 
     def _done(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(  # noqa: S603 - the arguments are the kit's own
-            self._command(*arguments), cwd=self._root, check=False, capture_output=True, text=True
+            self._command(*arguments),
+            cwd=self._root,
+            env=self._environment,
+            check=False,
+            capture_output=True,
+            text=True,
         )
 
     def _run(self, *arguments: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.cli.adopt_common import plan_of, registered
+from hpkit.cli.completion import stack_option
 from hpkit.config import read_file
 from hpkit.errors import ToolError
 
@@ -18,7 +19,7 @@ __all__ = ["handover"]
 
 
 @click.command("handover")
-@click.option("--stack", required=True, help="Which stack of stacks/.")
+@stack_option("The stack", required=True)
 @click.option(
     "--terraform",
     "states",

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.adopt_common import import_file, plan_of, registered, stop_at, write
+from hpkit.cli.completion import stack_option
+from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
 from hpkit.project import project_root
 
@@ -16,7 +18,7 @@ __all__ = ["run", "undo"]
 
 
 @click.command("run")
-@click.option("--stack", required=True, help="Which stack of stacks/.")
+@stack_option("The stack", required=True)
 def run(stack: str) -> None:
     """Import into a stack what is live, and show its first preview. Run it again after whatever ended it early.
 
@@ -27,7 +29,7 @@ def run(stack: str) -> None:
     from hpkit.adopt.state import undeclared, with_state_only, with_write_only_inputs
 
     plan = plan_of(stack)
-    pulumi = PulumiStack(stack, root=project_root())
+    pulumi = PulumiStack(stack, root=project_root(), environment=pulumi_environment())
     live, recording, imports = registered(plan)
     remarks = adopt(live, organization=plan.organization, environment=plan.environment).remarks
     stop_at([*remarks.blockers, *imports.blockers])
@@ -54,7 +56,7 @@ def run(stack: str) -> None:
 
 
 @click.command("undo")
-@click.option("--stack", required=True, help="Which stack of stacks/.")
+@stack_option("The stack", required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def undo(stack: str, yes: bool) -> None:
     """Hand a platform back: forget the stack's state, and touch nothing that is live.
@@ -63,7 +65,7 @@ def undo(stack: str, yes: bool) -> None:
     """
     from hpkit.adopt.pulumi_stack import PulumiStack
 
-    pulumi = PulumiStack(stack, root=project_root())
+    pulumi = PulumiStack(stack, root=project_root(), environment=pulumi_environment())
     if not pulumi.exists():
         raise ToolError(f"there is no stack {stack} in this backend, so there is nothing to forget")
     state = pulumi.export()

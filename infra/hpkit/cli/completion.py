@@ -1,5 +1,6 @@
 """What a shell may complete: names that the project's files hold. Loads nothing until a shell asks."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
@@ -8,33 +9,65 @@ import click
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
 
-__all__ = ["complete_groups", "complete_rules", "complete_stacks", "complete_teams", "stacks_option"]
+__all__ = [
+    "STACK_VARIABLE",
+    "complete_groups",
+    "complete_rules",
+    "complete_stacks",
+    "complete_teams",
+    "stack_option",
+    "stacks_option",
+]
 
 Command = TypeVar("Command", bound=Callable[..., None])
+# Names the stack of a shell; `hpkit local env` sets it.
+STACK_VARIABLE = "HPKIT_STACK"
 
 
 def complete_stacks(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the stacks of the project that begin so, of files with errors too."""
-    from hpkit.project import environments_in, load, organization_files
+    from hpkit.project import stack_names
 
-    names = {
-        f"{file.stem}-{environment}"
-        for file in organization_files()
-        for environment in environments_in(load(file).document)
-    }
-    return sorted(name for name in names if name.startswith(incomplete))
+    return [name for name in stack_names() if name.startswith(incomplete)]
 
 
-def stacks_option(which: str = "Only this stack") -> Callable[[Command], Command]:
-    """Return the option that narrows a command to stacks, as the parameter `stacks`."""
+def stack_option(which: str, *, required: bool = False, variable: bool = True) -> Callable[[Command], Command]:
+    """Return the option that names one stack, as the parameter `stack`.
+
+    variable: whether HPKIT_STACK names the stack of a command that has no --stack.
+    """
     return click.option(
+        "-s",
+        "--stack",
+        "stack",
+        required=required,
+        metavar="S",
+        envvar=STACK_VARIABLE if variable else None,
+        shell_complete=complete_stacks,
+        help=f"{which}; default: {STACK_VARIABLE}." if variable else f"{which}.",
+    )
+
+
+def stacks_option(which: str = "Only this stack", *, variable: bool = False) -> Callable[[Command], Command]:
+    """Return the option that narrows a command to stacks, as the parameter `stacks`.
+
+    variable: whether HPKIT_STACK does so for a command that has neither --stack nor files.
+    """
+    return click.option(
+        "-s",
         "--stack",
         "stacks",
         multiple=True,
         metavar="S",
         shell_complete=complete_stacks,
-        help=f"{which}; may be repeated.",
+        callback=_of_variable if variable else None,
+        help=f"{which}; may be repeated" + (f"; default without files: {STACK_VARIABLE}." if variable else "."),
     )
+
+
+def _of_variable(context: click.Context, _parameter: click.Parameter, stacks: tuple[str, ...]) -> tuple[str, ...]:
+    stack = os.environ.get(STACK_VARIABLE)
+    return (stack,) if stack and not stacks and not context.params.get("files") else stacks
 
 
 def complete_teams(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from hpkit.cli.completion import complete_stacks
+from hpkit.cli.completion import stack_option
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.deployer import NO_ACCOUNT, policies_text
@@ -28,9 +28,7 @@ def _policies_text(plan: Plan, loaded: Loaded, account: str, *, read_only: bool)
 
 
 @click.command("deployer-policy")
-@click.option(
-    "--stack", required=True, metavar="S", shell_complete=complete_stacks, help="The stack that is to be deployed."
-)
+@stack_option("The stack that is to be deployed", required=True)
 @click.option("--account", metavar="ID", help=_ACCOUNT)
 @click.option("--read-only", is_flag=True, help="Of who previews instead: what of these rights only reads.")
 def command(stack: str, account: str | None, *, read_only: bool) -> None:

@@ -1,13 +1,14 @@
 """`hpkit destroy`: the word for a whole stack: say what goes, ask, let go of what is protected, and delete it all."""
 
 import json
-import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import click
 
-from hpkit.cli.completion import complete_stacks
+from hpkit.cli.completion import stack_option
+from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
 from hpkit.project import project_root
 from hpkit.teardown import Teardown, teardown_of
@@ -16,7 +17,7 @@ __all__ = ["command"]
 
 
 @click.command("destroy")
-@click.option("--stack", required=True, shell_complete=complete_stacks, help="Which stack.")
+@stack_option("The stack", required=True, variable=False)
 @click.option("--yes", is_flag=True, help="Do not ask; for machines.")
 @click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
 def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
@@ -25,9 +26,9 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     `pulumi destroy` refuses that, since what must not be lost is protected. A run that is broken off leaves it
     unprotected until the next `pulumi up`.
     """
-    if shutil.which("pulumi") is None:
-        raise ToolError("pulumi is not installed; `hpkit doctor` says how to get it")
-    ending = _look(stack)
+    environment = pulumi_environment()
+    exported = _quietly("stack", "export", "--stack", stack, environment=environment)
+    ending = teardown_of(stack, exported)
     if not ending.resources:
         raise ToolError(f"there is nothing in the stack {stack}; forget it with `pulumi stack rm {stack}`")
     if ending.refusal:
@@ -36,14 +37,10 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     if not yes:
         _ask(stack)
     if ending.protected:
-        _quietly("state", "unprotect", "--all", "--yes", "--stack", stack)
+        _quietly("state", "unprotect", "--all", "--yes", "--stack", stack, environment=environment)
     command = ["pulumi", "destroy", "--yes", "--stack", stack, *extra]
-    sys.exit(subprocess.run(command, cwd=project_root(), check=False).returncode)  # noqa: S603 - what the user typed
-
-
-def _look(stack: str) -> Teardown:
-    """Return what is in the stack; raises ToolError when there is no such stack, and for what Pulumi refuses."""
-    return teardown_of(stack, _quietly("stack", "export", "--stack", stack))
+    done = subprocess.run(command, cwd=project_root(), env=environment, check=False)  # noqa: S603 - what the user typed
+    sys.exit(done.returncode)
 
 
 def _show(ending: Teardown) -> None:
@@ -61,11 +58,11 @@ def _ask(stack: str) -> None:
         raise ToolError(f"nothing was deleted: {json.dumps(answer)} is not {stack} (`--yes` does not ask)")
 
 
-def _quietly(*arguments: str) -> str:
+def _quietly(*arguments: str, environment: Mapping[str, str]) -> str:
     """Run Pulumi without questions and return what it says; raises ToolError with its last words."""
     command = ["pulumi", *arguments, "--non-interactive"]
     done = subprocess.run(  # noqa: S603 - fixed program, the stack's name is one argument
-        command, cwd=project_root(), capture_output=True, text=True, check=False
+        command, cwd=project_root(), env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode:
         said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]

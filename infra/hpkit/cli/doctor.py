@@ -43,7 +43,10 @@ def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     if go["from"] == "missing" and not missing:
         go["get"] = "not needed: nothing has to be built"
     rows = [_python(), go, *rows]
-    click.echo(json.dumps(rows, indent=2) if form == "json" else _table(rows, missing))
+    # While something has to be built, Go is not optional.
+    needed |= {"go"} if missing else set()
+    optional = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] not in needed]
+    click.echo(json.dumps(rows, indent=2) if form == "json" else _table(rows, missing, optional))
     if missing or not _python_fits():
         sys.exit(1)
 
@@ -92,7 +95,7 @@ def _python() -> dict[str, str]:
     }
 
 
-def _table(rows: list[dict[str, str]], missing: list[str]) -> str:
+def _table(rows: list[dict[str, str]], missing: list[str], optional: list[str]) -> str:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -100,13 +103,14 @@ def _table(rows: list[dict[str, str]], missing: list[str]) -> str:
     table = Table("tool", "version", "from", "purpose", box=box.SIMPLE_HEAD)
     for row in rows:
         style = "red" if row["tool"] in missing else ""
-        table.add_row(row["tool"], row["version"], row["from"], row["purpose"], style=style)
+        source = "optional" if row["tool"] in optional else row["from"]
+        table.add_row(row["tool"], row["version"], source, row["purpose"], style=style)
     console = Console(width=width(), highlight=False)
     with console.capture() as captured:
         console.print(table)
     lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
     lines += [folded(f"{row['tool']}: passed over: {row['note']}", "    ", "") for row in rows if row["note"]]
-    lines += ["", *_where_kept(rows), _summary(rows, missing)]
+    lines += ["", *_where_kept(rows), _summary(rows, missing, optional)]
     return "\n".join(lines)
 
 
@@ -116,9 +120,11 @@ def _where_kept(rows: list[dict[str, str]]) -> list[str]:
     return [f"cache: {cache_root()}"] if any(row["from"] == "cache" for row in rows) else []
 
 
-def _summary(rows: list[dict[str, str]], missing: list[str]) -> str:
+def _summary(rows: list[dict[str, str]], missing: list[str], optional: list[str]) -> str:
     old = next((row["get"] for row in rows if row["tool"] == "python" and row["get"]), "")
     if missing:
         what = f"{len(missing)} of {len(rows)} missing: {', '.join(missing)}. Get them with: {_REMEDY}"
         return folded(f"{what}; {old}" if old else what, "")
-    return old or "everything is here"
+    if old or not optional:
+        return old or "everything is here"
+    return folded(f"everything that is needed is here; optional and not here: {', '.join(optional)}", "")

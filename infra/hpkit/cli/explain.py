@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hpkit.catalog.prices import near_price
-from hpkit.cli.completion import complete_groups, complete_stacks, complete_teams
+from hpkit.cli.completion import complete_groups, complete_teams, stack_option
 from hpkit.cli.formats import colored, folded
 from hpkit.cli.inputs import plans_of
 from hpkit.errors import SelectionError
@@ -49,9 +49,7 @@ def command() -> None:
     """Say in words what a team or an instance group of a stack has, and why."""
 
 
-_STACK = click.option(
-    "--stack", metavar="S", shell_complete=complete_stacks, help="The stack; may be left out where one alone has it."
-)
+_STACK = stack_option("The stack; may be left out where one alone has it")
 _FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.cli.aws_session import aws_session
+from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import folded
 from hpkit.cli.live_common import choose_stack, platform_options
 from hpkit.errors import InputError, SelectionError
@@ -71,7 +72,7 @@ def apply(
 
 
 @command.command("export")
-@click.option("--stack", metavar="S", help="The stack that it is for; needed where the project has several.")
+@stack_option("The stack that it is for; needed where the project has several")
 @click.option(
     "--to",
     "folder",

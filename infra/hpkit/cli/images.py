@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpkit.cli.completion import complete_stacks
+from hpkit.cli.completion import stack_option
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, project_root
@@ -22,7 +22,7 @@ _ACCOUNT = "ACCOUNT"
 
 
 @click.command("images")
-@click.option("--stack", required=True, metavar="S", shell_complete=complete_stacks, help="Which stack of stacks/.")
+@stack_option("The stack", required=True)
 @click.option(
     "--registry", help="Registry of the mirror; by default dependencies.imageRegistry, else the account's ECR."
 )

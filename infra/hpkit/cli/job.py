@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.completion import complete_stacks, complete_teams
+from hpkit.cli.completion import complete_teams, stack_option
 from hpkit.cli.formats import colored, folded
 from hpkit.cli.live_common import choose_stack
 from hpkit.jobs.kinds import KINDS
@@ -29,12 +29,7 @@ def command() -> None:
 
 
 @command.command("new")
-@click.option(
-    "--stack",
-    metavar="S",
-    shell_complete=complete_stacks,
-    help="The stack that it is for; needed where the project has several.",
-)
+@stack_option("The stack that it is for; needed where the project has several")
 @click.option("--team", required=True, metavar="T", shell_complete=complete_teams, help="Whose quota it takes.")
 @click.option("--kind", type=click.Choice(KINDS), default="job", show_default=True)
 @click.option("--name", default="train", show_default=True, metavar="NAME", help="Name of the job.")
@@ -120,12 +115,7 @@ def _topology(text: str | None) -> tuple[str, str] | None:
 
 @command.command("lint")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option(
-    "--stack",
-    metavar="S",
-    shell_complete=complete_stacks,
-    help="The stack that they are for; needed where the project has several.",
-)
+@stack_option("The stack that they are for; needed where the project has several")
 @click.option("--write", is_flag=True, help="Put right what can be put right, in the files.")
 def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
     """Look over manifests: queue, priority, topology, requests that can never be admitted, pods that are refused.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hpkit.cli.aws_session import aws_session
-from hpkit.cli.completion import complete_stacks
+from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import folded, width
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import HpkitError, ToolError
@@ -34,12 +34,7 @@ def platform_options(command: Command) -> Command:
     command = click.option(
         "--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice."
     )(command)
-    return click.option(
-        "--stack",
-        metavar="S",
-        shell_complete=complete_stacks,
-        help="The stack that runs; needed where the project has several.",
-    )(command)
+    return stack_option("The stack that runs; needed where the project has several")(command)
 
 
 def rights(name: str) -> str:
@@ -63,7 +58,7 @@ def choose_file(stack: str | None) -> tuple[Loaded, Plan]:
     plans = plans_of(loaded)
     if len(plans) != 1:
         names = ", ".join(plan.stack for plan in plans) or "none"
-        raise click.UsageError(f"say which stack with --stack; the project has {names}")
+        raise click.UsageError(f"name the stack with --stack or HPKIT_STACK; the project has {names}")
     return next(each for each in loaded if each.plans), plans[0]
 
 

@@ -1,6 +1,7 @@
 """`hpkit local`: start, stop and look at the local cloud."""
 
 import ipaddress
+import re
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,8 @@ from hpkit.errors import ToolError
 __all__ = ["command"]
 
 _FOLLOW_SECONDS = 0.3
+# What an option says that leaves it to the stack again.
+_OF_STACK = "stack"
 
 
 @click.group("local")
@@ -46,8 +49,14 @@ for _each in (*COMMANDS, env, status, list_all):
     "--from",
     "address",
     metavar="ADDRESS",
-    help="Where you are, as the networks see it: whether the Kubernetes API admits you depends on it. An address in a "
-    "VPC, or in a network connected with it, such as 10.20.0.5; without it, one on the internet (203.0.113.10).",
+    help="To test refusals: where you are, as the networks see it, such as 198.51.100.7 or 10.20.0.5. Without it, the "
+    f"Kubernetes API of every stack admits you. `{_OF_STACK}` takes an earlier --from back.",
+)
+@click.option(
+    "--account",
+    metavar="ACCOUNT",
+    help="To test refusals: the account of your credentials, 12 digits. Without it, `up` takes `account` of the stack. "
+    f"`{_OF_STACK}` takes an earlier --account back.",
 )
 def start(
     name: str,
@@ -56,33 +65,42 @@ def start(
     latency_factor: float | None,
     controllers: str | None,
     address: str | None,
+    account: str | None,
 ) -> None:
-    """Start an instance, or go on with it; returns when every part is healthy."""
+    """Start an instance; returns when every part is healthy.
+
+    Options hold until the next start that names one. A running instance takes them over by starting again; what is on
+    it stays.
+    """
     from local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
     instance = Instance.named(name, root=root_of(root))
-    _check_address(address)
+    _check(address, account)
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
-    given = [("--latency-factor", latency_factor), ("--controllers", controllers), ("--from", address)]
-    arguments = [text for flag, value in given if value is not None for text in (flag, str(value))]
+    options = {"--latency-factor": latency_factor, "--controllers": controllers, "--from": address}
+    named = {flag: str(value) for flag, value in {**options, "--account": account}.items() if value is not None}
     before = time.monotonic()
     with exclusive(instance, f"hpkit local start --name {name}", wait=wait, say=to_stderr):
-        has = instance.aws_arguments()
-        if arguments and arguments != has and control.running(instance) is not None:
-            settings = f"with {' '.join(has)}" if has else "without options"
-            raise ToolError(f"{name} runs already, {settings}. Stop it first: {called()} local stop --name {name}")
-        if arguments:
+        words = [text for item in named.items() if item[1] != _OF_STACK for text in item]
+        # The endpoint's --account is that of the stack; who calls is another matter.
+        arguments = ["--caller-account" if text == "--account" else text for text in words]
+        if named and arguments != instance.aws_arguments():
+            if control.running(instance) is not None:
+                to_stderr(f"{name} starts again, with {' '.join(words) or 'no options'}")
+                control.stop(instance, say=to_stderr)
             instance.write_aws_arguments(arguments)
         control.start(instance, say=to_stderr)
     click.echo(f"{name} is up after {time.monotonic() - before:.1f} s; use it with: {line_to_use(name)}")
 
 
-def _check_address(address: str | None) -> None:
-    """Raise ToolError for what is no IPv4 address: the part that would refuse it is started again and again."""
-    if address is None:
+def _check(address: str | None, account: str | None) -> None:
+    """Raise ToolError for a malformed address or account: the part that would refuse it starts again and again."""
+    if account not in {None, _OF_STACK} and not re.fullmatch(r"\d{12}", account or ""):
+        raise ToolError(f"--account {account}: not an AWS account, which has 12 digits")
+    if address in {None, _OF_STACK}:
         return
     try:
-        ipaddress.IPv4Address(address)
+        ipaddress.IPv4Address(address or "")
     except ValueError:
         raise ToolError(f"--from {address}: not an IPv4 address, such as 10.20.0.5") from None
 

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.completion import complete_stacks
+from hpkit.cli.completion import STACK_VARIABLE, stack_option
+from hpkit.cli.inputs import plans_of
 from hpkit.cli.local_common import called, root_of, to_stderr, wait_option, where
 from hpkit.cli.local_env import line_to_use
-from hpkit.errors import ToolError
+from hpkit.cli.local_progress import Progress
+from hpkit.errors import SelectionError, ToolError
+from hpkit.project import load_stack, stack_names
 
 if TYPE_CHECKING:
     from hpkit.teardown import Teardown
@@ -22,17 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_DEFAULT_STACK = "handson-dev"
+_EXAMPLE = "handson-dev"
+# What Pulumi is asked to print is printed.
+_PRINTS = frozenset({"--diff", "--json", "-j", "--show-sames", "--debug", "-d"})
 
 
 def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
-    stack = click.option(
-        "--stack",
-        default=_DEFAULT_STACK,
-        show_default=True,
-        shell_complete=complete_stacks,
-        help="Which stack of stacks/.",
-    )
+    stack = stack_option(f"Which stack; without one, the project's only stack or {_EXAMPLE}")
     extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
     return stack(
         where(wait_option(extra(function)), name_help="Which instance; without it, one named after the stack.")
@@ -43,24 +42,63 @@ def _yes(function: Callable[..., None]) -> Callable[..., None]:
     return click.option("--yes", is_flag=True, help="Do not ask about a stack with `protect: true`.")(function)
 
 
-def _place(stack: str, name: str | None, root: Path | None) -> tuple[Instance, Path]:
-    """Return where a stack of the repository is to be; raises ToolError when there is no such stack."""
-    from local.cloud import Instance, settings_of
+def _verbose(function: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--verbose", is_flag=True, help="Print all of Pulumi's lines.")(function)
+
+
+def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, Instance, Path]:
+    """Return the stack that is meant and where it is to be; say why it is this one where no option names it."""
+    from local.cloud import Instance
 
     here = root_of(root)
-    settings_of(stack, root=here)
-    return (Instance.of_stack(stack, root=here) if name is None else Instance.named(name, root=here)), here
+    chosen, why = (stack, _source()) if stack else _default(here)
+    if why:
+        to_stderr(f"stack {chosen}: {why}")
+    return chosen, Instance.of_stack(chosen, root=here) if name is None else Instance.named(name, root=here), here
+
+
+def _source() -> str:
+    source = click.get_current_context().get_parameter_source("stack")
+    return f"{STACK_VARIABLE} names it" if source is click.core.ParameterSource.ENVIRONMENT else ""
+
+
+def _default(root: Path) -> tuple[str, str]:
+    stacks = stack_names(root)
+    if len(stacks) == 1:
+        return stacks[0], "the project has no other"
+    if _EXAMPLE in stacks:
+        return _EXAMPLE, "the default; name another with --stack"
+    raise SelectionError(f"name the stack with --stack; the project has {', '.join(stacks) or 'none'}")
+
+
+def _account(stack: str, root: Path) -> str:
+    """Return the account of a stack's file, or a default one; exit 1 with its findings where its form is not right.
+
+    Raises SelectionError when no file describes the stack.
+    """
+    from local.cloud import DEFAULT_ACCOUNT
+
+    loaded = load_stack(stack, root=root)
+    (plan,) = loaded.plans.values() or plans_of([loaded])
+    return plan.spec.account or DEFAULT_ACCOUNT
 
 
 @contextmanager
-def _ready(verb: str, stack: str, instance: Instance, root: Path, *, wait: bool) -> Iterator[Stack]:
-    """Get the tools, start the instance where it is not, and give the stack on it, alone."""
+def _ready(
+    verb: str, stack: str, instance: Instance, root: Path, *, wait: bool, account: str | None = None
+) -> Iterator[Stack]:
+    """Get the tools, start the instance where it is not, and give the stack on it, alone.
+
+    account: the AWS account that the instance has to be, None for the one that it is.
+    """
     from local.cloud import TOOLS, Stack, control, exclusive, get_all
 
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
     with exclusive(instance, _command(verb, stack, instance), wait=wait, say=to_stderr):
         if verb == "up":
             _refuse_second(stack, instance)
+        if account is not None:
+            control.take_account(instance, stack, account, say=to_stderr)
         if control.running(instance) is None:
             try:
                 control.start(instance, say=to_stderr)
@@ -89,15 +127,35 @@ def _refuse_second(stack: str, instance: Instance) -> None:
             )
 
 
+def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose: bool) -> int:
+    """Run Pulumi and show how far it is, or print its own lines; return its exit code."""
+    if verbose or _PRINTS.intersection(extra):
+        return ready.run(verb, *extra)
+    progress = Progress(verb, stack)
+    with progress:
+        code = ready.run(verb, *extra, show=progress.show)
+    for line in progress.result(failed=code != 0, log=ready.log):
+        click.echo(line, err=code != 0)
+    return code
+
+
 @click.command("up")
 @_of_stack
-def _up(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
-    """Start the local cloud where it is not, and `pulumi up` a stack on it."""
-    instance, here = _place(stack, name, root)
+@_verbose
+def _up(
+    stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
+) -> None:
+    """Start the local cloud where it is not, and `pulumi up` a stack on it.
+
+    The organization file is taken as it is: the local cloud has the account that it names, and callers inside its
+    publicCidrs.
+    """
+    stack, instance, here = _place(stack, name, root)
     _refuse_second(stack, instance)
+    account = _account(stack, here)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
-    with _ready("up", stack, instance, here, wait=wait) as ready:
-        code = ready.run("up", *extra)
+    with _ready("up", stack, instance, here, wait=wait, account=account) as ready:
+        code = _run(ready, "up", stack, extra, verbose=verbose)
     if code == 0:
         kubectl = "kubectl get clusterqueues"
         look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
@@ -110,53 +168,73 @@ def _up(stack: str, name: str | None, root: Path | None, wait: bool, extra: tupl
 
 @click.command("preview")
 @_of_stack
-def _preview(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
+def _preview(stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
     """Show what `up` would change."""
-    instance, here = _place(stack, name, root)
-    with _ready("preview", stack, instance, here, wait=wait) as ready:
+    stack, instance, here = _place(stack, name, root)
+    with _ready("preview", stack, instance, here, wait=wait, account=_account(stack, here)) as ready:
         sys.exit(ready.run("preview", *extra))
 
 
 @click.command("refresh")
 @_of_stack
-def _refresh(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
+def _refresh(stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
     """Take over what was changed by hand, as `pulumi refresh` does."""
-    instance, here = _place(stack, name, root)
-    with _ready("refresh", stack, instance, here, wait=wait) as ready:
+    stack, instance, here = _place(stack, name, root)
+    with _ready("refresh", stack, instance, here, wait=wait, account=_account(stack, here)) as ready:
         sys.exit(ready.run("refresh", *extra))
 
 
 @click.command("destroy")
 @_of_stack
 @_yes
-def _destroy(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], yes: bool) -> None:
+@_verbose
+def _destroy(
+    stack: str | None,
+    name: str | None,
+    root: Path | None,
+    wait: bool,
+    extra: tuple[str, ...],
+    yes: bool,
+    verbose: bool,
+) -> None:
     """Delete everything that `up` made, protected or not; the local cloud goes on running."""
     from local.cloud import exclusive
 
-    instance, here = _place(stack, name, root)
+    stack, instance, here = _place(stack, name, root)
+    _refuse_unknown(stack, here)
     # Whether it is there, an `up` that has just begun cannot be asked: it is waited for.
     with exclusive(instance, _command("destroy", stack, instance), wait=wait, say=to_stderr):
         if not _is_there(stack, instance, here, verb="destroy"):
             return
         with _ready("destroy", stack, instance, here, wait=wait) as ready:
-            _delete(ready, "destroy", extra, yes=yes)
+            _delete(ready, "destroy", extra, yes=yes, verbose=verbose)
 
 
 @click.command("down")
 @_of_stack
 @_yes
-def _down(stack: str, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], yes: bool) -> None:
+@_verbose
+def _down(
+    stack: str | None,
+    name: str | None,
+    root: Path | None,
+    wait: bool,
+    extra: tuple[str, ...],
+    yes: bool,
+    verbose: bool,
+) -> None:
     """Delete everything that `up` made, protected or not, forget the stack, and end its instance.
 
     The instance that the stack has for itself is deleted, any other one is stopped.
     """
     from local.cloud import exclusive
 
-    instance, here = _place(stack, name, root)
+    stack, instance, here = _place(stack, name, root)
+    _refuse_unknown(stack, here)
     with exclusive(instance, _command("down", stack, instance), wait=wait, say=to_stderr):
         if _is_there(stack, instance, here, verb="down"):
             with _ready("down", stack, instance, here, wait=wait) as ready:
-                _delete(ready, "down", extra, yes=yes)
+                _delete(ready, "down", extra, yes=yes, verbose=verbose)
                 ready.remove()
                 _end(instance, stack, here)
 
@@ -175,6 +253,14 @@ def _end(instance: Instance, stack: str, root: Path) -> None:
         click.echo(f"{stack} is gone, and {instance.name} is stopped")
 
 
+def _refuse_unknown(stack: str, root: Path) -> None:
+    """Raise SelectionError for a stack that no file describes, unless an instance has it."""
+    from local.cloud import instances, stacks_of
+
+    if not any(there.name == stack for instance in instances(root) for there in stacks_of(instance)):
+        load_stack(stack, root=root)
+
+
 def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
     """Say whether Pulumi knows the stack on the instance, if not with where it is; ToolError when it is elsewhere."""
     from local.cloud import overviews, stacks_of
@@ -189,12 +275,12 @@ def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
     return False
 
 
-def _delete(ready: Stack, verb: str, extra: tuple[str, ...], *, yes: bool) -> None:
+def _delete(ready: Stack, verb: str, extra: tuple[str, ...], *, yes: bool, verbose: bool) -> None:
     """Delete all of a stack, after asking where it is protected; exit with Pulumi's code when that fails."""
     ending = ready.ending()
     if ending.refusal and not yes:
         _ask(ending, verb)
-    code = ready.run("destroy", *extra)
+    code = _run(ready, "destroy", ending.stack, extra, verbose=verbose)
     if verb == "destroy" or code != 0:
         sys.exit(code)
 

@@ -20,7 +20,7 @@ __all__ = ["command"]
 
 @click.command("plan")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@stacks_option()
+@stacks_option(variable=True)
 @click.option("--all", "everything", is_flag=True, help="Also what only ties others together: routes, policies, …")
 @click.option("--format", "form", type=click.Choice(["tree", "json"]), default="tree", show_default=True)
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, everything: bool) -> None:

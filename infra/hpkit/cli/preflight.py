@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hpkit.cli.aws_session import aws_session
-from hpkit.cli.completion import complete_stacks
+from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import colored, folded, width
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.plan.model import Plan
@@ -29,9 +29,7 @@ _COLORS = {"ok": "green", "missing": "red", "changed": "yellow", "unknown": "yel
 
 
 @click.command("preflight")
-@click.option(
-    "--stack", required=True, metavar="S", shell_complete=complete_stacks, help="The stack that is to be deployed."
-)
+@stack_option("The stack that is to be deployed", required=True)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice.")
 def command(stack: str, form: str, profile: str | None) -> None:
@@ -98,6 +96,7 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
 
 def _reached(plan: Plan, cluster: Any) -> dict[str, Any]:
     """Return what this machine finds out by itself: its own address, and whether EKS's endpoint answers."""
+    from hpkit.plan.endpoint import address_within
     from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS
     from hpkit.preflight.model import FailedCall
     from hpkit.preflight.network_client import find_address, try_endpoint
@@ -109,7 +108,9 @@ def _reached(plan: Plan, cluster: Any) -> dict[str, Any]:
         if not isinstance(tried, FailedCall):
             return {ENDPOINT.key: tried}
         return {ENDPOINT.key: tried, PUBLIC_ADDRESS.key: find_address(local)}
-    return {PUBLIC_ADDRESS.key: find_address(local)} if plan.spec.eks.endpoint.public else {}
+    if not plan.spec.eks.endpoint.public:
+        return {}
+    return {PUBLIC_ADDRESS.key: find_address(local) or address_within(plan.spec.eks.endpoint.public_cidrs)}
 
 
 def _progress(plan: Plan) -> Callable[[int, int], None]:

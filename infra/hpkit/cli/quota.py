@@ -22,7 +22,7 @@ __all__ = ["command"]
 
 @click.command("quota")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@stacks_option()
+@stacks_option(variable=True)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
     """Show capacity and every team's share of it, in instances.

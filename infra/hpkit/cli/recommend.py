@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from hpkit.cli.completion import complete_stacks
+from hpkit.cli.completion import stack_option
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.errors import InputError
 from hpkit.plural import plural
@@ -30,9 +30,7 @@ Figure = TypeVar("Figure")
 
 @click.command("recommend")
 @click.argument("scenario", metavar="SCENARIO")
-@click.option(
-    "--stack", metavar="S", required=True, shell_complete=complete_stacks, help="The stack whose teams share."
-)
+@stack_option("The stack whose teams share", required=True)
 @click.option(
     "--goal",
     "goals",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpkit.cli.completion import stack_option
 from hpkit.cli.local_common import in_repository, root_of, to_stderr
 from hpkit.cli.simulate import rendered, write
 from hpkit.cli.tables import plan_of
@@ -33,7 +34,7 @@ _OWN = "rehearsal"
 
 @click.command("rehearse")
 @click.argument("scenario", metavar="SCENARIO")
-@click.option("--stack", required=True, metavar="S", help="The stack whose teams share, such as handson-dev.")
+@stack_option("The stack whose teams share, such as handson-dev", required=True)
 @click.option("--name", help="An instance of the local cloud that runs; without it, one of its own for the while.")
 @in_repository
 @click.option(

@@ -1,6 +1,5 @@
 """`hpkit review`: what a change does, stack by stack, before it lands."""
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -153,9 +152,11 @@ def _scenarios(scope: Scope, file: str) -> dict[str, ScenarioChange]:
 
 def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:
     from hpkit.cli.review_preview import run_preview
+    from hpkit.cli.tools import pulumi_environment
 
+    environment = pulumi_environment()
     names = [each.stack for each in scope.stacks if each.after is not None]
-    return {name: run_preview(name, folder, os.environ) for name in names}
+    return {name: run_preview(name, folder, environment) for name in names}
 
 
 def _write(file: Path, text: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpkit.cli.completion import stack_option
 from hpkit.cli.tables import grid, paper, plan_of, text_of
 from hpkit.errors import InputError
 from hpkit.plural import plural
@@ -23,7 +24,7 @@ _MOST_ITEMS = 3
 
 @click.command("simulate")
 @click.argument("scenario", metavar="SCENARIO")
-@click.option("--stack", metavar="S", help="The stack whose teams share, such as handson-dev.")
+@stack_option("The stack whose teams share, such as handson-dev")
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "html", "csv"]), default="table", show_default=True
 )

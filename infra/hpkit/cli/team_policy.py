@@ -5,6 +5,7 @@ import re
 
 import click
 
+from hpkit.cli.completion import stack_option
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import SelectionError
 from hpkit.iam.account import AwsAccount
@@ -17,7 +18,7 @@ __all__ = ["command"]
 
 
 @click.command("team-policy")
-@click.option("--stack", required=True, metavar="S", help="The stack that the team works on.")
+@stack_option("The stack that the team works on", required=True)
 @click.option("--team", required=True, metavar="T", help="A team that has quota there.")
 @click.option("--account", metavar="ID", help=f"The account's 12 digits; without it that of the file, or {NO_ACCOUNT}.")
 def command(stack: str, team: str, account: str | None) -> None:

@@ -11,15 +11,20 @@ __all__ = ["team_table"]
 
 
 def team_table(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Return team → namespace, queue, ranks, and by instance type what is guaranteed and what may be borrowed.
+    """Return team → namespace, queue, ranks, and by instance type what is guaranteed, elastic and may be borrowed.
 
-    Amounts are instances; ranks are the labels of the priority classes that its members may use, the highest first.
+    Elastic quota counts on Karpenter's instances, which may not be there: it is no guarantee, and only types that have
+    any are listed. Amounts are instances; ranks are the labels of the priority classes that its members may use, the
+    highest first.
     """
     guarantee: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
+    elastic: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     borrowable: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     for quota in quotas_of(plan):
         for share in quota.teams:
-            guarantee[share.team][quota.instance_type] = _number(Fraction(share.reserved) + Fraction(share.elastic))
+            guarantee[share.team][quota.instance_type] = _number(share.reserved)
+            if share.elastic:
+                elastic[share.team][quota.instance_type] = _number(share.elastic)
             borrowable[share.team][quota.instance_type] = _number(share.borrowable)
     ranked = sorted(plan.policy.priority_classes if plan.policy else (), key=lambda each: -each.weight)
     return {
@@ -32,6 +37,7 @@ def team_table(plan: Plan) -> dict[str, dict[str, Any]]:
                 if not team.priority_classes or each.name in team.priority_classes
             ],
             "guarantee": guarantee[team.name],
+            "elastic": elastic[team.name],
             "borrowable": borrowable[team.name],
         }
         for team in plan.teams

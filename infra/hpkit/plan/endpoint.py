@@ -3,13 +3,14 @@
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-__all__ = ["admits", "documentation_ranges", "reserved_ranges", "world_ranges"]
+__all__ = ["address_within", "admits", "documentation_ranges", "reserved_ranges", "world_ranges"]
 
 # As many addresses as the largest range that anybody has: what lets in more lets in the world, in however many parts.
 _LARGEST_IPV4, _LARGEST_IPV6 = 2**24, 2**112
 
 # RFC 5737: for documents, and nobody's.
 _DOCUMENTATION = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
+_TENTH = 10
 # What never is the source of a packet from the internet: RFC 1918, RFC 6598, RFC 1122, RFC 3927, RFC 5771, RFC 1112.
 _RESERVED = (
     *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"),
@@ -61,6 +62,12 @@ def admits(address: str, cidrs: Iterable[str]) -> bool:
     """Return whether an IPv4 address lies in one of the ranges."""
     one = ipaddress.IPv4Address(address)
     return any(one in network for network in map(_network, cidrs) if network is not None)
+
+
+def address_within(cidrs: Iterable[str]) -> str:
+    """Return an address of the first range: its tenth where it has so many, else its first."""
+    network = ipaddress.IPv4Network(next(iter(cidrs)))
+    return str(network[min(_TENTH, network.num_addresses - 1)])
 
 
 def _within(cidrs: Iterable[str], known: Sequence[str]) -> list[str]:

@@ -18,7 +18,10 @@ _MOST_BYTES: Final = 64
 
 
 def find_address(endpoint: str = "") -> str | FailedCall:
-    """Return the address by which the internet sees this machine, as AWS sees it; endpoint: that of the local cloud."""
+    """Return the address by which the internet sees this machine, as AWS sees it.
+
+    endpoint: that of the local cloud, which answers "" where callers are wherever the stack admits them.
+    """
     url = f"{endpoint.rstrip('/')}/_hpkit/address" if endpoint else _CHECKIP
     try:
         with urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310 - a fixed address of Amazon's

@@ -12,10 +12,11 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from hpkit.plan.endpoint import address_within
 from local.aws.backend import Context, Record
 from local.aws.errors import ServiceError
 
-__all__ = ["check_ranges", "why_unreachable"]
+__all__ = ["admitted_address", "check_ranges", "why_unreachable"]
 
 _HTTPS = 443
 # RFC 1918 and RFC 6598: of networks that can be connected with a VPC.
@@ -59,6 +60,23 @@ def why_unreachable(ctx: Context, cluster: Record, address: str) -> str:
     if any(_admits(rule, address) for rule in _rules(ctx, config["vpcId"], groups)):
         return ""
     return f"no security group of the control plane ({', '.join(groups)}) admits port {_HTTPS} from {address}"
+
+
+def admitted_address(ctx: Context, cluster: Record) -> str:
+    """Return an address from which the cluster's API server is reached.
+
+    Where nobody can reach it, such as a private endpoint whose security groups admit no range, the address is the
+    VPC's first one, so that `why_unreachable` names what is missing.
+    """
+    config = cluster["resourcesVpcConfig"]
+    if config["endpointPublicAccess"]:
+        return address_within(config["publicAccessCidrs"])
+    vpc = ctx.backend.moto.backend("ec2", ctx.region).vpcs[config["vpcId"]]
+    inside = address_within(each["cidr_block"] for each in vpc.get_cidr_block_association_set())
+    groups = [config["clusterSecurityGroupId"], *config.get("securityGroupIds", [])]
+    ranges = (rule.ip_range["CidrIp"] for rule in _rules(ctx, config["vpcId"], groups) if "CidrIp" in rule.ip_range)
+    candidates = [inside, *map(address_within, map(str.split, ranges))]
+    return next((each for each in candidates if not why_unreachable(ctx, cluster, each)), inside)
 
 
 def _from_the_internet(config: Record, address: str) -> str:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from local.aws.backend import EndpointSettings
 from local.aws.command import main
-from local.aws.eks.reachability import why_unreachable
+from local.aws.eks.reachability import admitted_address, why_unreachable
+from local.aws.testing import running_endpoint
+from local.aws.view import BackendView
+from tests.local.aws.conftest import Cloud
 
 INTERNET, ELSEWHERE = "203.0.113.10", "198.51.100.7"
 INSIDE, CONNECTED = "10.0.1.20", "10.20.0.5"
@@ -31,8 +33,35 @@ def admit(cloud: Any, group: str, cidr: str, *, port: int = 443) -> None:
     cloud.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[permission])
 
 
-def test_callers_are_on_the_internet_unless_said_otherwise() -> None:
-    assert EndpointSettings().caller_address == INTERNET
+def admitted(cloud: Any) -> str:
+    """Return the address of a caller that is wherever `kube` admits it."""
+    backend = cloud.endpoint._endpoint.backend
+    with backend.locked():
+        return admitted_address(backend.context("us-west-2"), backend.table("us-west-2", "eks")["kube"])
+
+
+@pytest.mark.parametrize(("cidr", "address"), [("52.10.20.0/24", "52.10.20.10"), ("52.10.20.7/32", "52.10.20.7")])
+def test_callers_are_inside_the_ranges_unless_said_otherwise(cidr: str, address: str) -> None:
+    config = {"endpointPublicAccess": True, "endpointPrivateAccess": True, "publicAccessCidrs": [cidr]}
+    with running_endpoint() as inside, running_endpoint(caller_address=ELSEWHERE) as outside:
+        for endpoint in (inside, outside):
+            Cloud(endpoint).eks.update_cluster_config(name="kube", resourcesVpcConfig=config)
+            endpoint.client("eks").list_clusters()
+        told = [BackendView(each._endpoint.backend).why_unreachable() for each in (inside, outside)]
+        assert told == ["", f"EKS cluster kube: {ELSEWHERE} is not in publicAccessCidrs ({cidr})"]
+        backend = inside._endpoint.backend
+        with backend.locked():
+            cluster = backend.table("us-west-2", "eks")["kube"]
+            assert admitted_address(backend.context("us-west-2"), cluster) == address
+
+
+def test_callers_of_a_private_endpoint_are_where_a_security_group_admits_them(cloud: Any) -> None:
+    group = cloud.eks.describe_cluster(name="kube")["cluster"]["resourcesVpcConfig"]["clusterSecurityGroupId"]
+    assert "admits port 443" in why(cloud, INSIDE, **PRIVATE)
+    assert "admits port 443" in why(cloud, admitted(cloud)), "nobody is admitted"
+    admit(cloud, group, "10.20.0.0/16")
+    assert admitted(cloud) == "10.20.0.10"
+    assert not why(cloud, admitted(cloud))
 
 
 def test_the_public_endpoint_answers_to_its_ranges(cloud: Any) -> None:

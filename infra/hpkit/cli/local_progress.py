@@ -1,0 +1,117 @@
+"""What `hpkit local up` and `down` show while Pulumi works: a few lines in place on a terminal, few lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpkit.plural import plural
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+
+    from local.cloud import EngineEvents
+
+__all__ = ["Progress"]
+
+_MOST_WORK = 8
+# A log gets a line when so much time has passed, then twice as much: few lines, however long a run takes.
+_FIRST_LINE_SECONDS = 5.0
+_ORDER = ("created", "replaced", "imported", "updated", "deleted", "forgotten", "unchanged")
+
+
+class Progress:
+    """Shows a run of Pulumi on standard error; `with` ends it. `show` is what `Stack.run` takes."""
+
+    def __init__(self, verb: str, stack: str) -> None:
+        self._verb, self._stack = verb, stack
+        self._begun = time.monotonic()
+        self._next_line = self._begun + _FIRST_LINE_SECONDS
+        self._live: Live | None = None
+        self._warnings = 0
+        self._told_of_interruption = False
+        self._events: EngineEvents | None = None
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def show(self, events: EngineEvents) -> None:
+        """Show what was done so far, and each warning once."""
+        self._events = events
+        for warning in events.warnings[self._warnings :]:
+            self._say(f"warning: {warning}")
+        self._warnings = len(events.warnings)
+        if events.interrupted and not self._told_of_interruption:
+            self._told_of_interruption = True
+            self._say("interrupted: Pulumi ends what is under way; Ctrl-C again ends it at once")
+        if self._live is not None:
+            self._live.update(self._picture(events), refresh=True)
+        elif time.monotonic() >= self._next_line:
+            self._next_line += time.monotonic() - self._begun
+            self._say(self._line(events))
+
+    def result(self, *, failed: bool, log: Path) -> list[str]:
+        """Return what a run that has ended did: its errors in full where it failed, and how many resources changed."""
+        events = self._events
+        if events is None:
+            return []
+        took = "" if events.seconds is None else f" in {events.seconds} s"
+        lines = [f"{self._stack}: {_changes(events)}{took}"]
+        if failed:
+            said = events.said() or [log.read_text(encoding="utf-8", errors="replace").strip()]
+            lines = [*(f"error: {each}" for each in said), f"{lines[0]}; {self._verb} failed, Pulumi's output: {log}"]
+        return lines
+
+    def _say(self, line: str) -> None:
+        if self._live is not None:
+            self._live.console.print(line, markup=False)
+        else:
+            click.echo(line, err=True)
+
+    def _line(self, events: EngineEvents) -> str:
+        work = next(iter(events.under_way.values()), None)
+        more = f" and {len(events.under_way) - 1} more" if len(events.under_way) > 1 else ""
+        doing = f"; {work.verb} {work.resource}{more}" if work is not None else ""
+        return f"{self._passed()}: {_changes(events)}{doing}"
+
+    def _picture(self, events: EngineEvents) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        now = time.monotonic()
+        lines = [f"{self._verb} {self._stack}  {self._passed()}  {_changes(events)}"]
+        lines += [
+            f"  {work.verb} {work.resource}  {now - work.since:.0f} s"
+            for work in list(events.under_way.values())[:_MOST_WORK]
+        ]
+        if len(events.under_way) > _MOST_WORK:
+            lines.append(f"  and {len(events.under_way) - _MOST_WORK} more")
+        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
+
+    def _passed(self) -> str:
+        return f"{time.monotonic() - self._begun:.0f} s"
+
+
+def _changes(events: EngineEvents) -> str:
+    """Return what was done: `3 resources created, 95 unchanged`."""
+    counts = sorted(events.done.items(), key=lambda item: _ORDER.index(item[0]))
+    if not counts:
+        return "nothing"
+    (what, count), *others = counts
+    return ", ".join([f"{plural(count, 'resource')} {what}", *(f"{count:,} {what}" for what, count in others)])

@@ -1,0 +1,145 @@
+"""What a run of Pulumi does, read from the event log that its engine writes while it works.
+
+The log holds one JSON document a line, as `apitype.EngineEvent` of Pulumi's SDK defines them. Pulumi's Automation API
+reads the same log (`--event-log`).
+"""
+
+import json
+import os
+import re
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["EngineEvents", "Work"]
+
+_COLOR = re.compile(r"<\{%[^%]*%\}>")
+_CHANGES = {
+    "create": "created",
+    "create-replacement": "replaced",
+    "update": "updated",
+    "delete": "deleted",
+    "import": "imported",
+    "discard": "forgotten",
+}
+_VERBS = {"create": "creating", "create-replacement": "creating", "update": "updating", "import": "importing"}
+
+
+@dataclass(frozen=True)
+class Work:
+    """A resource that the engine is working on, since a time of `time.monotonic`."""
+
+    verb: str
+    resource: str
+    since: float
+
+
+@dataclass
+class EngineEvents:
+    """The events of one run so far.
+
+    done: what was done → how many resources, `unchanged` for those that stay; under_way: URN → work, the oldest first;
+    errors and warnings: each diagnostic once, errors in full; seconds: how long the engine took, once it has ended.
+    """
+
+    file: Path
+    done: Counter[str] = field(default_factory=Counter)
+    under_way: dict[str, Work] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    seconds: int | None = None
+    interrupted: bool = False
+    _position: int = 0
+    _stderr: list[str] = field(default_factory=list)
+
+    def read(self) -> None:
+        """Take in what was added to the log since the last time, up to the last whole line."""
+        try:
+            with self.file.open("rb") as log:
+                # Pulumi begins the log anew for each phase: a run with a preview has two.
+                if os.fstat(log.fileno()).st_size < self._position:
+                    self._position = 0
+                log.seek(self._position)
+                added = log.read()
+        except FileNotFoundError:
+            return
+        whole = added[: added.rfind(b"\n") + 1]
+        self._position += len(whole)
+        for line in whole.splitlines():
+            # The rest of a line, where the log was begun anew and has grown beyond the place of before.
+            with suppress(ValueError):
+                self._take(json.loads(line))
+
+    def said(self) -> list[str]:
+        """Return the errors, and before them what the program wrote to its standard error: a traceback, for one."""
+        written = "".join(self._stderr).rstrip()
+        return [*([written] if written else []), *self.errors]
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if started := event.get("resourcePreEvent"):
+            self._start(started["metadata"])
+        elif ended := event.get("resOutputsEvent"):
+            self._end(ended["metadata"])
+        elif failed := event.get("resOpFailedEvent"):
+            self.under_way.pop(failed["metadata"]["urn"], None)
+        elif diagnostic := event.get("diagnosticEvent"):
+            self._diagnose(diagnostic)
+        elif violation := event.get("policyEvent"):
+            mandatory = violation["enforcementLevel"] == "mandatory"
+            _add(self.errors if mandatory else self.warnings, f"{violation['policyName']}: {violation['message']}")
+        elif summary := event.get("summaryEvent"):
+            self.seconds = int(summary.get("durationSeconds", 0))
+
+    def _start(self, metadata: dict[str, Any]) -> None:
+        operation, urn = metadata["op"], metadata["urn"]
+        if operation in _CHANGES and _is_made(metadata):
+            verb = _VERBS.get(operation, "deleting")
+            self.under_way[urn] = Work(verb, _named(urn), time.monotonic())
+
+    def _end(self, metadata: dict[str, Any]) -> None:
+        self.under_way.pop(metadata["urn"], None)
+        change = _CHANGES.get(metadata["op"], "unchanged" if metadata["op"] == "same" else None)
+        if change is not None and _is_made(metadata):
+            self.done[change] += 1
+
+    def _diagnose(self, diagnostic: dict[str, Any]) -> None:
+        message, severity = str(diagnostic.get("message", "")), diagnostic.get("severity")
+        urn = str(diagnostic.get("urn") or "")
+        text = f"{_named(urn)}: {message.strip()}" if urn and not _is_stack(urn) else message
+        if severity == "info#err":
+            self._stderr.append(_COLOR.sub("", message))
+        elif severity == "error":
+            _add(self.errors, text)
+        elif severity == "warning":
+            _add(self.warnings, text)
+
+
+def _add(messages: list[str], text: str) -> None:
+    plain = _COLOR.sub("", text).strip()
+    if plain not in messages:
+        messages.append(plain)
+
+
+def _is_made(metadata: dict[str, Any]) -> bool:
+    """Say whether a resource is one that Pulumi makes, as against components, providers and the stack itself."""
+    resource_type = str(metadata["type"])
+    return not resource_type.startswith(("hpkit:", "pulumi:"))
+
+
+def _is_stack(urn: str) -> bool:
+    return urn.split("::")[2:3] == ["pulumi:pulumi:Stack"]
+
+
+def _named(urn: str) -> str:
+    """Return a resource as people call it, by its URN: `Vpc vpc`.
+
+    A URN is urn:pulumi:<stack>::<project>::<parent types>$<type>::<name>; a name may have `::` in it
+    (https://www.pulumi.com/docs/iac/concepts/resources/names/#urns).
+    """
+    parts = urn.split("::", 3)
+    if len(parts) < 4:
+        return urn
+    return f"{parts[2].rpartition(':')[2]} {parts[3]}"

@@ -1,0 +1,75 @@
+"""An endpoint is one AWS account: every service answers as that one, in ARNs, owners and identities."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local.aws.command import main
+from local.aws.testing import RunningEndpoint, running_endpoint
+from local.aws.view import BackendView
+from tests.local.aws.conftest import Cloud
+
+PROD, DEV = "210987654321", "123456789012"
+TRUST = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
+DOCUMENT = json.dumps({"Version": "2012-10-17", "Statement": [TRUST]})
+
+
+def identities(endpoint: RunningEndpoint) -> dict[str, str]:
+    """Make something in each service; return service to the account that it answers with."""
+    cloud = Cloud(endpoint)
+    sts = endpoint.client("sts")
+    session = sts.assume_role(RoleArn=cloud.role("deploy", "eks.amazonaws.com"), RoleSessionName="deploy")
+    listed: dict[str, Any] = {
+        "sts": sts.get_caller_identity()["Arn"],
+        "session": session["AssumedRoleUser"]["Arn"],
+        "iam": cloud.node_role,
+        "eks": cloud.eks_arn,
+        "sns": endpoint.client("sns").create_topic(Name="topic")["TopicArn"],
+        "kms": endpoint.client("kms").create_key()["KeyMetadata"]["Arn"],
+        "ecr": endpoint.client("ecr").create_repository(repositoryName="images")["repository"]["repositoryArn"],
+    }
+    owner = cloud.ec2.describe_vpcs(VpcIds=[cloud.vpc])["Vpcs"][0]["OwnerId"]
+    return {**{service: arn.split(":")[4] for service, arn in listed.items()}, "ec2": owner}
+
+
+def test_every_service_answers_as_the_account_of_the_endpoint() -> None:
+    with running_endpoint(account=PROD) as prod, running_endpoint() as dev:
+        assert set(identities(prod).values()) == {PROD}
+        assert set(identities(dev).values()) == {DEV}, "the account without an option"
+
+
+def test_what_an_account_has_survives_a_restart_as_that_account(tmp_path: Path) -> None:
+    file = tmp_path / "aws.json"
+    with running_endpoint(account=PROD, state_file=file) as endpoint:
+        role = endpoint.client("iam").create_role(RoleName="kept", AssumeRolePolicyDocument=DOCUMENT)["Role"]["Arn"]
+    with running_endpoint(account=PROD, state_file=file) as endpoint:
+        assert endpoint.client("iam").get_role(RoleName="kept")["Role"]["Arn"] == role
+    with running_endpoint(state_file=file) as endpoint:
+        assert endpoint.client("iam").list_roles()["Roles"] == [], "of another account"
+
+
+def test_callers_of_another_account_see_nothing_and_change_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "aws.json"
+    with running_endpoint(account=PROD, state_file=file) as endpoint:
+        role = Cloud(endpoint).node_role
+    with running_endpoint(account=PROD, caller_account=DEV, state_file=file) as endpoint:
+        assert endpoint.client("sts").get_caller_identity()["Account"] == DEV
+        assert endpoint.client("iam").list_roles()["Roles"] == []
+        with pytest.raises(ClientError, match=f"the caller is of account {DEV}, .* belongs to account {PROD}"):
+            endpoint.client("eks").list_clusters()
+        caller = BackendView(endpoint._endpoint.backend).caller("local", cluster="kube")
+        assert (caller.account, caller.entry) == (DEV, None)
+    with running_endpoint(account=PROD, state_file=file) as endpoint:
+        assert endpoint.client("iam").get_role(RoleName="node")["Role"]["Arn"] == role
+        assert endpoint.client("eks").list_clusters()["clusters"] == ["kube"]
+
+
+@pytest.mark.parametrize("account", ["12345", "1234567890123", "12345678901a"])
+def test_an_account_has_twelve_digits(account: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--account", account]) == 2
+    assert f"--account {account}: not an AWS account, which has 12 digits" in capsys.readouterr().err

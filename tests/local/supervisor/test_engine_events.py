@@ -1,0 +1,127 @@
+"""What a run of Pulumi does is read from its event log while it works: with the real engine, and by single events."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import ToolError
+from local.supervisor.engine_events import EngineEvents
+from local.supervisor.pulumi_run import run
+from local.toolchain import search_path
+
+PROGRAM = """
+import sys, pulumi
+
+class Network(pulumi.ComponentResource):
+    def __init__(self):
+        super().__init__("hpkit:index:Network", "network")
+
+network = Network()
+pulumi.log.warn("of the program")
+pulumi.log.warn("of the program")
+pulumi.log.warn("of a part", network)
+print("for its log alone")
+print("a traceback", file=sys.stderr)
+pulumi.StackReference("missing")
+"""
+URN = "urn:pulumi:acme-dev::hpkit::hpkit:index:Network${type}::{name}"
+VPC = "aws:ec2/vpc:Vpc"
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(900)
+def test_a_run_of_the_real_engine_is_read_while_it_works(tmp_path):
+    try:
+        path = search_path("pulumi", "pulumi-language-python")
+    except ToolError as error:
+        pytest.skip(str(error))
+    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\nruntime: python\nmain: program\n")
+    for folder in ("program", "state", "home"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "program" / "__main__.py").write_text(PROGRAM)
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), path]),
+        "PULUMI_HOME": str(tmp_path / "home"),
+        "PULUMI_BACKEND_URL": (tmp_path / "state").as_uri(),
+        "PULUMI_CONFIG_PASSPHRASE": "local",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DEBUG_COMMANDS": "true",
+    }
+    events, log = EngineEvents(tmp_path / "events.json"), tmp_path / "pulumi.log"
+    read = []
+
+    def watch(_interrupted):
+        events.read()
+        read.append(len(events.warnings))
+
+    command = ["pulumi", "stack", "init", "acme-dev", "--non-interactive"]
+    assert run(command, tmp_path, environment, gone=str, log=log).code == 0
+    command = ["pulumi", "up", "--yes", "--skip-preview", "--stack", "acme-dev", "--non-interactive"]
+    logged = [*command, "--event-log", str(events.file)]
+    ended = run(logged, tmp_path, environment, gone=str, log=log, watch=watch)
+    events.read()
+    assert ended.code != 0
+    assert events.warnings[-2:] == ["of the program", "Network network: of a part"], "each once"
+    assert events.said()[:2] == ["a traceback", 'StackReference missing: unknown stack "missing"']
+    assert not events.done, "a component and a provider are nothing that Pulumi makes"
+    assert (events.under_way, events.seconds is not None) == ({}, True)
+    assert len(read) > 1
+    assert "for its log alone" in log.read_text()
+    command = ["pulumi", "destroy", "--yes", "--skip-preview", "--stack", "acme-dev", "--non-interactive"]
+    ending = EngineEvents(tmp_path / "destroy.json")
+    ended = run([*command, "--event-log", str(ending.file)], tmp_path, environment, gone=str, log=log)
+    ending.read()
+    assert (ended.code, ending.said(), ending.seconds is not None) == (0, [], True)
+
+
+def event(kind, operation, name, resource_type=VPC):
+    urn = URN.format(type=resource_type, name=name)
+    return json.dumps({kind: {"metadata": {"op": operation, "urn": urn, "type": resource_type}}}) + "\n"
+
+
+def test_what_is_made_is_counted_and_what_is_worked_on_is_named(tmp_path):
+    events = EngineEvents(tmp_path / "events.json")
+    events.read()
+    with events.file.open("w") as log:
+        for name in ("one", "two", "three"):
+            log.write(event("resourcePreEvent", "create", name))
+        log.write(event("resourcePreEvent", "same", "kept"))
+        log.write(event("resOutputsEvent", "create", "one"))
+        log.write(event("resOutputsEvent", "same", "kept"))
+        log.write(event("resOpFailedEvent", "create", "two"))
+        log.write(event("resourcePreEvent", "delete", "four")[:20])
+        log.flush()
+        events.read()
+        assert events.done == {"created": 1, "unchanged": 1}
+        assert [(work.verb, work.resource) for work in events.under_way.values()] == [("creating", "Vpc three")]
+        log.write(event("resourcePreEvent", "delete", "four")[20:])
+    events.read()
+    assert [work.verb for work in events.under_way.values()] == ["creating", "deleting"], "a line that was cut is whole"
+
+
+def test_a_log_that_is_begun_anew_is_read_from_its_start(tmp_path):
+    events = EngineEvents(tmp_path / "events.json")
+    for lines in (
+        [event("resOutputsEvent", "create", name) for name in ("one", "two")],
+        [event("resOutputsEvent", "delete", "one")],
+        [event("resOutputsEvent", "same", "a" * 200), event("resOutputsEvent", "update", "two")],
+    ):
+        events.file.write_text("".join(lines))
+        events.read()
+    assert (events.done["created"], events.done["deleted"], events.done["updated"]) == (2, 1, 1)
+
+
+def test_a_mandatory_policy_is_an_error_and_an_advisory_one_a_warning(tmp_path):
+    events = EngineEvents(tmp_path / "events.json")
+    levels = {"mandatory": "errors", "advisory": "warnings"}
+    lines = [
+        json.dumps({"policyEvent": {"policyName": "quota", "message": "<{%red%}>too much", "enforcementLevel": level}})
+        for level in levels
+    ]
+    events.file.write_text("\n".join(lines) + "\n")
+    events.read()
+    assert (events.errors, events.warnings) == (["quota: too much"], ["quota: too much"])

@@ -1,0 +1,137 @@
+"""Somebody's own organization on the local cloud, as it would be on AWS: two environments, accounts, and regions.
+
+Nothing but the organization file is in stacks/, and both environments are up at the same time.
+"""
+
+import copy
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from local.aws.testing import client
+from local.supervisor import control
+from local.supervisor.instance import Instance
+from tests.builders import organization, team
+from tests.cli.test_validate import HPKIT
+
+DEV, PROD, NOBODY = "123456789012", "210987654321", "999999999999"
+PLACES = {"acme-dev": (DEV, "us-west-2"), "acme-prod": (PROD, "us-east-1")}
+OUTSIDE = "198.51.100.7"
+MOST_LINES = 25
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
+
+
+def own_organization():
+    rows = {"ada": [{"instanceType": "ml.g5.12xlarge", "count": 2}]}
+    data = organization(teams=[team("ada", members=[])], allocations=rows)
+    dev = data["environments"]["dev"]
+    prod = copy.deepcopy(dev) | {"account": PROD, "region": "us-east-1"}
+    prod["cluster"]["name"] = "acme-prod"
+    for zone in (*prod["network"]["zones"], *prod["cluster"]["instanceGroups"]):
+        zone["availabilityZone"] = zone["availabilityZone"].replace("us-west-2", "us-east-1")
+    data["environments"]["prod"] = prod
+    return data
+
+
+def begin(folder, *arguments, **environment):
+    command = [HPKIT, "local", *arguments]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=folder, env={**os.environ, **environment}, **pipes)
+
+
+def end(process):
+    stdout, stderr = process.communicate(timeout=900)
+    assert "Traceback" not in stdout + stderr, stdout + stderr
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+@pytest.fixture(scope="module")
+def folder(repository):
+    shutil.rmtree(repository.folder / "stacks")
+    (repository.folder / "stacks").mkdir()
+    repository.write("acme", own_organization())
+    yield repository.folder
+    for name in PLACES:
+        control.reset(Instance.named(name, root=repository.folder))
+
+
+@pytest.fixture(scope="module")
+def up(folder):
+    """Return what `hpkit local up` of both stacks said, at the same time."""
+    return {name: end(process) for name, process in [(name, begin(folder, "up", "-s", name)) for name in PLACES]}
+
+
+def test_both_environments_go_up_with_few_lines_and_no_other_file(up, folder):
+    for name, done in up.items():
+        assert done.returncode == 0, done.stderr
+        lines = (done.stderr + done.stdout).splitlines()
+        assert len(lines) <= MOST_LINES, lines
+        first, *use = done.stdout.splitlines()
+        assert first.startswith(f"{name}: "), first
+        assert " resources created in " in first
+        assert [line.partition(":")[0] for line in use] == ["Use it", "Look at it", "Take it down again"]
+    assert [file.name for file in (folder / "stacks").iterdir()] == ["acme.yaml"]
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_each_is_its_own_account_and_region(up, folder, name):
+    account, region = PLACES[name]
+    instance = Instance.named(name, root=folder)
+    url = f"http://127.0.0.1:{instance.ports()['aws']}"
+    assert client(url, "sts").get_caller_identity()["Account"] == account
+    cluster = client(url, "eks", region=region).describe_cluster(name=name)["cluster"]
+    assert cluster["arn"] == f"arn:aws:eks:{region}:{account}:cluster/{name}"
+    (hyperpod,) = client(url, "sagemaker", region=region).list_clusters()["ClusterSummaries"]
+    assert hyperpod["ClusterArn"].startswith(f"arn:aws:sagemaker:{region}:{account}:cluster/")
+
+
+def test_the_environment_names_the_stack_of_commands_without_an_option(up, folder):
+    variables = json.loads(end(begin(folder, "env", "--name", "acme-prod", "--format", "json")).stdout)
+    assert (variables["HPKIT_STACK"], variables["AWS_REGION"]) == ("acme-prod", "us-east-1")
+    environment = {**os.environ, **variables}
+    for words in (("status",), ("jobs",), ("quota",)):
+        done = subprocess.run(
+            [HPKIT, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("acme-prod (us-east-1)"), "of the quotas"
+
+
+def test_a_caller_outside_of_the_ranges_is_refused(up, folder):
+    started = end(begin(folder, "start", "--name", "acme-dev", "--from", OUTSIDE))
+    assert started.returncode == 0, started.stderr
+    refused = end(begin(folder, "refresh", "-s", "acme-dev"))
+    assert refused.returncode != 0
+    assert f"{OUTSIDE} is not in publicAccessCidrs (52.10.20.0/24)" in refused.stdout + refused.stderr
+
+
+def test_credentials_of_another_account_are_refused_in_full(up, folder):
+    started = end(begin(folder, "start", "--name", "acme-dev", "--account", NOBODY))
+    assert started.returncode == 0, started.stderr
+    refused = end(begin(folder, "up", "-s", "acme-dev"))
+    assert (refused.returncode != 0, refused.stdout) == (True, "")
+    assert NOBODY in refused.stderr
+    assert DEV in refused.stderr
+    assert "up failed, Pulumi's output:" in refused.stderr.splitlines()[-1]
+    back = end(begin(folder, "start", "--name", "acme-dev", "--account", "stack"))
+    assert back.returncode == 0, back.stderr
+    again = end(begin(folder, "up", "-s", "acme-dev"))
+    assert again.returncode == 0, again.stderr
+    assert re.match(r"acme-dev: \d+ resources unchanged in \d+ s\n", again.stdout), again.stdout
+
+
+def test_the_end_says_only_what_became_of_the_stack(up, folder):
+    for name, done in [(name, end(begin(folder, "down", "--yes", "-s", name))) for name in PLACES]:
+        assert done.returncode == 0, done.stderr
+        first, last = done.stdout.splitlines()
+        assert first.startswith(f"{name}: "), first
+        assert " resources deleted in " in first
+        assert last == f"{name} is gone, and its instance with it"
+        assert len(done.stderr.splitlines()) <= MOST_LINES
+        assert "stack rm" not in done.stderr
+        assert "finalizers" not in done.stderr
