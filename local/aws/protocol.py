@@ -14,8 +14,9 @@ import botocore.session
 from botocore.model import OperationModel, ServiceModel
 
 from local.aws.errors import Reply, ServiceError
+from local.aws.guard import is_form
 
-__all__ = ["Call", "parameters", "path_segments", "read_call", "render", "service_model"]
+__all__ = ["Call", "check_signed", "parameters", "path_segments", "read_call", "render", "service_model"]
 
 # S3 tells these apart by a header, all other operations by method, path and query.
 _COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
@@ -99,6 +100,18 @@ def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region
         presigned = query.get("X-Amz-Credential", [""])[0]
         found = _CREDENTIAL.search(f"Credential={presigned}")
     return (found[1], found[2], _SIGNING_NAMES.get(found[3], found[3])) if found else ("", default_region, None)
+
+
+def check_signed(call: Call, environ: dict[str, Any]) -> None:
+    """Refuse a call that names no access key, as AWS does; that the signature is right, nothing here can tell.
+
+    A form can carry a query string but no header Authorization, so a presigned POST is refused too: no SDK sends one.
+    """
+    if call.access_key and not (is_form(environ) and "HTTP_AUTHORIZATION" not in environ):
+        return
+    if call.service == "s3":
+        raise ServiceError("AccessDenied", "Access Denied", status=403)
+    raise ServiceError("MissingAuthenticationToken", "Request is missing Authentication Token", status=403)
 
 
 @cache

@@ -18,17 +18,26 @@ from local.aws import api
 from local.aws.backend import Backend
 from local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
 from local.aws.grafana import http
+from local.aws.guard import is_form, refusal
 from local.aws.moto_requests import check_moto_request
 from local.aws.moto_rules import check_moto_rules
 from local.aws.moto_state import SERVICES
-from local.aws.protocol import Call, read_call, render, service_model
+from local.aws.protocol import Call, check_signed, read_call, render, service_model
 from local.aws.record import CallRecorder
 from local.aws.view import BackendView
 
 __all__ = ["Endpoint"]
 
 _log = logging.getLogger(__name__)
-_STATUS_TEXT = {200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 404: "Not Found"}
+_STATUS_TEXT = {
+    200: "OK",
+    201: "Created",
+    204: "No Content",
+    400: "Bad Request",
+    403: "Forbidden",
+    404: "Not Found",
+    415: "Unsupported Media Type",
+}
 _THROTTLED = {"ec2": "RequestLimitExceeded", "query": "Throttling", "rest-xml": "SlowDown"}
 _MOTO_NAMES = {"service-quotas": "servicequotas"}  # what moto calls a service, where botocore says otherwise
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
@@ -139,17 +148,21 @@ class Endpoint:
 
     def _application(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         grafana = http.workspace_of_host(environ.get("HTTP_HOST", ""))
-        if grafana is not None:
+        if why := refusal(environ, port=self._server.server_port, other_host=grafana is not None):
+            reply = _json(403, {"error": why})
+        elif grafana is not None:
             with self.backend.locked():
                 reply = http.answer(self.backend, environ, *grafana)
         elif environ.get("PATH_INFO", "").startswith("/_hpkit/"):
             reply = self._control(environ)
         else:
             reply = self._aws(environ)
-        headers = [(name, value) for name, value in reply.headers.items() if name.lower() != "content-length"]
-        if environ["REQUEST_METHOD"] == "HEAD":
-            headers = list(reply.headers.items())
-        else:
+        # Moto lets every origin read its answers.
+        headers = [
+            (name, value) for name, value in reply.headers.items() if not name.lower().startswith("access-control-")
+        ]
+        if environ["REQUEST_METHOD"] != "HEAD":
+            headers = [(name, value) for name, value in headers if name.lower() != "content-length"]
             headers.append(("Content-Length", str(len(reply.body))))
         start_response(f"{reply.status} {_STATUS_TEXT.get(reply.status, 'Status')}", headers)
         return [reply.body]
@@ -183,6 +196,7 @@ class Endpoint:
             raise ServiceError("InternalFailure", f"{type(error).__name__}: {error}", status=500) from None
 
     def _answer(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
+        check_signed(call, environ)
         if call.changes_state and (before := self.backend.answered(call.invocation)) is not None:
             return before
         self._inject(call)
@@ -239,6 +253,9 @@ class Endpoint:
 
     def _control(self, environ: dict[str, Any]) -> Reply:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        # A page can have a browser send no JSON to another site without asking: CORS preflight, which is refused.
+        if is_form(environ):
+            return _json(415, {"error": f"POST {path} takes JSON: send the header Content-Type: application/json"})
         try:
             if (method, path) == ("GET", "/_hpkit/stats"):
                 return _json(200, self.stats())

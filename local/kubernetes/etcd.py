@@ -3,8 +3,10 @@
 With TLS, etcd before 3.5.8 lets watches starve (etcd issue 15402): the API server then never sees its own writes.
 """
 
+import json
 from pathlib import Path
 
+from local.processes.files import write_private
 from local.processes.health import http_status
 from local.processes.service import Service
 
@@ -12,25 +14,36 @@ __all__ = ["etcd"]
 
 
 def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Service:
-    """Return the service; ports `etcd`, `etcd-peer` and `etcd-metrics`."""
-    client = f"http://127.0.0.1:{ports['etcd']}"
-    peer = f"http://127.0.0.1:{ports['etcd-peer']}"
+    """Return the service; ports `etcd`, `etcd-peer` and `etcd-metrics`. Its settings are written beside `data`."""
+    settings = data.with_name("etcd.json")
     return Service(
         name="etcd",
-        command=(
-            str(executable),
-            "--name=local",
-            f"--data-dir={data}",
-            f"--listen-client-urls={client}",
-            f"--advertise-client-urls={client}",
-            f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=local={peer}",
-            # There is no other member to be told that this one is there.
-            "--heartbeat-interval=500",
-            "--election-timeout=2500",
-            # Health is served in plain HTTP there, without data.
-            f"--listen-metrics-urls=http://127.0.0.1:{ports['etcd-metrics']}",
-        ),
+        command=(str(executable), f"--config-file={settings}"),
+        prepare=lambda: write_private(settings, json.dumps(_settings(data, ports), indent=2).encode()),
         healthy=lambda: http_status(ports["etcd-metrics"], "/health") == 200,
     )
+
+
+def _settings(data: Path, ports: dict[str, int]) -> dict[str, object]:
+    """Return the configuration file; only there can the gateway be switched off."""
+    client = f"http://127.0.0.1:{ports['etcd']}"
+    peer = f"http://127.0.0.1:{ports['etcd-peer']}"
+    return {
+        "name": "local",
+        "data-dir": str(data),
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peer,
+        "initial-advertise-peer-urls": peer,
+        "initial-cluster": f"local={peer}",
+        # The gateway takes JSON of any content type from any origin: a web page could rewrite the cluster's objects.
+        # The API server speaks gRPC, which no page can.
+        "enable-grpc-gateway": False,
+        "host-whitelist": "127.0.0.1",
+        "cors": client,
+        # No other member waits for a heartbeat.
+        "heartbeat-interval": 500,
+        "election-timeout": 2500,
+        # Health is served in plain HTTP there, without data.
+        "listen-metrics-urls": f"http://127.0.0.1:{ports['etcd-metrics']}",
+    }

@@ -1,14 +1,19 @@
 """What an FSx for Lustre file system is inside the cluster."""
 
 import copy
+import os
 import re
+import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 from hpkit.change import change
+from hpkit.config.governance import UserIds
 from hpkit.plan.names import short_type
+from hpkit.plan.user_ids import user_ids_of
 from provider.engine.errors import RefusedError
 from provider.engine.values import UNKNOWN
 from provider.resources.change_guard import ChangeGuardHandler
@@ -44,8 +49,9 @@ def shared():
 def test_each_team_but_the_shared_pool_has_a_volume_and_a_claim_of_its_own(shared):
     volumes = shared.named("core/v1:PersistentVolume")
     claims = shared.named("core/v1:PersistentVolumeClaim")
-    assert set(volumes) == set(claims) == {"nlp", "vision"}
-    for name, claim in claims.items():
+    assert set(volumes) == set(claims) == {"nlp", "vision", "root"}
+    for name in ("nlp", "vision"):
+        claim = claims[name]
         spec, given = claim.inputs["spec"], volumes[name].inputs["spec"]
         assert claim.inputs["metadata"] == {"name": "fsx-claim", "namespace": f"hyperpod-ns-{name}"}
         assert spec["volumeName"] == volumes[name].inputs["metadata"]["name"] == f"fsx-hyperpod-ns-{name}"
@@ -59,8 +65,62 @@ def test_each_team_but_the_shared_pool_has_a_volume_and_a_claim_of_its_own(share
 def test_a_volume_is_the_stacks_file_system_and_outlives_its_claim(shared):
     spec = shared.named("core/v1:PersistentVolume")["nlp"].inputs["spec"]
     assert spec["persistentVolumeReclaimPolicy"] == "Retain"
-    assert (spec["csi"]["driver"], spec["csi"]["volumeHandle"]) == ("fsx.csi.aws.com", "lustre-id")
-    assert spec["csi"]["volumeAttributes"] == {"dnsname": "lustre.fsx.example", "mountname": "abcdefgh"}
+    assert (spec["csi"]["driver"], spec["csi"]["volumeHandle"]) == ("fsx.csi.aws.com", "lustre-id/teams/nlp")
+    attributes = {"dnsname": "lustre.fsx.example", "mountname": "abcdefgh/teams/nlp"}
+    assert spec["csi"]["volumeAttributes"] == attributes, "no pod sees what is above the team's folder"
+
+
+def test_the_whole_file_system_is_where_no_team_has_rights(shared):
+    claim = shared.one("core/v1:PersistentVolumeClaim", "root").inputs
+    volume = shared.one("core/v1:PersistentVolume", "root").inputs["spec"]
+    assert claim["metadata"]["namespace"] == volume["claimRef"]["namespace"] == "kube-system"
+    assert volume["csi"]["volumeAttributes"]["mountname"] == "abcdefgh"
+
+
+def test_a_job_of_each_team_makes_its_folder_which_is_awaited_by_nobody(shared):
+    jobs = shared.named("batch/v1:Job")
+    assert set(jobs) == {"directory-nlp", "directory-vision"}
+    job = jobs["directory-nlp"].inputs
+    assert job["metadata"]["namespace"] == "kube-system"
+    assert job["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["command"][:2] == ["sh", "-c"]
+    assert "/fsx/teams/nlp" in container["command"][2]
+
+
+def test_the_script_of_the_job_makes_folders_that_only_their_own_volume_reaches(shared, tmp_path):
+    """Run as whoever tests: `chown` and `stat` name that user in place of 65534."""
+    (container,) = shared.named("batch/v1:Job")["directory-nlp"].inputs["spec"]["template"]["spec"]["containers"]
+    owner = f"{os.getuid()}:{os.getgid()}"
+    script = container["command"][2].replace("/fsx", str(tmp_path)).replace("65534:65534", owner)
+    for _ in range(2):
+        subprocess.run(["sh", "-c", script], check=True)
+        modes = [stat.S_IMODE((tmp_path / path).stat().st_mode) for path in ("teams", "teams/nlp")]
+        assert modes == [0o700, 0o777]
+
+
+@pytest.mark.parametrize(
+    ("given", "squash"),
+    [
+        ({"teams": True}, {"rootSquash": "0:0"}),
+        ({"teams": True, "rootSquash": {}}, {"rootSquash": "65534:65534", "noSquashNids": []}),
+        (
+            {"rootSquash": {"noSquashNids": ["10.0.1.6@tcp"]}},
+            {"rootSquash": "65534:65534", "noSquashNids": ["10.0.1.6@tcp"]},
+        ),
+        ({}, None),
+    ],
+)
+def test_root_of_a_client_becomes_nobody_where_the_file_asks_for_it(given, squash):
+    file_system = program(**given).one("fsx/lustreFileSystem:LustreFileSystem")
+    assert file_system.inputs.get("rootSquashConfiguration") == squash
+
+
+def test_the_ids_of_a_team_depend_on_its_name_alone():
+    assert user_ids_of("nlp", None) == range(455373000, 455374000)
+    spans = [user_ids_of(f"team-{number}", None) for number in range(40)]
+    assert all(own.start % 1000 == 0 and own.start >= 1_000_000 and own.stop <= 2**31 for own in spans)
+    assert user_ids_of("nlp", UserIds(first=20000, count=10)) == range(20000, 20010)
 
 
 def test_a_claim_waits_for_its_volume_its_namespace_and_the_driver(shared):

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
+from hpkit.config.governance import MOST_ID
+from hpkit.plan.lustre import has_team_volumes
 
 __all__ = ["RULES", "not_of_lustre"]
 
@@ -12,6 +14,11 @@ _FSX = "Amazon FSx for Lustre user guide, file system deployment"
 _CREATE = "Amazon FSx API reference, CreateFileSystem: StorageCapacity; UpdateFileSystem (PERSISTENT_2)"
 # Of SSD file systems that persist; capacities grow by the larger step.
 _THROUGHPUTS = (125, 250, 500, 1000)
+_SQUASH = 'Lustre manual, "Root Squash": servers trust the user id that a client names'
+_IDS_SOURCE = "Linux, fs.overflowuid; Kubernetes API, SecurityContext: runAsUser"
+# What clients and namespaces show for an unknown user, of 16 and of 32 bits less one.
+_NOBODY = (65534, 65535)
+_FIRST_FREE, _IDS = 20_000, 1000
 _SMALLEST_GIB, _STEP_GIB = 1200, 2400
 
 
@@ -88,9 +95,67 @@ def _beside_groups(context: Context) -> Iterator[Issue]:
         )
 
 
+def _team_ids(context: Context) -> list[tuple[range, str, Path]]:
+    """Return the ids of each team with a claim in this environment, its name, and where they are given."""
+    if not has_team_volumes(context.plan):
+        return []
+    places = {team.name: (number, team.user_ids) for number, team in enumerate(context.organization.teams)}
+    found = []
+    for team in context.plan.teams:
+        if team.name in places:
+            number, given = places[team.name]
+            found.append((team.user_ids, team.name, ("teams", number, *(("userIds",) if given else ()))))
+    return sorted(found, key=lambda entry: (entry[0].start, entry[1]))
+
+
+def _own_ids(context: Context) -> Iterator[Issue]:
+    teams = _team_ids(context)
+    # The earlier range that reaches farthest: only that one can meet the next.
+    widest: tuple[range, str] | None = None
+    for own, name, path in teams:
+        if widest is not None and own.start < widest[0].stop:
+            other, its_name = widest
+            yield Issue(
+                path,
+                f"userIds of {name} are {own.start}–{own.stop - 1}, and those of {its_name} "
+                f"{other.start}–{other.stop - 1}: both own the ids {own.start}–{min(own.stop, other.stop) - 1}",
+                f"Write `userIds: {{first: {_free(teams)}}}` for {name}.",
+            )
+        if widest is None or own.stop > widest[0].stop:
+            widest = (own, name)
+
+
+def _free(teams: list[tuple[range, str, Path]]) -> int:
+    """Return the first of a thousand ids from 20000 on that no team has."""
+    first = _FIRST_FREE
+    for own, _, _ in teams:
+        if own.start < first + _IDS and first < own.stop:
+            first = -(-own.stop // _IDS) * _IDS
+    return first
+
+
+def _ids_of_the_system(context: Context) -> Iterator[Issue]:
+    for own, name, path in _team_ids(context):
+        if any(nobody in own for nobody in _NOBODY):
+            yield Issue(
+                path,
+                f"userIds of {name} are {own.start}–{own.stop - 1} and include {_NOBODY[0]} or {_NOBODY[1]}, which is "
+                "nobody's: root and unknown users of clients become it",
+                f"Write `userIds: {{first: {_free([*_team_ids(context)])}}}` for {name}.",
+            )
+        elif own.stop - 1 > MOST_ID:
+            yield Issue(
+                path,
+                f"userIds of {name} end at {own.stop - 1}, and Kubernetes takes ids up to {MOST_ID}",
+                f"Write `userIds: {{first: {_free([*_team_ids(context)])}}}` for {name}.",
+            )
+
+
 RULES = (
     Rule("STO003", "error", "The file system has a size and a throughput that there are.", _CREATE, _sizes),
     Rule("STO004", "warning", "The file system stands in a zone of some group.", _FSX, _beside_groups),
+    Rule("STO005", "error", "User ids of teams don't overlap.", _SQUASH, _own_ids),
+    Rule("STO006", "error", "User ids of teams are none of the system's.", _IDS_SOURCE, _ids_of_the_system),
     Rule("STO001", "error", "The file system stands in a zone with a subnet.", _FSX, _zone_of_lustre),
     Rule("STO002", "error", "Claims are for teams of the environment.", _GOVERNANCE, _without_teams),
 )

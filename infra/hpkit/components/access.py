@@ -13,11 +13,13 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from hpkit.components.admission import AdmissionPolicy, pod_security_labels, policies_of, request_limits
+from hpkit.components.admission_files import policies_of_users
 from hpkit.components.base import Component, DeployContext
 from hpkit.components.eks import Eks
 from hpkit.components.network import Network
 from hpkit.components.rbac import PolicyRule, cluster_rules, team_rules
 from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE, VIEWER_POLICY, groups_of
+from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
 from hpkit.plan.team_limits import pod_limits
@@ -69,7 +71,11 @@ class Access(Component):
         Of a team without members nothing is touched: whoever works there has got the rights elsewhere.
         """
         teams = [team for team in self._plan.teams if team.members]
-        bounds = [self._bound(policy, teams) for policy in policies_of(teams, self._limits)] if teams else []
+        policies = [
+            *policies_of(teams, self._limits),
+            *(policies_of_users(teams) if has_team_volumes(self._plan) else ()),
+        ]
+        bounds = [self._bound(policy, teams) for policy in policies] if teams else []
         if teams:
             self._cluster_role(teams)
         for team in teams:

@@ -25,6 +25,7 @@ from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name
 from hpkit.plan.principals import is_viewer, writers_of
 from hpkit.plan.protected import kept
+from hpkit.plan.user_ids import SQUASHED
 
 __all__ = ["ON_CREATE", "Storage", "loader"]
 
@@ -142,9 +143,19 @@ class Storage(Component):
             storage_capacity=wanted.storage_capacity_gib,
             per_unit_storage_throughput=wanted.per_unit_storage_throughput,
             kms_key_id=self.key_arn,
+            root_squash_configuration=_squash(wanted),
             tags={"Name": self._plan.stack},
             opts=self.child(after=network.connectivity, protect=kept(self._plan, "fileSystem")),
         )
+
+
+def _squash(wanted: Lustre) -> aws.fsx.LustreFileSystemRootSquashConfigurationArgs | None:
+    """Return the root squash; `0:0` turns it off (FSx API reference, LustreRootSquashConfiguration)."""
+    if wanted.root_squash is None:
+        return aws.fsx.LustreFileSystemRootSquashConfigurationArgs(root_squash="0:0") if wanted.teams else None
+    return aws.fsx.LustreFileSystemRootSquashConfigurationArgs(
+        root_squash=f"{SQUASHED}:{SQUASHED}", no_squash_nids=list(wanted.root_squash.no_squash_nids)
+    )
 
 
 def loader(uri: str, digest: str) -> str:

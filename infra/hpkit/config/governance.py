@@ -1,6 +1,6 @@
 """Who the teams are, how they share, and how tasks are ranked."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from hpkit.config.registry import RepositoryName
 from hpkit.config.team_limits import TeamLimits
 
 __all__ = [
+    "MOST_ID",
     "AbsoluteBorrowLimit",
     "AcceleratorPartition",
     "ClusterPolicy",
@@ -21,9 +22,13 @@ __all__ = [
     "SharingStrategy",
     "Team",
     "TeamOverride",
+    "UserIds",
     "Workload",
 ]
 
+
+# Kubernetes API, SecurityContext: runAsUser and runAsGroup are signed and of 32 bits.
+MOST_ID: Final = 2**31 - 1
 
 SharingStrategy = Literal["Lend", "DontLend", "LendAndBorrow"]
 PreemptTeamTasks = Literal["Never", "LowerPriority"]
@@ -94,6 +99,15 @@ class Sharing(Model):
     )
 
 
+class UserIds(Model):
+    """The user and group ids of a team's processes on a file system that teams share."""
+
+    first: Annotated[int, Field(ge=1000, le=MOST_ID)] = Field(
+        description="Lowest id. Ids below 1000 belong to the system (useradd, UID_MIN)."
+    )
+    count: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=1000, description="Number of ids.")
+
+
 class Team(Model):
     """A team; its compute allocations stand in each environment."""
 
@@ -126,6 +140,12 @@ class Team(Model):
     priority_classes: tuple[str, ...] = Field(
         default=(),
         description="Priority classes of the cluster policy that members may give their work. Absent: all of them.",
+    )
+    user_ids: UserIds | None = Field(
+        default=None,
+        description="User and group ids that pods with the claim `fsx-claim` run as (`storage.lustre.teams`). Absent: "
+        "a range of 1000 that the team's name determines; `hpkit explain` shows it. A change makes files inaccessible "
+        "to the team until an administrator changes their owner.",
     )
     description: Annotated[str, Api("EntityDescription")] | None = Field(
         default=None, description="Description that the API keeps with the team's quota, at most 1024 characters."

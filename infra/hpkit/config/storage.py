@@ -6,7 +6,21 @@ from pydantic import Field
 
 from hpkit.config.base import BucketName, Model
 
-__all__ = ["ExistingStorage", "Lustre", "Storage"]
+__all__ = ["ExistingStorage", "Lustre", "RootSquash", "Storage"]
+
+# Amazon FSx API reference, LustreRootSquashConfiguration: NoSquashNids.
+_NID = r"^([0-9\[\]\-]*\.){3}([0-9\[\]\-]*)@tcp$"
+
+
+class RootSquash(Model):
+    """Root of a client becomes user and group 65534 on the file system."""
+
+    no_squash_nids: tuple[Annotated[str, Field(pattern=_NID)], ...] = Field(
+        default=(),
+        max_length=64,
+        description="Lustre network identifiers of clients whose root stays root, such as `10.0.1.6@tcp` or "
+        "`10.0.[2-10].[1-255]@tcp`.",
+    )
 
 
 class Lustre(Model):
@@ -24,8 +38,17 @@ class Lustre(Model):
     )
     teams: bool = Field(
         default=False,
-        description="true: each team's namespace gets the claim `fsx-claim` on it. All teams see all files; their "
-        "rights are those of the files.",
+        description="true: each team's namespace gets the claim `fsx-claim` on the team's own folder, `teams/<team>`. "
+        "Pods that use it run as one of the team's `userIds`.",
+    )
+    image: str = Field(
+        default="public.ecr.aws/docker/library/busybox:1.37.0",
+        description="Image with a shell, `mkdir` and `chown`, for the Jobs that make the teams' folders.",
+    )
+    root_squash: RootSquash | None = Field(
+        default=None,
+        description="Root squash. Absent: off. Add it after the first `pulumi up`, when the folder `teams` exists: "
+        "later Jobs own that folder without being root.",
     )
 
 

@@ -40,6 +40,7 @@ from hpkit.plan.model import (
     ZonePlan,
 )
 from hpkit.plan.principals import admits
+from hpkit.plan.user_ids import user_ids_of
 
 __all__ = ["OWN_TAGS", "ZONE_KEY", "derive", "derive_all", "instances_of", "quotas_of", "share_of"]
 
@@ -298,6 +299,7 @@ def _team(team: Team, quota_resources: tuple[QuotaResource, ...], named: str | N
         workloads=team.workloads,
         priority_classes=team.priority_classes,
         registry=team.registry,
+        user_ids=user_ids_of(team.name, team.user_ids),
     )
 
 

@@ -74,7 +74,8 @@ class TeamPlan:
     """A team that has quota in this environment, with the names the service gives its objects.
 
     named: what the file calls its quota, where that is not the team's name. priority_classes: those that its members
-    may use, none for all. registry: what it calls its repositories of images.
+    may use, none for all. registry: what it calls its repositories of images. user_ids: of
+    its pods on the shared file system.
     """
 
     name: str
@@ -92,6 +93,7 @@ class TeamPlan:
     workloads: tuple[Workload, ...] = ("training",)
     priority_classes: tuple[str, ...] = ()
     registry: tuple[str, ...] = ()
+    user_ids: range = range(0)
 
     @property
     def quota_name(self) -> str:

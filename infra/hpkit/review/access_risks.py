@@ -12,6 +12,7 @@ from hpkit.checks.rule import listing
 from hpkit.config.network import Endpoint
 from hpkit.plan.model import Plan
 from hpkit.plan.registry import pulled_repositories
+from hpkit.plan.user_ids import SQUASHED
 from hpkit.plural import plural
 from hpkit.review.model import Risk
 
@@ -33,6 +34,7 @@ def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     yield from _images(before, after)
     yield from _alerts(before, after)
     yield from _grafana(before, after)
+    yield from _files(before, after)
 
 
 def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
@@ -45,6 +47,35 @@ def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
         )
         said = f"permissionsBoundary {value_text(before)} → {value_text(after)}: {means}"
         yield Risk("boundary", "attention", "permissionsBoundary", said)
+
+
+def _files(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Name who loses access to files on the shared file system: owners on it are numbers, which nothing changes."""
+    old, new = (each.spec.storage.lustre if each.spec.storage else None for each in (before, after))
+    if old is None or new is None:
+        return
+    if old.root_squash != new.root_squash:
+        means = (
+            "root of every client is root on the file system again"
+            if new.root_squash is None
+            else f"root of clients becomes {SQUASHED}; files that belong to root become inaccessible to it, except on "
+            f"clients in noSquashNids ({listing(new.root_squash.no_squash_nids) or 'none'})"
+        )
+        yield Risk("root-squash", "attention", "storage.lustre.rootSquash", f"rootSquash changes: {means}")
+    if not (old.teams and new.teams):
+        return
+    ids = {team.name: team.user_ids for team in before.teams}
+    for team in after.teams:
+        own = ids.get(team.name, team.user_ids)
+        if own != team.user_ids:
+            yield Risk(
+                "user-ids",
+                "attention",
+                team.name,
+                f"userIds {own.start}–{own.stop - 1} → {team.user_ids.start}–{team.user_ids.stop - 1}: files of the "
+                "old ids become inaccessible to the team until an administrator changes their owner",
+                teams=(team.name,),
+            )
 
 
 def _roles(before: Plan, after: Plan) -> Iterator[Risk]:

@@ -41,6 +41,10 @@ _SAID: Final = tuple(
         r"teams\.(?P<subject>[^.]*)\.registry": ("repository-leaves",),
         r"ecr\.LifecyclePolicy .*": ("images kept", "untagged images"),
         r"environment\.registry\.(keepImages|untaggedDays)": ("images kept", "untagged images"),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-files-\S* .*": ("user-ids", "access", "queue"),
+        r"(fsx\.LustreFileSystem \S* rootSquashConfiguration|environment\.storage\.lustre\.rootSquash).*": (
+            "root-squash",
+        ),
         r"environment\.storage\.lustre\.teams": ("shared files",),
         # Kueue's configuration is of the version that the add-on brings, and without Karpenter it looks at topology.
         r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": ("topology", "addon-version", "karpenter-off"),

@@ -69,7 +69,8 @@ class EksToken:
         if urlsplit(url).scheme not in ("http", "https"):
             return ""
         try:
-            asked = Request(f"{url}/_hpkit/unreachable", data=b"", method="POST")  # noqa: S310 - checked above
+            headers = {"Content-Type": "application/json"}
+            asked = Request(f"{url}/_hpkit/unreachable", data=b"{}", headers=headers, method="POST")  # noqa: S310 - checked above
             with urlopen(asked, timeout=_CONNECT_SECONDS) as answer:  # noqa: S310
                 return str(json.load(answer).get("why", ""))
         except (OSError, ValueError, AttributeError):

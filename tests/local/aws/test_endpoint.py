@@ -209,9 +209,12 @@ def test_an_effect_can_take_its_time_or_fail(recorded: Any) -> None:
 
 
 def _raw(url: str, target: str, body: bytes) -> tuple[int, dict[str, Any]]:
-    request = urllib.request.Request(  # noqa: S310 - our own loopback URL
-        url, data=body, headers={"X-Amz-Target": f"SageMaker.{target}", "Content-Type": "application/x-amz-json-1.1"}
-    )
+    headers = {
+        "Authorization": "AWS4-HMAC-SHA256 Credential=local/20260101/us-west-2/sagemaker/aws4_request",
+        "X-Amz-Target": f"SageMaker.{target}",
+        "Content-Type": "application/x-amz-json-1.1",
+    }
+    request = urllib.request.Request(url, data=body, headers=headers)  # noqa: S310 - our own loopback URL
     try:
         with urllib.request.urlopen(request, timeout=300) as answer:  # noqa: S310 - our own loopback URL
             return answer.status, json.loads(answer.read())

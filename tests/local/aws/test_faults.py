@@ -18,7 +18,8 @@ from local.aws.testing import running_endpoint
 
 def _http(url: str, method: str, body: object = None) -> tuple[int, Any]:
     data = None if body is None else json.dumps(body).encode() if not isinstance(body, bytes) else body
-    request = urllib.request.Request(url, data=data, method=method)  # noqa: S310 - our own loopback URL
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, data=data, headers=headers, method=method)  # noqa: S310 - our own loopback URL
     try:
         with urllib.request.urlopen(request, timeout=300) as answer:  # noqa: S310 - our own loopback URL
             return answer.status, json.loads(answer.read())

@@ -23,6 +23,8 @@ COMMON = {
     *("VpcLimitExceeded", "AddressLimitExceeded", "InvalidVpc.Range", "InvalidSubnet.Range", "DependencyViolation"),
     # Grafana's own API refuses by HTTP status and message alone.
     "Grafana",
+    # The IAM user guide's page of common errors has this for every service.
+    "MissingAuthenticationToken",
     # S3 names this for a bucket in its page of error codes; its model has it for no operation.
     "InvalidBucketName",
 }

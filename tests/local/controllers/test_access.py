@@ -141,7 +141,8 @@ def reviewed(aws, bearer):
     """Ask what the API server asks."""
     connection = http.client.HTTPConnection(aws.url.removeprefix("http://"), timeout=HANGS)
     try:
-        connection.request("POST", "/_hpkit/token-review", json.dumps({"spec": {"token": bearer}}))
+        body = json.dumps({"spec": {"token": bearer}})
+        connection.request("POST", "/_hpkit/token-review", body, {"Content-Type": "application/json"})
         return json.load(connection.getresponse())["status"]
     finally:
         connection.close()

@@ -1,0 +1,63 @@
+"""What a web page can send to etcd: the real etcd, with the settings that the local cloud gives it."""
+
+import json
+import subprocess
+
+import pytest
+import urllib3
+
+from hpkit.errors import ToolError
+from local.kubernetes.etcd import etcd
+from local.processes.ports import free_ports
+from local.toolchain import TOOLS, get_all, tool_path
+from tests.running import eventually
+
+# base64 of `key` and `value`, as etcd's JSON has them.
+PUT = json.dumps({"key": "a2V5", "value": "dmFsdWU="})
+PAGE = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def ports(tmp_path_factory):
+    try:
+        get_all([tool for tool in TOOLS if tool.name == "etcd"], say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+    folder, ports = tmp_path_factory.mktemp("etcd"), free_ports(("etcd", "etcd-peer", "etcd-metrics"))
+    service = etcd(tool_path("etcd"), folder / "data", ports=ports)
+    service.prepare()
+    with (folder / "log").open("wb") as log, subprocess.Popen(service.command, stdout=log, stderr=log) as process:
+        eventually(lambda: answers(service), "etcd is healthy")
+        yield ports
+        process.terminate()
+
+
+def answers(service):
+    try:
+        return service.healthy()
+    except ConnectionError:
+        return False
+
+
+def ask(port, method, path, headers, body=None):
+    return urllib3.request(method, f"http://127.0.0.1:{port}{path}", headers=headers, body=body, retries=False)
+
+
+@pytest.mark.parametrize("part", ["etcd", "etcd-peer", "etcd-metrics"])
+@pytest.mark.parametrize("path", ["/v3/kv/put", "/v3/kv/range", "/v3/kv/deleterange", "/v2/keys/key"])
+def test_a_page_writes_or_reads_an_object_of_the_cluster(ports, part, path):
+    """A text/plain request is sent without asking etcd first (Fetch standard, CORS-safelisted request-header)."""
+    assert ask(ports[part], "POST", path, PAGE, PUT).status == 404
+    assert ask(ports[part], "POST", path, {}, PUT).status == 404
+
+
+@pytest.mark.parametrize("path", ["/version", "/metrics"])
+def test_a_page_whose_name_turns_to_loopback_reads_from_etcd(ports, path):
+    assert ask(ports["etcd"], "GET", path, {"Host": "evil.example"}).status == 421
+
+
+def test_no_origin_may_read_what_etcd_answers(ports):
+    answer = ask(ports["etcd"], "GET", "/version", PAGE)
+    assert answer.headers.get("Access-Control-Allow-Origin") is None
