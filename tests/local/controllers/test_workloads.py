@@ -335,12 +335,12 @@ def claim(platform, api):
         )
     )
     made = []
-    for kind, folder in (
-        ("storage.k8s.io/v1:StorageClass", "/apis/storage.k8s.io/v1/storageclasses"),
-        ("core/v1:PersistentVolume", "/api/v1/persistentvolumes"),
-        ("core/v1:PersistentVolumeClaim", "/api/v1/namespaces/hyperpod-ns-b/persistentvolumeclaims"),
+    for kind, name, folder in (
+        ("storage.k8s.io/v1:StorageClass", "fsx-sc", "/apis/storage.k8s.io/v1/storageclasses"),
+        ("core/v1:PersistentVolume", "b", "/api/v1/persistentvolumes"),
+        ("core/v1:PersistentVolumeClaim", "b", "/api/v1/namespaces/hyperpod-ns-b/persistentvolumeclaims"),
     ):
-        document = program.one(f"kubernetes:{kind}").inputs
+        document = program.one(f"kubernetes:{kind}", name).inputs
         api.create(folder, document)
         made.append(f"{folder}/{document['metadata']['name']}")
     eventually(lambda: api.read(made[-1]).get("status", {}).get("phase") == "Bound", "the claim is bound")
