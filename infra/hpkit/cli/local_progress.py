@@ -112,6 +112,6 @@ def _changes(events: EngineEvents) -> str:
     """Return what was done: `3 resources created, 95 unchanged`."""
     counts = sorted(events.done.items(), key=lambda item: _ORDER.index(item[0]))
     if not counts:
-        return "nothing"
+        return "nothing changed"
     (what, count), *others = counts
     return ", ".join([f"{plural(count, 'resource')} {what}", *(f"{count:,} {what}" for what, count in others)])
