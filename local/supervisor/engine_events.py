@@ -23,7 +23,6 @@ _CHANGES = {
     "update": "updated",
     "delete": "deleted",
     "import": "imported",
-    "discard": "forgotten",
 }
 _VERBS = {"create": "creating", "create-replacement": "creating", "update": "updating", "import": "importing"}
 

@@ -22,7 +22,7 @@ __all__ = ["Progress"]
 _MOST_WORK = 8
 # A log gets a line when so much time has passed, then twice as much: few lines, however long a run takes.
 _FIRST_LINE_SECONDS = 5.0
-_ORDER = ("created", "replaced", "imported", "updated", "deleted", "forgotten", "unchanged")
+_ORDER = ("created", "replaced", "imported", "updated", "deleted", "unchanged")
 
 
 class Progress:
