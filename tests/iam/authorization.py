@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from functools import cache
 
 from policy_sentry.querying.actions import get_action_data
+from policy_sentry.shared.iam_data import get_service_prefix_data
 
-__all__ = ["dependent_actions", "is_action", "problems"]
+__all__ = ["access_level", "can_be_narrowed", "dependent_actions", "is_action", "problems", "resource_formats"]
 
-_TAG_KEYS = ("aws:RequestTag/", "aws:ResourceTag/", "sagemaker:ResourceTag/")
+_TAG_KEYS = ("aws:RequestTag/", "aws:ResourceTag/", "s3:RequestObjectTag/", "sagemaker:ResourceTag/")
 
 
 def problems(document: dict) -> Iterator[str]:
@@ -56,10 +57,36 @@ def _fits(arn: str, form: str) -> bool:
 
 
 def _key(key: str) -> str:
-    return re.sub(r"\$\{.*", "", key)
+    return re.sub(r"(\$\{|<).*", "", key)
 
 
 def _takes(taken: set[str], key: str) -> bool:
     tag = next((each for each in _TAG_KEYS if key.startswith(each)), None)
     # Keys of the request's own context are there for every action.
     return (tag or key) in taken or (tag is None and key.startswith("aws:"))
+
+
+@cache
+def access_level(action: str) -> str:
+    """Return the access level of an action: List, Read, Write, Tagging or Permissions management."""
+    (level,) = {entry["access_level"] for entry in _entries(action)}
+    return str(level)
+
+
+@cache
+def resource_formats(action: str) -> dict[str, bool]:
+    """Return the formats of the ARNs that an action takes, and whether a request must have one of each."""
+    service, _, name = action.partition(":")
+    data = get_service_prefix_data(service)
+    privileges = {key.lower(): value for key, value in data["privileges"].items()}
+    taken = privileges[name.lower()]["resource_types"]
+    return {
+        data["resources"][kind]["arn"]: bool(entry["required"])
+        for kind, entry in taken.items()
+        if kind in data["resources"]
+    }
+
+
+def can_be_narrowed(action: str) -> bool:
+    """Whether the reference has a resource or a condition key for an action."""
+    return any(entry["resource_arn_format"] != "*" or entry["condition_keys"] for entry in _entries(action))

@@ -9,6 +9,7 @@ import pytest
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.calls import always, calls
 from hpkit.iam.deployer import SIZE_LIMIT, actions_of, calling_types, deployer_policies
+from hpkit.iam.live import live_resources
 from hpkit.iam.rules import actions_of_call
 from hpkit.plan.derive import derive
 from hpkit.project import load
@@ -49,7 +50,10 @@ DEPLOYED = ("enterprise-prod", "autoscale-dev")
     params=[pytest.param(each, marks=pytest.mark.nightly) for each in (*DEPLOYED, "handson-dev")],
 )
 def deployed(request, tmp_path_factory):
-    """Deploy a stack, change it, look for drift and take it away; return its plans, types and recorded calls."""
+    """Deploy a stack, change it, look for drift and take it away; return its plan, types, calls and states.
+
+    Each call has the state that the policies were printed with before it: none in the first `up`, then what it made.
+    """
     stack, file = request.param, tmp_path_factory.mktemp("record") / "calls.jsonl"
     with running(
         "recording", tmp_path_factory.mktemp("cloud"), *AT_ONCE, "--record", str(file), engine=True
@@ -65,17 +69,21 @@ def _deploy(stack, instance, repository, file):
     data["tags"] = {"cost-center": "ml", "project": "trial"}
     repository.write(organization, data)
     program.up()
-    types = _types(program)
+    made, first = _state(program), len(read_record(file))
+    types = {each["type"] for each in made["deployment"]["resources"]}
     change_every_part(data, data["environments"][environment])
     repository.write(organization, data)
     program.up("--refresh")
+    changed = _state(program)
     program.destroy()
-    return plan_of(stack), types, read_record(file)
+    calls = [{**call, "first": number < first} for number, call in enumerate(read_record(file))]
+    account = AwsAccount("aws", plan_of(stack).spec.region, ACCOUNT)
+    live = {each.arn: each for state in (made, changed) for each in live_resources(state, account)}
+    return plan_of(stack), types, calls, tuple(live.values())
 
 
-def _types(program):
-    state = json.loads(program.read("stack", "export"))["deployment"]
-    return {each["type"] for each in state["resources"]}
+def _state(program):
+    return json.loads(program.read("stack", "export"))
 
 
 def plan_of(stack):
@@ -87,8 +95,8 @@ def kinds(plan):
     return calling_types(each.type for each in record(plan).resources.values())
 
 
-def statements_of(plan):
-    policies = deployer_policies(plan, AwsAccount("aws", plan.spec.region, ACCOUNT), kinds(plan))
+def statements_of(plan, live=()):
+    policies = deployer_policies(plan, AwsAccount("aws", plan.spec.region, ACCOUNT), kinds(plan), live=live)
     return [statement for policy in policies for statement in policy.document["Statement"]]
 
 
@@ -205,10 +213,11 @@ def test_the_deployed_stacks_need_every_action_that_an_example_needs():
 
 
 def test_every_recorded_call_is_allowed_on_what_it_was_about(deployed):
-    plan, _, recorded = deployed
-    statements = statements_of(plan)
+    plan, _, recorded, live = deployed
+    before, after = statements_of(plan), statements_of(plan, live)
     checked, refused = 0, []
     for call in recorded:
+        statements = before if call["first"] else after
         for action in actions_of_call(name_of(call)):
             resources = arns_of(call, action)
             checked += 1
@@ -219,7 +228,7 @@ def test_every_recorded_call_is_allowed_on_what_it_was_about(deployed):
 
 
 def test_roles_may_be_passed_where_calls_pass_them_and_to_no_other_service(deployed):
-    plan, _, recorded = deployed
+    plan, _, recorded, _ = deployed
     passing = [each for each in statements_of(plan) if each["Action"] == ["iam:PassRole"]]
     services = {"eks": {"eks.amazonaws.com", "pods.eks.amazonaws.com"}, "grafana": {"grafana.amazonaws.com"}}
     services["sagemaker"] = {"sagemaker.amazonaws.com", "hyperpod.sagemaker.amazonaws.com"}
@@ -236,7 +245,7 @@ def test_roles_may_be_passed_where_calls_pass_them_and_to_no_other_service(deplo
 
 
 def test_nothing_is_allowed_that_no_call_and_no_service_needs(deployed):
-    plan, types, recorded = deployed
+    plan, types, recorded, live = deployed
     known_calls = calls()
     made = {action for call in recorded for action in actions_of_call(name_of(call))}
     declared = {
@@ -251,18 +260,18 @@ def test_nothing_is_allowed_that_no_call_and_no_service_needs(deployed):
         for operation in known_calls[name].more
         for action in actions_of_call(f"{known_calls[name].api}:{operation}")
     } | {action for name in types & known_calls.keys() for action in known_calls[name].service}
-    given = {action for each in statements_of(plan) for action in each["Action"]}
+    given = {action for each in statements_of(plan, live) for action in each["Action"]}
     assert given - made - declared - known - ON_FAILURE == set()
     assert given == actions_of(plan, kinds(plan)), "an action has no rule that says on what"
 
 
 def test_the_types_of_the_recording_are_those_that_the_engine_made(deployed):
-    plan, types, _ = deployed
+    plan, types, _, _ = deployed
     assert kinds(plan) == calling_types(types)
 
 
 def test_calls_of_types_are_recorded_or_declared_by_the_fake_plugin(deployed):
-    _, types, recorded = deployed
+    _, types, recorded, _ = deployed
     made = {name_of(call) for call in recorded} | ON_FAILURE
     for name in types & calls().keys():
         known = calls()[name]
@@ -273,6 +282,7 @@ def test_calls_of_types_are_recorded_or_declared_by_the_fake_plugin(deployed):
 
 
 def test_each_document_keeps_within_the_limit_of_a_managed_policy(deployed):
-    for policy in deployer_policies(deployed[0], AwsAccount("aws", "us-west-2", ACCOUNT), kinds(deployed[0])):
+    plan, _, _, live = deployed
+    for policy in deployer_policies(plan, AwsAccount("aws", plan.spec.region, ACCOUNT), kinds(plan), live=live):
         assert len(re.sub(r"\s", "", json.dumps(policy.document))) <= SIZE_LIMIT
         assert len(policy.name) <= 128

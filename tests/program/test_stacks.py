@@ -17,7 +17,6 @@ NAMES = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file 
 # What every stack with a network and an EKS cluster of its own has, whatever else is in it.
 ALWAYS = {
     "ec2/vpc:Vpc": 1,
-    "ec2/defaultSecurityGroup:DefaultSecurityGroup": 1,
     "s3/bucket:Bucket": 1,
     "s3/bucketPolicy:BucketPolicy": 1,
     "s3/bucketPublicAccessBlock:BucketPublicAccessBlock": 1,

@@ -1,14 +1,18 @@
 """What IAM decides of a request, by its documented logic, as far as the policies of these tests need it.
 
-Source: IAM user guide, "Policy evaluation logic" (an explicit Deny wins, no Allow is a refusal; a permissions boundary
-allows only what both allow), "IAM JSON policy elements: Condition operators" (negated operators match where the key is
-absent, others do not, `IfExists` does; `*` and `?` of ARNs match across slashes, never across colons of the first five
-parts).
+Covered: an explicit Deny wins, no Allow is a refusal, a permissions boundary allows only what both allow; Action,
+NotAction, Resource and NotResource with wildcards; the operators of `_OPERATORS` with their negations, `IfExists`,
+`ForAllValues`, `ForAnyValue` and `Null`; policy variables. Not covered: policies of organizations and sessions, access
+across accounts, a Principal (each document is taken to be for the request's), numbers and addresses.
+
+Source: IAM user guide, "Policy evaluation logic", "IAM JSON policy elements: Condition operators", "Set operators for
+multi-valued context keys", "Variables and tags". test_evaluation.py has the examples of these pages.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from json import loads
 
@@ -28,7 +32,9 @@ class Request:
 
     def key(self, name: str) -> object:
         """Return the value of a context key, None for one that the request does not have."""
-        known = {name.lower(): value for name, value in {"aws:PrincipalArn": self.principal, **self.context}.items()}
+        parts = self.principal.split(":")
+        principal = {"aws:PrincipalArn": self.principal, "aws:PrincipalAccount": parts[4] if len(parts) > 4 else None}
+        known = {name.lower(): value for name, value in {**principal, **self.context}.items()}
         return known.get(name.lower())
 
 
@@ -51,7 +57,7 @@ def allows(request: Request, *, identity: Iterable[dict], resource: dict | None 
 
 def decide(document: dict, request: Request) -> str:
     """Return `Deny`, `Allow` or nothing: what one document says of a request."""
-    found = {each["Effect"] for each in document["Statement"] if _applies(each, request)}
+    found = {each["Effect"] for each in _list(document["Statement"]) if _applies(each, request)}
     return "Deny" if "Deny" in found else "Allow" if "Allow" in found else ""
 
 
@@ -61,9 +67,9 @@ def _applies(statement: dict, request: Request) -> bool:
     else:
         acts = _any(statement["Action"], request.action, ignore_case=True)
     if "NotResource" in statement:
-        on = not _any(statement["NotResource"], request.resource)
+        on = not _any_resource(statement["NotResource"], request)
     else:
-        on = _any(statement["Resource"], request.resource)
+        on = _any_resource(statement["Resource"], request)
     conditions = statement.get("Condition", {}).items()
     return acts and on and all(_holds(*each, request) for operator in conditions for each in _keys(*operator))
 
@@ -73,34 +79,79 @@ def _keys(operator, keys):
 
 
 def _holds(operator: str, name: str, values: object, request: Request) -> bool:
-    found, wanted = request.key(name), [str(each) for each in (values if isinstance(values, list) else [values])]
+    given, wanted = request.key(name), [str(value) for value in _list(values)]
     if operator == "Null":
-        return (found is None) == (wanted == ["true"])
+        return (given is None) == (wanted[0].lower() == "true")
     quantifier, _, plain = operator.rpartition(":")
     optional = plain.endswith("IfExists")
     plain = plain.removesuffix("IfExists")
     negated = "Not" in plain
-    if found is None:
-        return negated or optional or quantifier == "ForAllValues"
-    given = [str(each) for each in (found if isinstance(found, (list, tuple)) else [found])]
-    matches = [_matches(plain.replace("Not", ""), wanted, each) for each in given]
-    if quantifier == "ForAllValues":
-        return all(matches)
-    return not any(matches) if negated else any(matches)
+    compare = _OPERATORS[plain.replace("Not", "")]
+    resolved = [text for value in wanted if (text := _resolve(value, request)) is not None]
+    if given is None:
+        return optional or quantifier == "ForAllValues" or (negated and quantifier != "ForAnyValue")
+    results = [compare(resolved, str(value)) != negated for value in _list(given)]
+    return all(results) if quantifier == "ForAllValues" or (negated and not quantifier) else any(results)
 
 
-def _matches(operator: str, wanted: list[str], value: str) -> bool:
-    if operator in ("StringLike", "ArnLike", "ArnEquals"):
-        return _any(wanted, value)
-    if operator in ("StringEqualsIgnoreCase", "Bool"):
-        return value.lower() in {each.lower() for each in wanted}
-    assert operator == "StringEquals", operator
-    return value in wanted
+def _resolve(text: str, request: Request) -> str | None:
+    """Return a text with its policy variables filled in, None where one has no value: it then matches nothing."""
+    missing = False
+
+    def value(variable: re.Match) -> str:
+        nonlocal missing
+        name, _, default = variable[1].partition(",")
+        given = {"*": "*", "?": "?", "$": "$"}.get(name) or request.key(name.strip())
+        if given is None and default:
+            return default.strip().strip("'")
+        missing = missing or given is None
+        return str(given)
+
+    filled = re.sub(r"\$\{([^}]+)\}", value, text)
+    return None if missing else filled
 
 
 def _any(patterns: object, text: str, *, ignore_case: bool = False) -> bool:
     flags = re.IGNORECASE if ignore_case else 0
+    return any(re.fullmatch(_pattern(pattern), text, flags | re.DOTALL) for pattern in _list(patterns))
+
+
+def _any_resource(patterns: object, request: Request) -> bool:
+    return _any([text for each in _list(patterns) if (text := _resolve(each, request)) is not None], request.resource)
+
+
+def _arn_like(patterns: list[str], value: str) -> bool:
+    """Say whether an ARN is like one of them: wildcards stay inside each of its six parts (Condition operators)."""
+    parts = value.split(":", 5)
     return any(
-        re.fullmatch(re.escape(each).replace(r"\*", ".*").replace(r"\?", "."), text, flags)
-        for each in ([patterns] if isinstance(patterns, str) else patterns)
+        len(pattern.split(":", 5)) == len(parts) == 6
+        and all(_any(part, text) for part, text in zip(pattern.split(":", 5), parts, strict=True))
+        for pattern in patterns
     )
+
+
+def _before(limits: list[str], value: str) -> bool:
+    return any(datetime.fromisoformat(value) < datetime.fromisoformat(limit) for limit in limits)
+
+
+def _ignoring_case(wanted: list[str], value: str) -> bool:
+    return value.lower() in {text.lower() for text in wanted}
+
+
+_OPERATORS = {
+    "ArnEquals": _arn_like,
+    "ArnLike": _arn_like,
+    "Bool": _ignoring_case,
+    "DateLessThan": _before,
+    "StringEquals": lambda wanted, value: value in wanted,
+    "StringEqualsIgnoreCase": _ignoring_case,
+    "StringLike": _any,
+}
+
+
+def _pattern(text: str) -> str:
+    return re.escape(text).replace(r"\*", ".*").replace(r"\?", ".")
+
+
+def _list(values: object) -> list:
+    return list(values) if isinstance(values, (list, tuple)) else [values]

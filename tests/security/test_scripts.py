@@ -147,7 +147,7 @@ def test_a_pod_with_the_role_of_its_node_reaches_the_rest_of_the_account(action,
 
 def test_a_pod_with_the_role_of_its_node_reads_what_others_keep_in_buckets_named_sagemaker():
     # What AWS's own policy for the role allows; the page of security says what to do about it.
-    same_account = {"aws:ResourceAccount": "${aws:PrincipalAccount}"}
+    same_account = {"aws:ResourceAccount": ACCOUNT}
     attack = Request(POD, "s3:GetObject", "arn:aws:s3:::sagemaker-us-west-2-123456789012/notebook.ipynb", same_account)
     assert allows(attack, identity=[managed("AmazonSageMakerClusterInstanceRolePolicy")])
 

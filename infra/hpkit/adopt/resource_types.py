@@ -137,9 +137,6 @@ RESOURCE_TYPES: dict[str, ToolTypes] = {
     "aws:ec2/securityGroup:SecurityGroup": ToolTypes(
         ("aws_security_group", "awscc_ec2_security_group"), ("AWS::EC2::SecurityGroup",), _REST
     ),
-    "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup": ToolTypes(
-        ("aws_default_security_group", "aws_security_group"), ("AWS::EC2::SecurityGroup",), _REST
-    ),
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": ToolTypes(
         ("aws_vpc_security_group_ingress_rule", "aws_security_group_rule"), ("AWS::EC2::SecurityGroupIngress",), _REST
     ),

@@ -2,14 +2,25 @@
 
 import json
 import re
-from typing import Final
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
 
 import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.iam.account import AwsAccount
-from hpkit.iam.deployer import NO_ACCOUNT, policies_text
+from hpkit.iam.deployer import (
+    NO_ACCOUNT,
+    NamedDocument,
+    bystander_policies,
+    calling_types,
+    deployer_policies,
+    policies_text,
+    viewer_policies,
+)
+from hpkit.iam.live import LiveResource, account_of, live_resources
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
 
@@ -18,36 +29,89 @@ __all__ = ["command"]
 _ACCOUNT: Final = f"The account's 12 digits; without it that of the file, or {NO_ACCOUNT}, which is nobody's."
 
 
-def _policies_text(plan: Plan, loaded: Loaded, account: str, *, read_only: bool) -> str:
-    """Return the policies of one stack as JSON: a list of `name` and `document`."""
+def _deployer(
+    plan: Plan, loaded: Loaded, account: AwsAccount, *, read_only: bool, live: Sequence[LiveResource], until: str | None
+) -> tuple[NamedDocument, ...]:
     from hpkit.recording import Answers
 
-    recording = record_plan(plan, loaded, Answers(account=account))
-    registered = (each.type for each in recording.resources.values())
-    return policies_text(plan, AwsAccount("aws", plan.spec.region, account), registered, read_only=read_only)
+    recording = record_plan(plan, loaded, Answers(account=account.id))
+    types = calling_types(resource.type for resource in recording.resources.values())
+    if read_only:
+        return viewer_policies(plan, account, types)
+    return deployer_policies(plan, account, types, live=live, until=until)
+
+
+def _state(text: str) -> dict[str, Any]:
+    """Return an exported state; raises BadParameter for anything else."""
+    try:
+        exported = json.loads(text)
+        account_of(exported)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise click.BadParameter(
+            "the file is no exported state; write `pulumi stack export --stack S --file state.json`",
+            param_hint="--state",
+        ) from None
+    return dict(exported)
+
+
+def _time(text: str) -> str:
+    """Return a time of day as IAM compares it; raises BadParameter for one that it cannot read."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise click.BadParameter(
+            f"`{text}` is no time with a zone; write it as `2026-12-01T18:00:00Z`", param_hint="--until"
+        )
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @click.command("deployer-policy")
 @stack_option("The stack that is to be deployed", required=True)
 @click.option("--account", metavar="ID", help=_ACCOUNT)
-@click.option("--read-only", is_flag=True, help="Of who previews instead: what of these rights only reads.")
-def command(stack: str, account: str | None, *, read_only: bool) -> None:
+@click.option(
+    "--state", type=click.File(), metavar="FILE", help="Output of `pulumi stack export`, - for standard input."
+)
+@click.option("--until", metavar="TIME", help="With `manageTags: false`: let these rights end, for a first `up`.")
+@click.option("--read-only", is_flag=True, help="Print the policies for previews instead.")
+@click.option("--bystander", is_flag=True, help="Print what to deny to other roles of the account, such as Studio's.")
+def command(
+    stack: str, account: str | None, state: TextIO | None, until: str | None, *, read_only: bool, bystander: bool
+) -> None:
     """Print the IAM policies that `pulumi up`, `refresh` and `destroy` of a stack need.
 
     A JSON list of named documents: IAM limits a managed policy to 6,144 characters, so that one is not enough. Attach
-    all of them to the role that deploys.
+    all of them to the role that deploys. Before the first `up`, print them without a state. Afterwards, and after
+    `hpkit adopt`, print them with --state: they then name the keys, file systems and identity providers that exist.
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise click.BadParameter(f"`{account}` is not an account; write its 12 digits", param_hint="--account")
+    if ((read_only or bystander) and (state or until)) or (read_only and bystander):
+        raise click.UsageError("--read-only, --bystander, and --state with --until exclude each other; give one")
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
     stated = plan.spec.account
     if account is not None and stated not in (None, account):
         raise click.BadParameter(f"{stack} belongs to account {stated}, as its file says", param_hint="--account")
-    account = account or stated
-    text = _policies_text(plan, loaded, account or NO_ACCOUNT, read_only=read_only)
-    click.echo(text, nl=False)
-    count, does = len(json.loads(text)), "previews" if read_only else "deploys"
-    click.echo(f"{count} policies; attach all of them to the role that {does} {stack}", err=True)
+    if until is not None and plan.spec.manage_tags:
+        raise click.BadParameter(f"{stack} manages its tags; leave --until out", param_hint="--until")
+    ends = None if until is None else _time(until)
+    exported = None if state is None else _state(state.read())
+    account = account or stated or (None if exported is None else account_of(exported))
+    known = AwsAccount("aws", plan.spec.region, account or NO_ACCOUNT)
+    live = () if exported is None else live_resources(exported, known)
+    if bystander:
+        policies = bystander_policies(plan, known)
+        whom = f"each role that may use SageMaker and does not deploy {stack}"
+    else:
+        policies = _deployer(plan, loaded, known, read_only=read_only, live=live, until=ends)
+        whom = f"the role that {'previews' if read_only else 'deploys'} {stack}"
+    click.echo(policies_text(policies), nl=False)
+    click.echo(f"{len(policies)} policies; attach all of them to {whom}", err=True)
     if account is None:
         click.echo(f"they allow nothing yet: put your account in place of {NO_ACCOUNT}, or give --account", err=True)
+    if not (live or read_only or bystander):
+        click.echo(f"they are for the first `up` of {stack}; afterwards print them again with --state", err=True)
+    if not (live or ends or plan.spec.manage_tags or read_only or bystander):
+        click.echo("manageTags is false: before the first `up`, give --until TIME as well", err=True)

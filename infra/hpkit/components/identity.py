@@ -14,6 +14,7 @@ from hpkit.components.storage import Storage
 from hpkit.iam.documents import (
     instance_role_policy,
     karpenter_role_policy,
+    sagemaker_trust,
     service_trust,
 )
 from hpkit.plan.existing import cluster_role, makes_karpenter_role, makes_node_role, watches_alarms
@@ -66,9 +67,7 @@ class Identity(Component):
         self.register_outputs({"nodeRoleArn": self.node_role_arn, "karpenterRoleArn": self.karpenter_role_arn})
 
     def _node_role(self, network: Network, storage: Storage) -> aws.iam.Role:
-        # HyperPod is not on SageMaker's list of services that send a source account: with a condition on it, a role
-        # could never be assumed where it is absent.
-        trust = service_trust(self._account, "sagemaker.amazonaws.com", from_account=False)
+        trust = sagemaker_trust(self._account)
         role = self._roles.make("nodes", trust=trust, description="Execution role of the HyperPod instance groups")
         attached = self._roles.attach(role, "AmazonSageMakerClusterInstanceRolePolicy", name="nodes")
         existing = self._plan.spec.eks.existing

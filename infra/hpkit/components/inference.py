@@ -77,7 +77,7 @@ class Inference(Component):
             "The HyperPod inference operator",
             json.dumps(inference_policy(self._account, certificates), sort_keys=True),
             # Endpoints that it registers with SageMaker run with its role as well.
-            services=("sagemaker.amazonaws.com",),
+            endpoints=True,
             name=inference_role_name(plan),
         )
         self._made.append(self._roles.attach(operator, _MANAGED, name=f"inference-{_MANAGED}"))
@@ -146,7 +146,7 @@ class Inference(Component):
         description: str,
         policy: pulumi.Input[str],
         *,
-        services: Sequence[str] = (),
+        endpoints: bool = False,
         name: str | None = None,
     ) -> aws.iam.Role:
         trust = document(
@@ -155,7 +155,7 @@ class Inference(Component):
                 issuer=issuer,
                 namespace=_NAMESPACE,
                 service_account=service_account,
-                services=services,
+                endpoints_of=self._account if endpoints else None,
             ),
             provider_arn=self._identity_provider,
             issuer=self._eks.issuer,

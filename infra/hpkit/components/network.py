@@ -71,8 +71,6 @@ class Network(Component):
             opts=self.child(after=guard, protect=kept(self._plan, "vpc")),
         )
         self.vpc_id, self.kept = vpc.id, {"vpc": vpc.id}
-        # AWS makes this group with every VPC and lets all traffic through it: adopted, and left without a rule.
-        aws.ec2.DefaultSecurityGroup("default", vpc_id=vpc.id, opts=self.child())
         self.control_plane_subnet_ids = [
             self._control_plane_subnet(vpc_cidr, zone) for zone in self._context.control_plane_zones
         ]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hpkit.generate.asked import unasked_rows
 from hpkit.iam.account import AwsAccount
 from hpkit.iam.calls import calls
-from hpkit.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, policies_text
+from hpkit.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, deployer_policies, policies_text
 from hpkit.project import load_stack
 from hpkit.recording import Answers, record
 
@@ -24,8 +24,8 @@ def _reference() -> str:
     """Return what `hpkit deployer-policy --stack` prints of the example."""
     (plan,) = load_stack(_EXAMPLE).plans.values()
     account = plan.spec.account or NO_ACCOUNT
-    registered = (each.type for each in record(plan, Answers(account=account)).resources.values())
-    return policies_text(plan, AwsAccount("aws", plan.spec.region, account), registered)
+    types = calling_types(each.type for each in record(plan, Answers(account=account)).resources.values())
+    return policies_text(deployer_policies(plan, AwsAccount("aws", plan.spec.region, account), types))
 
 
 def _page() -> str:

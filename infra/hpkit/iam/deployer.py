@@ -1,19 +1,26 @@
 """The least that who runs `pulumi up`, `refresh` and `destroy` of a stack must be allowed, as IAM policies.
 
 Does not: cover the backend of Pulumi's state, nor the Kubernetes API, where the cluster's creator is administrator.
+
+Two stages. Before the first `up` no ARN is known: the policies allow making resources with this environment's tags, and
+changing those that have them where nobody can put such tags on a resource that exists. With the stack's state they also
+name what IAM can tell apart by its ARN alone.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import takewhile
 from typing import Any, Final
 
 from hpkit.errors import CatalogError
 from hpkit.iam.account import AwsAccount, managed_policy
 from hpkit.iam.calls import always, calls
-from hpkit.iam.rules import actions_of_call, rules
+from hpkit.iam.documents import bystander_document
+from hpkit.iam.live import LiveResource
+from hpkit.iam.rules import Rule, actions_of_call, rules
 from hpkit.iam.template import Values, fill
 from hpkit.plan.existing import (
     cluster_role,
@@ -43,6 +50,7 @@ __all__ = [
     "SIZE_LIMIT",
     "NamedDocument",
     "actions_of",
+    "bystander_policies",
     "calling_types",
     "deployer_policies",
     "policies_text",
@@ -69,14 +77,18 @@ _PASSED: Final = {
     "karpenter": ("hyperpod:index:Cluster", ("hyperpod.sagemaker.amazonaws.com", "sagemaker.amazonaws.com")),
     "nodes": ("hyperpod:index:Cluster", ("sagemaker.amazonaws.com",)),
 }
-# Conditions that look at tags.
-_BY_TAGS: Final = ("NEW", "OWN", "NOT_ANOTHERS", "UNCLAIMED", "EC2_CREATES")
+# Conditions that look at tags; they hold nothing where the kit manages no tags.
+_BY_TAGS: Final = ("NEW", "OWN", "UNTAGGED", "EC2_CREATES", "SAGEMAKER_CREATES")
+# The tags that say whose a resource is.
+_OWNERSHIP: Final = ("hpkit:organization", "hpkit:environment")
 _CUSTOM_IMAGE: Final = "DescribeImages DescribeSnapshots ModifyImageAttribute ModifySnapshotAttribute"
 # What sets or takes away tags, in the words of each service.
-_TAGGING: Final = re.compile(r":(?:(?:Un)?Tag\w+|(?:Add|Create|Delete)Tags|(?:Put|Delete)\w+Tagging)$")
+_TAGGING: Final = re.compile(r":(?:(?:Tag|Untag)\w+|(?:Add|Create|Delete)Tags|(?:Put|Delete)\w+Tagging)$")
+_UNTAGGING: Final = re.compile(r":(?:Untag\w+|DeleteTags)$")
 # What changes nothing. `kms:Decrypt` and the like are no reading of a resource's settings.
 _READING: Final = re.compile(r":(?:Describe|Get|List|Head)\w+$")
 _STORAGE_KEY: Final = "CreateGrant Decrypt DescribeKey GenerateDataKey"
+_SAGEMAKER_CREATES: Final = ("CreateCluster", "CreateClusterSchedulerConfig", "CreateComputeQuota")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +103,21 @@ class NamedDocument:
         return {"name": self.name, "document": self.document}
 
 
-def deployer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) -> tuple[NamedDocument, ...]:
+def deployer_policies(
+    plan: Plan,
+    account: AwsAccount,
+    types: frozenset[str],
+    *,
+    live: Sequence[LiveResource] = (),
+    until: str | None = None,
+) -> tuple[NamedDocument, ...]:
     """Return the policies to attach, all of them, to who deploys the stack; as few as IAM's size limit allows.
 
-    types: those that its program registers, of those that make AWS calls.
+    types: those that its program registers, of those that make AWS calls. live: the resources of its state, none before
+    the first `up`. until: the time (ISO 8601, UTC) up to which an environment whose tags the kit does not manage may
+    change resources of any name; without it, it may change those of `live` alone.
     """
-    statements = _statements(plan, account, types)
+    statements = _statements(plan, account, types, live, until)
     return tuple(
         NamedDocument(f"{plan.stack}-{plan.spec.region}-deployer-{number}", _document(packed))
         for number, packed in enumerate(_pack(statements), 1)
@@ -119,12 +140,17 @@ def viewer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) -> t
     )
 
 
-def policies_text(plan: Plan, account: AwsAccount, registered: Iterable[str], *, read_only: bool = False) -> str:
-    """Return the policies as JSON, a list of `name` and `document`; registered: all types that the program registers.
+def bystander_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, ...]:
+    """Return what to deny to every other role of the account that may use SageMaker, such as those of Studio.
 
-    read_only: of who previews, instead of who deploys. Raises CatalogError as calling_types does.
+    Nothing of it hinders notebooks, jobs and endpoints with other roles than the stack's.
     """
-    policies = (viewer_policies if read_only else deployer_policies)(plan, account, calling_types(registered))
+    document = bystander_document(account, roles=_made_role_arns(plan, account))
+    return (NamedDocument(f"{plan.stack}-{plan.spec.region}-bystander", document),)
+
+
+def policies_text(policies: Iterable[NamedDocument]) -> str:
+    """Return policies as JSON: a list of `name` and `document`."""
     return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
 
 
@@ -146,7 +172,7 @@ def actions_of(plan: Plan, types: frozenset[str]) -> frozenset[str]:
     asked = {*always(), *(call for each in made for call in each.operations())}
     actions = {action for call in asked for action in actions_of_call(call)}
     actions |= {action for each in made for action in each.service}
-    if any(group.spec.image_id not in (None, "default") for group in plan.groups):
+    if _images(plan):
         actions |= {f"ec2:{action}" for action in _CUSTOM_IMAGE.split()}
     if plan.spec.permissions_boundary:
         actions.add("iam:PutRolePermissionsBoundary")
@@ -155,15 +181,84 @@ def actions_of(plan: Plan, types: frozenset[str]) -> frozenset[str]:
     return frozenset(actions if plan.spec.manage_tags else (each for each in actions if not _TAGGING.search(each)))
 
 
-def _statements(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[dict[str, Any]]:
+def _statements(
+    plan: Plan,
+    account: AwsAccount,
+    types: frozenset[str],
+    live: Sequence[LiveResource] = (),
+    until: str | None = None,
+) -> list[dict[str, Any]]:
     actions, values = actions_of(plan, types), _values(plan, account)
-    conditions = _conditions(plan, account, actions)
+    conditions = _conditions(plan, account, actions, live)
     statements = []
     for rule in rules():
         kept, resources = sorted(rule.actions & actions), fill(list(rule.resources), values)
         if kept and resources:
-            statements.append(_statement(rule.sid, kept, resources, [conditions[name] for name in rule.conditions]))
+            statements += _narrowed(plan, rule, kept, resources, conditions, live, until)
     return [*statements, *_passed(plan, account, types), *_service_roles(account, types), *_kept_boundary(plan)]
+
+
+def _narrowed(
+    plan: Plan,
+    rule: Rule,
+    actions: list[str],
+    resources: list[str],
+    conditions: Mapping[str, dict[str, Any]],
+    live: Sequence[LiveResource],
+    until: str | None,
+) -> list[dict[str, Any]]:
+    """Return the statements of one rule; none where it is for named resources, and none of them is known."""
+    others = [conditions[name] for name in rule.conditions if name not in ("OWN", "EXACT")]
+    matching = [each for each in live if any(fnmatchcase(each.arn, pattern) for pattern in resources)]
+    arns = [each.arn for each in matching]
+    if "OWN" in rule.conditions and plan.spec.manage_tags:
+        found = _tagging_apart(plan, rule.sid, actions, resources, [conditions["OWN"], *others])
+        # What `hpkit adopt` has imported has no tags of the kit yet: the next `up` puts them on exactly these.
+        untagged = [each.arn for each in matching if not _is_own(plan, each.tags)]
+        adding = [each for each in actions if _TAGGING.search(each) and not _UNTAGGING.search(each)]
+        if untagged and adding:
+            found.append(_statement(f"{rule.sid}Adopt", adding, untagged, [conditions["NEW"]]))
+        return found
+    if "EXACT" in rule.conditions:
+        return _tagging_apart(plan, rule.sid, actions, arns, others) if arns else []
+    if "OWN" in rule.conditions:
+        reading = [action for action in actions if _READING.search(action)]
+        writing = [action for action in actions if action not in reading]
+        found = [_statement(f"{rule.sid}Read", reading, resources, others)] if reading else []
+        if arns and writing:
+            found.append(_statement(rule.sid, writing, arns, others))
+        if until is not None and writing:
+            window = {"DateLessThan": {"aws:CurrentTime": until}}
+            found.append(_statement(f"{rule.sid}Until", writing, resources, [*others, window]))
+        return found
+    return [_statement(rule.sid, actions, resources, others)]
+
+
+def _tagging_apart(
+    plan: Plan, sid: str, actions: list[str], resources: list[str], conditions: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a statement, and others for its actions on tags, which leave the tags that say whose a resource is."""
+    if not plan.spec.manage_tags:
+        return [_statement(sid, actions, resources, conditions)]
+    kept = {f"aws:RequestTag/{key}": plan.tags[key] for key in _OWNERSHIP}
+    groups = (
+        (sid, [each for each in actions if not _TAGGING.search(each)], []),
+        (
+            f"{sid}Tag",
+            [each for each in actions if _TAGGING.search(each) and not _UNTAGGING.search(each)],
+            [{"StringEqualsIfExists": kept}],
+        ),
+        (
+            f"{sid}Untag",
+            [each for each in actions if _UNTAGGING.search(each)],
+            [{"ForAllValues:StringNotEquals": {"aws:TagKeys": list(_OWNERSHIP)}}],
+        ),
+    )
+    return [_statement(name, chosen, resources, [*conditions, *further]) for name, chosen, further in groups if chosen]
+
+
+def _is_own(plan: Plan, tags: Mapping[str, str]) -> bool:
+    return all(tags.get(key) == plan.tags[key] for key in _OWNERSHIP)
 
 
 def _values(plan: Plan, account: AwsAccount) -> Values:
@@ -189,13 +284,29 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         "repositories": (account.arn("ecr", f"repository/{repository_prefix(plan)}*"),)
         if repositories_of(plan)
         else (),
+        "images": tuple(f"arn:{account.partition}:ec2:{account.region}::image/{image}" for image in _images(plan)),
         "storage_key": (storage.kms_key_arn,) if storage is not None and storage.kms_key_arn else (),
         "training_plans": tuple(plans),
         "reserved_capacity": (account.arn("sagemaker", "reserved-capacity/*"),) if plans else (),
     }
 
 
-def _conditions(plan: Plan, account: AwsAccount, actions: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _images(plan: Plan) -> list[str]:
+    """Return the AMIs of the account's own that groups run."""
+    return sorted({image for group in plan.groups if (image := group.spec.image_id) not in (None, "default")})
+
+
+def _vpcs(plan: Plan, live: Sequence[LiveResource]) -> list[str]:
+    """Return the stack's VPC as Route 53 writes it: of any id before it exists."""
+    existing = plan.spec.network.existing
+    made = [each.arn.rpartition("/")[2] for each in live if ":vpc/" in each.arn]
+    ids = [existing.vpc_id] if existing else made or ["*"]
+    return [f"VPCId={each},VPCRegion={plan.spec.region}" for each in ids]
+
+
+def _conditions(
+    plan: Plan, account: AwsAccount, actions: Iterable[str], live: Sequence[LiveResource]
+) -> dict[str, dict[str, Any]]:
     services = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
     boundary = plan.spec.permissions_boundary
     managed = {"ArnEquals": {"iam:PolicyARN": _managed(plan, account)}}
@@ -206,8 +317,12 @@ def _conditions(plan: Plan, account: AwsAccount, actions: Iterable[str]) -> dict
         "BOUNDARY": {"StringEquals": {"iam:PermissionsBoundary": boundary}} if boundary else {},
         "BY_ECR": {"StringEquals": {"kms:ViaService": f"ecr.{account.region}.amazonaws.com"}},
         "GUARDDUTY": {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
+        # No file names a custom image's snapshots; whoever makes them says by a tag that they are the organization's.
+        "ORGANIZATION": {"StringEquals": {"aws:ResourceTag/hpkit:organization": plan.organization}},
+        "NOT_PUBLIC": {"Null": {"ec2:Add/group": "true"}},
+        "VPCS": {"ForAnyValue:StringLike": {"route53:VPCs": _vpcs(plan, live)}},
     }
-    tags = {key: plan.tags[key] for key in ("hpkit:organization", "hpkit:environment")}
+    tags = {key: plan.tags[key] for key in _OWNERSHIP}
     own = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
     tagged = [rule.actions for rule in rules() if rule.conditions == ("NEW",) and rule.service == "ec2"]
     creates = sorted(name.removeprefix("ec2:") for name in frozenset().union(*tagged).intersection(actions))
@@ -217,9 +332,12 @@ def _conditions(plan: Plan, account: AwsAccount, actions: Iterable[str]) -> dict
     return {
         "NEW": {"StringEquals": {f"aws:RequestTag/{key}": value for key, value in tags.items()}},
         "OWN": {"StringEquals": own},
-        "NOT_ANOTHERS": {"StringEqualsIfExists": own},
-        "UNCLAIMED": {"Null": dict.fromkeys(own, "true")},
+        "UNTAGGED": {
+            "Null": dict.fromkeys(own, "true"),
+            "ForAllValues:StringEquals": {"aws:TagKeys": sorted({*plan.tags, "Name"})},
+        },
         "EC2_CREATES": {"StringEquals": {"ec2:CreateAction": creates}},
+        "SAGEMAKER_CREATES": {"StringEquals": {"sagemaker:TaggingAction": list(_SAGEMAKER_CREATES)}},
         **others,
     }
 

@@ -8,6 +8,7 @@ from hpkit.iam.template import fill, read
 
 __all__ = [
     "bucket_policy",
+    "bystander_document",
     "grafana_policy",
     "inference_policy",
     "instance_role_policy",
@@ -19,6 +20,7 @@ __all__ = [
     "metrics_policy",
     "models_policy",
     "pod_trust",
+    "sagemaker_trust",
     "scientist_policy",
     "service_trust",
     "topic_policy",
@@ -35,17 +37,31 @@ def service_trust(account: AwsAccount, service: str, *, from_account: bool = Tru
     return _document(name, account, service=service)
 
 
+def sagemaker_trust(account: AwsAccount) -> Document:
+    """Let SageMaker assume the role, but for none of the jobs that tell IAM what they are.
+
+    HyperPod is not on the service's list of features that send a source, so that no condition may ask for one.
+    """
+    return _document("sagemaker-trust", account)
+
+
 def pod_trust(account: AwsAccount, cluster_arn: str) -> Document:
     """Let EKS Pod Identity assume the role, for pods of this cluster only."""
     return _document("pod-trust", account, cluster=cluster_arn)
 
 
 def web_identity_trust(
-    *, provider_arn: str, issuer: str, namespace: str, service_account: str, services: Sequence[str] = ()
+    *,
+    provider_arn: str,
+    issuer: str,
+    namespace: str,
+    service_account: str,
+    endpoints_of: AwsAccount | None = None,
 ) -> Document:
-    """Let pods of one service account assume the role by the OIDC provider, and services beside them.
+    """Let pods of one service account assume the role by the OIDC provider.
 
-    issuer: address of the provider, with or without `https://`.
+    issuer: address of the provider, with or without `https://`. endpoints_of: the account where SageMaker assumes the
+    role as well, None without.
     """
     pods = _document(
         "web-identity-trust",
@@ -54,7 +70,7 @@ def web_identity_trust(
         namespace=namespace,
         service_account=service_account,
     )
-    others = [each for service in services for each in _document("service-trust", service=service)["Statement"]]
+    others = [] if endpoints_of is None else sagemaker_trust(endpoints_of)["Statement"]
     return {**pods, "Statement": [*pods["Statement"], *others]}
 
 
@@ -129,6 +145,11 @@ def volumes_policy(cluster_arn: str, eks_arn: str) -> Document:
 def keda_policy(workspace_arn: str | None, *, cloudwatch: bool = True, queues: Sequence[str] = ()) -> Document:
     """Return what KEDA needs to scale by CloudWatch metrics, those of a workspace (None: of none), and SQS queues."""
     return _document("keda", workspace=workspace_arn or (), metrics="*" if cloudwatch else (), queues=queues)
+
+
+def bystander_document(account: AwsAccount, *, roles: Sequence[str]) -> Document:
+    """Return what to deny to roles that may use SageMaker and have no part in the platform; roles: ARNs of its own."""
+    return _document("bystander", account, roles=roles)
 
 
 def scientist_policy(

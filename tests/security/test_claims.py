@@ -1,0 +1,221 @@
+"""Who holds the printed policies wants what is another's: untagged, of another environment, of another application."""
+
+import re
+from functools import cache
+
+import pytest
+
+from hpkit.iam.deployer import actions_of, deployer_policies
+from hpkit.iam.live import LiveResource
+from hpkit.iam.rules import rules
+from hpkit.plan.derive import derive
+from tests import builders
+from tests.iam.authorization import access_level, can_be_narrowed, resource_formats
+from tests.iam.test_deployer import ACCOUNT, END, LIVE, PLANS, types, variants
+from tests.security.evaluation import Request, allows
+
+DEPLOYER = "arn:aws:iam::123456789012:role/deploy"
+# What is filled into the ARN of a resource that is another's, so that it is as near to the stack's own as it can be.
+NEAREST = {
+    "Partition": "aws",
+    "Region": "us-west-2",
+    "Account": "123456789012",
+    "OidcProviderName": "oidc.eks.us-west-2.amazonaws.com/id/OF-OTHERS",
+    "Namespace": "hpkit",
+}
+TAGS = {
+    "no tags": {},
+    "another environment's": {"hpkit:organization": "{organization}", "hpkit:environment": "another"},
+    "another organization's": {"hpkit:organization": "another", "hpkit:environment": "{environment}"},
+    "another application's": {"application": "payroll"},
+}
+MAKES = "makes a resource, and has a right to none that exists"
+AS_IT_IS = "the service knows neither a resource nor a condition for it"
+# What is allowed on the nearest resource of another, and what limits it.
+ALLOWED = {
+    **dict.fromkeys(
+        (
+            *("aps:CreateRuleGroupsNamespace", "aps:CreateWorkspace", "ec2:AllocateAddress"),
+            *("ec2:CreateInternetGateway", "ec2:CreateVpc", "eks:CreateCluster", "fsx:CreateFileSystem"),
+            *("grafana:CreateWorkspace", "iam:CreateOpenIDConnectProvider", "kms:CreateKey", "sagemaker:CreateCluster"),
+        ),
+        MAKES,
+    ),
+    **dict.fromkeys(
+        ("ec2:CreateNatGateway", "ec2:CreateSecurityGroup"),
+        "makes a resource; IAM asks for the right to its subnet or VPC where the request names one",
+    ),
+    "route53:AssociateVPCWithHostedZone": "before the VPC exists, the region alone is known",
+}
+# Tagging at creation that IAM does not tell from tagging later: it gives no right, as the attack below shows.
+TAGGED = {"fsx:TagResource", "iam:TagOpenIDConnectProvider", "kms:TagResource"}
+# What the tags of a key give: nothing that its caller could read or keep.
+HARMLESS = {"kms:CreateGrant", "kms:EnableKeyRotation"}
+
+
+@cache
+def plans():
+    """Return plans that need every action of the rules, by a name."""
+    organizations = list(variants())
+    organizations[3]["environments"]["dev"]["permissionsBoundary"] = "arn:aws:iam::123456789012:policy/boundary"
+    return {
+        "enterprise": next(plan for plan in PLANS if plan.stack == "enterprise-prod"),
+        "files": derive(builders.typed(organizations[1]), "dev"),
+        "inference": derive(builders.typed(organizations[3]), "dev"),
+    }
+
+
+PLAN_NAMES = ("enterprise", "files", "inference")
+
+
+@cache
+def documents(name, stage):
+    live = LIVE if stage == "with the state" else ()
+    return [policy.document for policy in deployer_policies(plans()[name], ACCOUNT, types(plans()[name]), live=live)]
+
+
+STAGES = ("first up", "with the state")
+
+
+def writes(policies):
+    """Return the actions of policies that change something, by the reference's access levels."""
+    given = {action for each in policies for statement in each["Statement"] for action in statement["Action"]}
+    return sorted(action for action in given if access_level(action) not in ("List", "Read"))
+
+
+def of_others(action, policies):
+    """Return what requests are about, the nearest resources of others: those that each request must name."""
+    formats = resource_formats(action)
+    patterns = [
+        resource
+        for each in policies
+        for statement in each["Statement"]
+        if action in statement["Action"]
+        for resource in statement["Resource"]
+    ]
+    services = {pattern.split(":")[5].split("/")[0] for pattern in patterns if pattern != "*"}
+
+    def arn(text):
+        return re.sub(r"\$\{(\w+)\}", lambda found: NEAREST.get(found[1], "of-others"), text)
+
+    named = [arn(each) for each in formats if arn(each).split(":", 5)[5].split("/")[0] in services]
+    if access_level(action) == "Tagging":
+        return [[each] for each in named] or [["*"]]
+    required = [arn(each) for each, must in formats.items() if must]
+    return [required or named or ["*"]]
+
+
+def tags_of(plan, tags):
+    filled = {
+        key: value.format(organization=plan.organization, environment=plan.environment) for key, value in tags.items()
+    }
+    return {f"aws:ResourceTag/{key}": value for key, value in filled.items()}
+
+
+def asked(plan):
+    """Return what a request can say of itself to be let through: the stack's tags, and the service that it goes by."""
+    kept = {key: plan.tags[key] for key in ("hpkit:organization", "hpkit:environment")}
+    return {
+        **{f"aws:RequestTag/{key}": value for key, value in kept.items()},
+        "aws:TagKeys": list(kept),
+        "kms:GrantIsForAWSResource": "true",
+        "route53:VPCs": [f"VPCId=vpc-of-others,VPCRegion={plan.spec.region}"],
+        "iam:AWSServiceName": "eks.amazonaws.com",
+        "iam:PassedToService": "sagemaker.amazonaws.com",
+        "aws:CurrentTime": "2027-01-01T00:00:00Z",
+    }
+
+
+def succeeds(action, policies, context):
+    about = [{"Statement": [each for each in policy["Statement"] if action in each["Action"]]} for policy in policies]
+    return any(
+        all(allows(Request(DEPLOYER, action, each, context), identity=about) for each in resources)
+        for resources in of_others(action, policies)
+    )
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("name", PLAN_NAMES)
+@pytest.mark.parametrize("tags", TAGS)
+def test_a_deployer_changes_a_resource_of_another(name, stage, tags):
+    plan, policies = plans()[name], documents(name, stage)
+    context = {**asked(plan), **tags_of(plan, TAGS[tags])}
+    done = {action for action in writes(policies) if succeeds(action, policies, context)}
+    unnarrowed = {action for action in done if not can_be_narrowed(action)}
+    known = {*unnarrowed, *ALLOWED, *(TAGGED if "hpkit:environment" not in TAGS[tags] else ())}
+    if tags == "another environment's":
+        known.add("ec2:ModifySnapshotAttribute")  # Of the organization's own images.
+    assert done - known == set()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("name", PLAN_NAMES)
+def test_a_deployer_puts_the_stacks_tags_on_a_resource_of_another_and_then_owns_it(name, stage):
+    plan, policies = plans()[name], documents(name, stage)
+    claims = [action for action in writes(policies) if access_level(action) == "Tagging"]
+    before, after = asked(plan), {**asked(plan), **tags_of(plan, {key: plan.tags[key] for key in KEPT})}
+    claimed = {
+        (action.partition(":")[0], each)
+        for action in claims
+        for (each,) in of_others(action, policies)
+        if allows(Request(DEPLOYER, action, each, before), identity=policies)
+    }
+    services = {service for service, _ in claimed}
+    assert services <= {action.partition(":")[0] for action in TAGGED}
+    owned = {
+        action
+        for action in writes(policies)
+        if action.partition(":")[0] in services and succeeds(action, policies, after)
+    }
+    assert owned - ALLOWED.keys() <= HARMLESS
+
+
+KEPT = ("hpkit:organization", "hpkit:environment")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("name", PLAN_NAMES)
+def test_a_write_is_allowed_on_a_resource_of_another_without_any_condition(name, stage):
+    policies = documents(name, stage)
+    done = {action for action in writes(policies) if succeeds(action, policies, {})}
+    assert {action for action in done if can_be_narrowed(action)} == set()
+
+
+@pytest.mark.parametrize("name", PLAN_NAMES)
+def test_a_deployer_takes_the_stacks_tags_away_or_gives_a_resource_to_another_environment(name):
+    plan, policies = plans()[name], documents(name, "with the state")
+    own = tags_of(plan, {key: plan.tags[key] for key in KEPT})
+    tagging = [action for action in writes(policies) if access_level(action) == "Tagging"]
+    by_tags = [each for each in tagging if each.partition(":")[0] in ("aps", "ec2", "grafana", "sagemaker")]
+    assert by_tags
+    for action in by_tags:
+        for resources in of_others(action, policies):
+            (arn,) = resources
+            removes = re.search(":(Untag|DeleteTags)", action)
+            for key in KEPT:
+                given = {} if removes else {f"aws:RequestTag/{key}": "another"}
+                attack = Request(DEPLOYER, action, arn, {**own, **given, "aws:TagKeys": [key]})
+                assert not allows(attack, identity=policies), (action, arn, key)
+            change = {} if removes else {"aws:RequestTag/cost-center": "ml"}
+            change = Request(DEPLOYER, action, arn, {**own, **change, "aws:TagKeys": ["cost-center"]})
+            assert allows(change, identity=policies), (action, arn)
+
+
+def test_every_action_of_the_rules_that_writes_is_attacked():
+    given = {action for name in PLAN_NAMES for action in writes(documents(name, "with the state"))}
+    needed = {action for name in PLAN_NAMES for action in actions_of(plans()[name], types(plans()[name]))}
+    ruled = {action for rule in rules() for action in rule.actions}
+    left = {action for action in ruled - given if access_level(action) not in ("List", "Read")}
+    assert left == set()
+    assert needed
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_deployer_of_an_environment_without_tags_changes_a_resource_of_another(stage):
+    plan = next(plan for plan in PLANS if plan.organization == "bare")
+    live = (LiveResource(ACCOUNT.arn("ec2", "vpc/vpc-own"), {}), *LIVE) if stage == "with the state" else ()
+    policies = [each.document for each in deployer_policies(plan, ACCOUNT, types(plan), live=live, until=END)]
+    done = {action for action in writes(policies) if succeeds(action, policies, asked(plan))}
+    assert {action for action in done if can_be_narrowed(action)} - ALLOWED.keys() == set()
+    during = {**asked(plan), "aws:CurrentTime": "2026-12-01T17:59:59Z"}
+    assert succeeds("ec2:DeleteSubnet", policies, during), "the first `up` may, until the end that it was given"
