@@ -272,6 +272,74 @@ def test_the_command_prints_documents_that_allow_nothing_until_the_account_is_na
     assert named.stdout == bare.stdout.replace(NO_ACCOUNT, "123456789012")
 
 
+KEY = "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0000-0000-0000-000000000000"
+
+
+def state(tmp_path, *resources):
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps({"version": 3, "deployment": {"resources": list(resources)}}), encoding="utf-8")
+    return str(file)
+
+
+def test_the_state_names_keys_and_what_was_adopted_without_tags(tmp_path):
+    nat = {"custom": True, "type": "aws:ec2/natGateway:NatGateway", "id": "nat-0a1b2c3d", "outputs": {"tags": {}}}
+    own = {"hpkit:organization": "handson", "hpkit:environment": "dev"}
+    key = {"custom": True, "type": "aws:kms/key:Key", "id": "0a1b2c3d", "outputs": {"arn": KEY, "tagsAll": own}}
+    file = state(tmp_path, {"type": "pulumi:pulumi:Stack"}, key, nat)
+    printed = CliRunner().invoke(command, ["--stack", "handson-dev", "--state", file])
+    found = {each["Sid"]: each for policy in json.loads(printed.stdout) for each in policy["document"]["Statement"]}
+    assert found["Key"]["Resource"] == [KEY]
+    assert {"kms:PutKeyPolicy", "kms:ScheduleKeyDeletion"} <= set(found["Key"]["Action"])
+    adopted = found["NetworkChangeAdopt"]
+    assert (adopted["Action"], adopted["Resource"]) == (
+        ["ec2:CreateTags"],
+        ["arn:aws:ec2:us-west-2:123456789012:natgateway/nat-0a1b2c3d"],
+    )
+    first = CliRunner().invoke(command, ["--stack", "handson-dev"])
+    assert "PutKeyPolicy" not in first.stdout
+    assert "print them again with --state" in first.stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"deployment": {"resources": [1]}}'])
+def test_what_is_no_exported_state_is_refused(text, tmp_path):
+    file = tmp_path / "state.json"
+    file.write_text(text, encoding="utf-8")
+    refused = CliRunner().invoke(command, ["--stack", "handson-dev", "--state", str(file)])
+    assert refused.exit_code == 2
+    assert "pulumi stack export" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--until", "2026-12-01T18:00:00Z"], "leave --until out"),
+        (["--read-only", "--bystander"], "exclude each other"),
+        (["--read-only", "--until", "2026-12-01T18:00:00Z"], "exclude each other"),
+    ],
+)
+def test_options_that_mean_nothing_together_are_refused(options, message):
+    refused = CliRunner().invoke(command, ["--stack", "handson-dev", *options])
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+
+
+def without_tags(text):
+    return text.replace("\n    account: ", "\n    manageTags: false\n    account: ")
+
+
+def test_without_managed_tags_the_first_rights_end(tmp_path, monkeypatch):
+    monkeypatch.chdir(builders.copy_of_handson(tmp_path, without_tags))
+    printed = CliRunner().invoke(command, ["--stack", "handson-dev", "--until", "2026-12-01T19:00:00+01:00"])
+    found = {each["Sid"]: each for policy in json.loads(printed.stdout) for each in policy["document"]["Statement"]}
+    assert found["NetworkChangeUntil"]["Condition"] == {"DateLessThan": {"aws:CurrentTime": "2026-12-01T18:00:00Z"}}
+    assert "NetworkChange" not in found
+    forever = CliRunner().invoke(command, ["--stack", "handson-dev"])
+    assert '"ec2:DeleteVpc"' not in forever.stdout
+    assert "give --until TIME" in forever.stderr
+    refused = CliRunner().invoke(command, ["--stack", "handson-dev", "--until", "tomorrow"])
+    assert (refused.exit_code, "2026-12-01T18:00:00Z" in refused.stderr) == (2, True)
+
+
 def test_an_account_that_is_none_is_refused():
     refused = CliRunner().invoke(command, ["--stack", "handson-dev", "--account", "1234"])
     assert refused.exit_code == 2

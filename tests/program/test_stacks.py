@@ -325,11 +325,13 @@ def test_outputs_say_who_has_what_and_how_to_get_in():
     assert outputs["kubeconfigCommand"] == "aws eks update-kubeconfig --region us-west-2 --name handson-dev"
 
 
-def test_hyperpod_may_assume_execution_roles_whatever_source_it_states():
+def test_hyperpod_may_assume_execution_roles_whatever_source_it_states_but_a_jobs():
     program = recorded("handson-dev")
-    (trust,) = json.loads(program.one("iam/role:Role", "nodes").inputs["assumeRolePolicy"])["Statement"]
-    assert trust["Principal"] == {"Service": "sagemaker.amazonaws.com"}
+    trust, jobs = json.loads(program.one("iam/role:Role", "nodes").inputs["assumeRolePolicy"])["Statement"]
+    assert trust["Principal"] == jobs["Principal"] == {"Service": "sagemaker.amazonaws.com"}
+    assert (trust["Effect"], jobs["Effect"]) == ("Allow", "Deny")
     assert "Condition" not in trust
+    assert all(source.endswith("/*") for source in jobs["Condition"]["ArnLike"]["aws:SourceArn"])
 
 
 def test_nodes_can_read_a_script_that_is_encrypted_with_a_key_of_the_account():

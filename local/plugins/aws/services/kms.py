@@ -47,7 +47,8 @@ def _read_key(call: Calls, key: str, _known: Props) -> Props | None:
 
 def _update_key(call: Calls, key: str, change: Change) -> None:
     new = change.new
-    if "isEnabled" in change and new["isEnabled"]:
+    # A new key is enabled; the real provider enables one alone that was disabled.
+    if "isEnabled" in change and new["isEnabled"] and not change.old.get("isEnabled", True):
         call("EnableKey", KeyId=key)
     if "enableKeyRotation" in change:
         call("EnableKeyRotation" if new["enableKeyRotation"] else "DisableKeyRotation", KeyId=key)
