@@ -126,7 +126,8 @@ def test_a_member_wants_a_waiting_pod_to_start_with_the_rights_of_hyperpods_own_
         own = {key: None for key in api.read(path)["metadata"][kept] if key.startswith("kueue.x-k8s.io/")}
         assert own
         assert "kueue.x-k8s.io" in refused(john.merge, path, {"metadata": {kept: own}})
-    theirs = {"spec": {"containers": [{"name": "main", "image": "registry/handson-dev/smith/train"}]}}
+    theirs = {"image": "registry/handson-dev/smith/train"}
+    theirs = {"spec": {"containers": [{**main, **theirs} for main in api.read(path)["spec"]["containers"]]}}
     assert "another team's repository" in refused(john.merge, path, theirs)
     # As Kueue does once it has taken the pod up.
     api.merge(path, {"metadata": {"finalizers": ["kueue.x-k8s.io/managed"]}})

@@ -192,6 +192,12 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "share": Hint("40%"),
     },
     "AcceleratorPartition": {"type": Hint("mig-1g.5gb", values="migProfiles"), "count": Hint(7, "partitions")},
+    "TeamLimits": {
+        "terminationGracePeriodSeconds": Hint(600, "seconds"),
+        "tolerations": Hint("team/reserved"),
+        "volumes": Hint("nfs"),
+    },
+    "DefaultRequests": {"cpu": Hint("500m", "CPUs"), "memory": Hint("1Gi", "bytes")},
     "SharedPool": {"name": Hint("shared"), "fairShareWeight": Hint(0, "none, a ratio to other teams' weights")},
     "Metrics": {"scrapeInterval": _SECONDS},
     "BasicMetrics": {"scrapeInterval": _SECONDS},
