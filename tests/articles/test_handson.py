@@ -13,6 +13,7 @@ from local.toolchain import get_all
 from local.toolchain.table import tool_named
 from tests.program.cloud import Live
 from tests.running import eventually, making
+from tests.security.accounting import settled_excess
 from tests.security.members import member, refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -184,3 +185,45 @@ def test_a_member_of_a_team_submits_a_job_of_each_framework_and_it_ends(instance
     finally:
         john.delete(path)
         eventually(lambda: not workload(), "Kueue forgets it")
+
+
+@pytest.mark.nightly
+def test_a_job_that_leaves_its_workers_ends_with_the_last_of_them_and_is_counted_until_then(instance, api, operator):
+    labels = {"kueue.x-k8s.io/queue-name": "hyperpod-ns-john-localqueue"}
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "2"}}
+    container = {"name": "pytorch", "image": "train", "resources": resources}
+
+    def role(run):
+        metadata = {"labels": {**labels, "app": "left"}, "annotations": {"hpkit.local/run": run}}
+        template = {"metadata": metadata, "spec": {"containers": [container]}}
+        return {"replicas": 1, "restartPolicy": "Never", "template": template}
+
+    document = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "left", "namespace": "hyperpod-ns-john", "labels": labels},
+        "spec": {"pytorchReplicaSpecs": {"Master": role("1s"), "Worker": role("24h")}},
+    }
+    john = member(instance, "john")
+    john.create(folder_of(document), document)
+    path = f"{folder_of(document)}/left"
+
+    def conditions():
+        return {item["type"]: item["status"] for item in api.read(path).get("status", {}).get("conditions") or []}
+
+    def pods():
+        found = api.items("/api/v1/namespaces/hyperpod-ns-john/pods", labels="app=left")
+        return {item["metadata"]["name"]: item["status"]["phase"] for item in found}
+
+    try:
+        master_ended = {"left-master-0": "Succeeded", "left-worker-0": "Running"}
+        eventually(lambda: pods() == master_ended, pods)
+        assert settled_excess(api) == {}
+        assert (conditions().get("Succeeded"), gpus_of(api, "john")[0]) == (None, 4), "its worker runs, and is counted"
+        worker = "/api/v1/namespaces/hyperpod-ns-john/pods/left-worker-0"
+        api.merge(worker, {"metadata": {"annotations": {"hpkit.local/run": "0s"}}})
+        eventually(lambda: conditions().get("Succeeded") == "True", conditions)
+        eventually(lambda: gpus_of(api, "john")[0] == 0, lambda: gpus_of(api, "john"))
+    finally:
+        john.delete(path)
+        eventually(lambda: not pods(), "its pods go")
