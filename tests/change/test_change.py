@@ -91,8 +91,8 @@ def test_what_the_allowance_alone_would_not_do_is_said_at_once():
     )
     (files,) = [each for each in found.decisions if each.key == "fileSystem"]
     assert files.fix == (
-        "the preview fails unless allowReplace names fileSystem in an `up` before this change: until then it is "
-        "protected in the state"
+        "the preview fails unless the environment has `allowReplace: [fileSystem]` in an `up` before this change: "
+        "until then it is protected in the state"
     )
 
 

@@ -16,7 +16,7 @@ from hpkit.review.as_html import as_html
 from hpkit.review.as_json import as_json
 from hpkit.review.as_markdown import as_markdown
 from hpkit.review.as_text import as_text
-from tests.review.builders import review_of
+from tests.review.builders import file_version, review_of
 
 CHANGES = Path(__file__).parent / "changes"
 NAMES = sorted(folder.name for folder in CHANGES.iterdir())
@@ -64,6 +64,35 @@ def test_every_format_has_the_same_verdict_and_the_reasons(name):
     assert f"<title>hpkit review: {review.verdict}</title>" in as_html(review)
     mark = {"ok": "✅", "attention": "⚠️", "blocked": "⛔"}[review.verdict]
     assert re.search(rf"^## {mark} ", as_markdown(review), re.MULTILINE)
+
+
+def advised(snippet, environment, subject):
+    """Write a snippet of YAML, as a review prints it, where its key belongs in the environment."""
+    ((key, value),) = yaml.safe_load(snippet).items()
+    if key == "version":
+        environment["eks"][key] = value
+    elif key == "count":
+        for row in environment["governance"]["allocations"][subject]:
+            row[key] = value
+    else:
+        assert key in ("allowDelete", "allowReplace", "protect"), snippet
+        environment[key] = value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_advice_is_one_that_the_validator_accepts(name):
+    review, _ = change(name)
+    head = (CHANGES / name / "head.yaml").read_bytes()
+    for stack in review.stacks:
+        for risk in stack.risks:
+            for snippet in re.findall(r"`(\w+: [^`]+)`", risk.message):
+                organization = yaml.safe_load(head)
+                advised(snippet, organization["environments"][stack.stack.partition("-")[2]], risk.subject)
+                errors = [
+                    {finding.rule for finding in file_version(content)[0].findings if finding.severity == "error"}
+                    for content in (head, yaml.safe_dump(organization, allow_unicode=True).encode())
+                ]
+                assert errors[1] <= errors[0], snippet
 
 
 def test_there_are_changes_of_every_verdict():

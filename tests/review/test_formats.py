@@ -355,7 +355,7 @@ def test_text_has_the_budgets_where_only_the_policy_file_gives_another():
 def test_what_is_no_longer_described_is_lost_once_somebody_destroys_it():
     data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]})
     gone = review_of(text_of(data), None, record=None)
-    assert "\n  loses once it is destroyed:\n    ada: its queue\n" in as_text(gone)
+    assert "\n  loses once it is destroyed:\n    ada: its queue; " in as_text(gone)
     assert "who loses what once it is destroyed (" in as_markdown(gone)
     assert "<h3>Who loses what once it is destroyed</h3>" in as_html(gone)
     assert "run `hpkit destroy --stack acme-dev` from the old commit" in " ".join(as_text(gone).split())

@@ -4,7 +4,7 @@ import json
 
 from hpkit.review.as_json import as_json
 from hpkit.review.as_text import as_text
-from hpkit.review.tables import loss_line
+from hpkit.review.tables import loss_lines
 from tests.builders import group, organization, team, text_of
 from tests.review.builders import review_of
 
@@ -29,7 +29,7 @@ def lost(base, head):
     review, stack = compared(base, head)
     assert review.verdict != "ok"
     assert "ada" in stack.losses[0].team
-    return [loss_line(loss) for loss in stack.losses]
+    return loss_lines(stack)
 
 
 def test_vcpus_that_no_longer_follow_accelerators_are_a_loss():

@@ -7,6 +7,7 @@ real preview compares with the state, which another run may have left elsewhere.
 from hpkit.change.causes import describe, is_plain, place_text, value_text
 from hpkit.change.decision import CLUSTER, GUARDED_TYPES, GuardDecision
 from hpkit.change.deletions import renamed_parts
+from hpkit.change.guarded_resources import GUARDED_NAMES
 from hpkit.change.instance_groups import renamed_group
 from hpkit.change.recorded import Recorded, RecordedResource
 from hpkit.change.reductions import Edit, Reduction, edits_of_plans
@@ -16,6 +17,7 @@ from hpkit.change.unguarded import UNGUARDED_TYPES
 
 __all__ = [
     "CLUSTER",
+    "GUARDED_NAMES",
     "GUARDED_TYPES",
     "UNGUARDED_TYPES",
     "Action",

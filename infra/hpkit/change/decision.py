@@ -61,7 +61,7 @@ class GuardDecision:
 def deletion_fix(kind: str, name: str, *, named: bool) -> str:
     """Return how `allowDelete` allows a deletion, or that it does; kind is its key there."""
     allowance = deletion_allowance({kind: [name]})
-    return f"allowed by {allowance}" if named else f"the preview fails unless the environment says {allowance}"
+    return f"allowed by {allowance}" if named else f"the preview fails unless the environment has {allowance}"
 
 
 def deletion_allowance(names: Mapping[str, Sequence[str]]) -> str:

@@ -13,9 +13,9 @@ from hpkit.change.steps import Step
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import contents_of
 
-__all__ = ["account_decision", "resource_decisions", "version_decisions"]
+__all__ = ["GUARDED_NAMES", "account_decision", "resource_decisions", "version_decisions"]
 
-_NAMES: Final = {
+GUARDED_NAMES: Final = {
     "vpc": "the VPC",
     "eks": "the EKS cluster",
     "cluster": "the HyperPod cluster",
@@ -54,7 +54,9 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
             action, known = found.get(key, (step.action, []))
             # Of two buckets the one that goes for good is said to be deleted.
             found[key] = "delete" if "delete" in (action, step.action) else action, [*dict.fromkeys([*known, *causes])]
-            names.setdefault(key, []).append(_BUCKETS.get(step.name, _NAMES[key]) if key == "bucket" else _NAMES[key])
+            names.setdefault(key, []).append(
+                _BUCKETS.get(step.name, GUARDED_NAMES[key]) if key == "bucket" else GUARDED_NAMES[key]
+            )
     moved = _vpc_change(before, after, steps)
     if moved and "eks" not in found and any(each.type == EKS for each in after.resources.values()):
         found["eks"] = ("replace", [f"it cannot leave the VPC that it was made in: {moved}"])
@@ -63,7 +65,7 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
     }
     for key in sorted(found, key=list(GUARDED_TYPES.values()).index):
         action, causes = found[key]
-        name = " and ".join(names.get(key, [_NAMES[key]]))
+        name = " and ".join(names.get(key, [GUARDED_NAMES[key]]))
         yield _decide(key, name, action, causes, before, after, protected.get(key))
 
 
@@ -106,7 +108,8 @@ def _decide(
     reason = f"{name} will be {action}d, and {_lost_with_it(key, before)} with it{why}"
     lift = "`protect: false`" if protected else "the allowance alone"
     if not named:
-        fix = f"the preview fails unless allowReplace names {key}" + _before(key, after, protected=protected)
+        fix = f"the preview fails unless the environment has `allowReplace: [{key}]`"
+        fix += _before(key, after, protected=protected)
     elif protected is not None:
         fix = f"the preview fails, since it is protected: write {lift}, run `pulumi up`, then make the change"
     else:
@@ -170,9 +173,9 @@ def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecisi
         parts = [[int(part) if part.isdecimal() else 0 for part in side[urn].split(".")] for side in (old, new)]
         change = f"Kubernetes {old[urn]} → {new[urn]}"
         if parts[1] < parts[0]:
-            fix = f"write {old[urn]}"
+            fix = f'write `version: "{old[urn]}"`'
             yield GuardDecision("version", "", "eks", f"{change}: EKS never goes back a version", fix, refused=True)
         elif parts[1] > [parts[0][0], parts[0][1] + 1]:
-            fix = f"write {parts[0][0]}.{parts[0][1] + 1} first, run `pulumi up`, then go on"
+            fix = f'write `version: "{parts[0][0]}.{parts[0][1] + 1}"` first, run `pulumi up`, then continue'
             reason = f"{change}: EKS goes up one minor version at a time"
             yield GuardDecision("version", "", "eks", reason, fix, refused=True)

@@ -23,7 +23,6 @@ def _template() -> Template:
     )
     environment.globals |= {"tables": tables, "plural": plural}
     environment.globals |= {"capacity_chart": capacity_chart, "team_charts": team_charts}
-    environment.filters["loss_line"] = tables.loss_line
     environment.filters["risk_line"] = tables.risk_line
     environment.filters["step_row"] = tables.step_row
     return environment.get_template("review.html.j2")

@@ -142,7 +142,7 @@ def _lists(stack: StackReview) -> Iterator[str]:
     teams = tables.changed_teams(stack)
     lists = {
         "watch": [tables.risk_line(risk) for risk in stack.risks],
-        f"who loses what{tables.when_lost(stack)}": [tables.loss_line(loss) for loss in stack.losses],
+        f"who loses what{tables.when_lost(stack)}": tables.loss_lines(stack),
         "resources": tables.resource_lines(stack),
         "preview": list(tables.preview_lines(stack.preview)) if stack.preview else [],
         "settings": tables.setting_list(teams),

@@ -33,7 +33,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
         yield from _folded(stack.note, width)
     yield from _section("watch", [tables.risk_line(risk) for risk in stack.risks], width)
     yield from _findings(stack.findings, width)
-    yield from _section(f"loses{tables.when_lost(stack)}", [tables.loss_line(loss) for loss in stack.losses], width)
+    yield from _section(f"loses{tables.when_lost(stack)}", tables.loss_lines(stack), width)
     yield from _section("preview", list(tables.preview_lines(stack.preview)) if stack.preview else [], width)
     if stack.scenario is not None:
         title = f"scenario {stack.scenario.scenario}"

@@ -14,7 +14,7 @@ from hpkit.review.model import MoneyChange, Risk
 __all__ = ["GRAVITY", "gravest_risks_first", "with_effects"]
 
 _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
-    "another-account", "addon-leaves", "configuration", "dependency-leaves", "governance-leaves",
+    "another-account", "another-region", "addon-leaves", "configuration", "dependency-leaves", "governance-leaves",
     "nat-gateway-leaves", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-leaves",
     "addon-migration", "addon-version", "tiered-storage", "way-out", "stack-leaves", "stack-renamed", "version",
 }  # fmt: skip
@@ -23,7 +23,8 @@ _OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings"
 _OF_TYPE: Final = {"type-leaves", "limit-below-elastic", "borrowing"}
 # What is lost for good, then what runs, then who may what; what only might be lost later is last.
 GRAVITY: Final = (
-    "another-account", *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
+    "another-account", "another-region",
+    *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
     "stack-leaves", "stack-renamed", "governance-leaves", "group-leaves", "group-renamed", "team-leaves",
     "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-off",
     "karpenter-lets-go", "karpenter-takes",

@@ -13,8 +13,12 @@ from hpkit.plan.model import Plan, TeamPlan
 from hpkit.review.formatting import as_fraction, decreased
 from hpkit.review.model import Loss
 
-__all__ = ["losses_of"]
+__all__ = ["TEAM_RESOURCES", "losses_of"]
 
+# What the program makes for each team under the team's name, by the last part of its type.
+TEAM_RESOURCES: Final = frozenset(
+    ("ComputeQuota", "LimitRange", "NamespacePatch", "PersistentVolume", "PersistentVolumeClaim", "Role", "RoleBinding")
+)
 # What a team holds beside whole instances, which are its guarantee.
 _MEASURES: Final = DIMENSIONS[1:4]
 _NOTHING: Final = (Fraction(0),) * len(_MEASURES)
@@ -59,20 +63,18 @@ def _team(team: TeamChange) -> Iterator[Loss]:
     if not team.present.after:
         yield Loss(team.name, "queue", "", 1, 0)
     for share in team.shares:
-        yield from _share(team.name, share)
+        yield from _share(team.name, share, leaves=not team.present.after)
     if team.present.after and decreased(team.weight):
         yield Loss(team.name, "weight", "", team.weight.before or 0, team.weight.after or 0)
     if team.members_removed:
         yield Loss(team.name, "access", "", len(team.members_removed), 0, team.members_removed)
 
 
-def _share(team: str, share: ShareChange) -> Iterator[Loss]:
-    parts = (
-        ("guarantee", share.guarantee),
-        ("elastic quota", share.elastic),
-        ("borrowable", share.borrowable),
-        ("borrow limit", share.borrow_limit),
-    )
+def _share(team: str, share: ShareChange, *, leaves: bool) -> Iterator[Loss]:
+    """Yield what falls; a team without a queue borrows nothing, which the loss of its queue already tells."""
+    parts = [("guarantee", share.guarantee), ("elastic quota", share.elastic)]
+    if not leaves:
+        parts += [("borrowable", share.borrowable), ("borrow limit", share.borrow_limit)]
     for what, change in parts:
         if decreased(change):
             yield Loss(team, what, share.instance_type, change.before or 0, change.after or 0)

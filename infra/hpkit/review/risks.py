@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hpkit.catalog import TASK_GOVERNANCE, cluster_hour
 from hpkit.catalog.prices import HOURS_PER_MONTH
-from hpkit.change import GUARDED_TYPES, StackChange, Step
+from hpkit.change import GUARDED_NAMES, GUARDED_TYPES, StackChange, Step
 from hpkit.checks.rule import amount, listing
 from hpkit.plan.diff import Change, PlanDiff
 from hpkit.plan.model import Plan
@@ -21,6 +21,7 @@ from hpkit.review.cost import guaranteed_cost
 from hpkit.review.effects import gravest_risks_first, with_effects
 from hpkit.review.formatting import as_fraction, cost, maximum, money
 from hpkit.review.group_risks import group_risks
+from hpkit.review.losses import TEAM_RESOURCES
 from hpkit.review.model import BudgetChange, Loss, Risk, StackReview, worst
 from hpkit.review.node_pool_risks import node_pool_risks
 from hpkit.review.policy_risks import PolicySettings, policy_risks
@@ -43,6 +44,9 @@ _NAMED = {
     "repository-leaves": (("Repository", ""),),
 }
 
+_TEAM_LEAVES = ("team-leaves", "team-renamed")
+_GUARDED_KEYS = frozenset(GUARDED_TYPES.values())
+
 _NO_POLICIES: Change[PolicySettings] = Change(None, None)
 _NO_SETTINGS: Change[StackSettings] = Change(None, None)
 # Versions of the task-governance add-on by how they keep cohorts (developer guide, troubleshooting its upgrade).
@@ -64,7 +68,7 @@ def risks_of(
     budgets: what the quota of those comes to that it gives one, stack_file: what stands in the stack's own file.
     """
     found = list(_stack(diff))
-    found += _guards(change) if change is not None else ()
+    found += _guards(change, diff) if change is not None else ()
     # What is made anew in another account has no settings to compare, and what was there keeps its own.
     moved = change is not None and change.leaves_account
     if diff.before is not None and diff.after is not None and not moved:
@@ -81,11 +85,17 @@ def risks_of(
                 *software_risks(before, after),
             ]
         )
-        found += [*access_risks(before, after), *_tags(before, after), *node_pool_risks(before, after)]
-        found += [] if "cluster" in lost else [*group_risks(before, after), *_recovery(before, after)]
+        found += [*access_risks(before, after), *_tags(before, after)]
+        # Groups and NodePools go with a cluster that is replaced, which its own decision says.
+        found += (
+            []
+            if "cluster" in lost
+            else [*node_pool_risks(before, after), *group_risks(before, after), *_recovery(before, after)]
+        )
         found += [*_capacity(diff), *sharing_risks(diff), *budget_risks(before, after, budgets)]
         found += stack_file_risks(diff.stack, stack_file)
-        found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
+        if before.spec.region == after.spec.region:
+            found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
     found += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
     return gravest_risks_first(with_effects(found, diff))
 
@@ -109,30 +119,59 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
         )
 
 
-def _guards(change: StackChange) -> Iterator[Risk]:
-    """Yield what the guards say, what else goes, and the allowances that nothing uses."""
-    for each in change.decisions:
-        yield Risk(each.code, "blocked" if each.refused else "attention", each.subject, each.message)
-    named = {(kind, f"{name}{each.subject}") for each in change.decisions for kind, name in _NAMED.get(each.code, ())}
-    further = [each for each in change.lost if each.type not in GUARDED_TYPES and not _is_named(each, named)]
+def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
+    """Yield what the guards say, what else is lost, and the allowances that nothing uses."""
+    moved = _moved_region(change, diff)
+    if moved is not None:
+        yield moved
+    for decision in change.decisions:
+        if moved is not None and decision.key in _GUARDED_KEYS:
+            continue
+        message = decision.message
+        if decision.code in _TEAM_LEAVES:
+            message = f"{decision.reason}; stop the jobs of {decision.subject} before you merge; {decision.fix}"
+        yield Risk(decision.code, "blocked" if decision.refused else "attention", decision.subject, message)
+    further = [] if moved is not None else _unnamed_losses(change, diff)
     if further:
-        names = listing([f"{short_type(each.type)} {each.name} ({each.action})" for each in further])
+        names = listing([f"{short_type(step.type)} {step.name} ({step.action})" for step in further])
         verb = "is" if len(further) == 1 else "are"
-        yield Risk(
-            "resources-go",
-            "attention",
-            "resources",
-            f"{plural(len(further), 'resource')} beside these {verb} replaced or deleted: {names}"
-            if change.decisions
-            else f"{plural(len(further), 'resource')} {verb} replaced or deleted: {names}",
-        )
+        count = f"{plural(len(further), 'other resource' if change.decisions else 'resource')}"
+        yield Risk("resources-go", "attention", "resources", f"{count} {verb} replaced or deleted: {names}")
     for unused in change.unused_allowances:
         yield Risk("allowance", "attention", unused.key, unused.message)
 
 
-def _is_named(step: Step, named: set[tuple[str, str]]) -> bool:
-    """Return whether a resource is what a decision already names."""
-    return (step.type.rpartition(":")[2], step.name) in named
+def _moved_region(change: StackChange, diff: PlanDiff) -> Risk | None:
+    """Return one risk for a region that changes, which replaces everything; None where it stays."""
+    guarded = [decision for decision in change.decisions if decision.key in _GUARDED_KEYS]
+    if diff.before is None or diff.after is None or diff.before.spec.region == diff.after.spec.region or not guarded:
+        return None
+    old, new = diff.before.spec.region, diff.after.spec.region
+    refused = [decision.key for decision in guarded if decision.refused]
+    fix = f"the preview fails unless the environment has `allowReplace: [{', '.join(refused)}]`; " if refused else ""
+    message = (
+        f"region {old} → {new}: {listing([GUARDED_NAMES[decision.key] for decision in guarded])} and everything in "
+        f"them will be replaced; {fix}keep {old} here and describe another environment for {new} instead; when it "
+        f"runs, remove this one with `hpkit destroy --stack {diff.stack}`"
+    )
+    return Risk("another-region", "blocked" if refused else "attention", "region", message)
+
+
+def _unnamed_losses(change: StackChange, diff: PlanDiff) -> list[Step]:
+    """Return what is lost and neither named by a decision nor part of a team that leaves or of a member's access."""
+    named = {
+        (resource_type, f"{prefix}{decision.subject}")
+        for decision in change.decisions
+        for resource_type, prefix in _NAMED.get(decision.code, ())
+    }
+    gone = [team for team in diff.teams if team.present.before and not team.present.after]
+    named |= {(resource_type, team.name) for team in gone for resource_type in TEAM_RESOURCES}
+    named |= {("AccessEntry", member.partition(":iam::")[2]) for team in diff.teams for member in team.members_removed}
+    return [
+        step
+        for step in change.lost
+        if step.type not in GUARDED_TYPES and (step.type.rpartition(":")[2], step.name) not in named
+    ]
 
 
 def _addons(before: Plan, after: Plan) -> Iterator[Risk]:

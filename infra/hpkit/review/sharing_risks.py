@@ -27,7 +27,7 @@ _POLICY_MEANS: Final = {
 def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
     """Return what to watch between teams, of a stack that is there on both sides."""
     yield from _borrowing(diff)
-    yield from _queues(diff)
+    yield from _settings(diff)
     yield from _no_room_yet(diff)
     yield from _shared_pool(diff)
     yield from _weights(diff)
@@ -52,16 +52,13 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
                 else f"unreserved {arrow(quantity(change.unreserved.before), quantity(change.unreserved.after))}"
             )
         if victims:
-            said = [
-                f"{team.name} {arrow(quantity(share.borrowable.before), quantity(share.borrowable.after))}"
-                for team, share in victims
-            ]
             yield Risk(
                 "borrowing",
                 "attention",
                 change.instance_type,
-                f"borrowing of {change.instance_type} depended on it: {listing(causes)}, so what others may borrow "
-                f"falls ({listing(said)})",
+                f"less of {change.instance_type} can be borrowed by {listing([team.name for team, _ in victims])}: "
+                f"{listing(causes)}",
+                teams=tuple(team.name for team, _ in victims),
             )
 
 
@@ -69,16 +66,9 @@ def _held_back(share: ShareChange) -> bool:
     return decreased(share.borrowable) and as_fraction(share.borrowable.after) < as_fraction(share.borrow_limit.after)
 
 
-def _queues(diff: PlanDiff) -> Iterator[Risk]:
+def _settings(diff: PlanDiff) -> Iterator[Risk]:
     for team in diff.teams:
-        if team.present.before and not team.present.after:
-            yield Risk(
-                "team-leaves",
-                "attention",
-                team.name,
-                f"{team.name} loses its queue here: its jobs can no longer be admitted; stop them before this lands",
-            )
-        elif team.present.before:
+        if team.present.before and team.present.after:
             if team.preempt.changed:
                 yield _preemption(team)
             if team.strategy.changed:

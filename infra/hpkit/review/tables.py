@@ -15,6 +15,7 @@ from hpkit.plan.names import short_type
 from hpkit.plural import plural
 from hpkit.review.cost import quota_cost
 from hpkit.review.formatting import arrow, cost, cost_change, cost_sides, maximum, quantity, signed_money
+from hpkit.review.losses import TEAM_RESOURCES
 from hpkit.review.model import (
     Cost,
     FindingChanges,
@@ -48,7 +49,7 @@ __all__ = [
     "finding_groups",
     "headline",
     "location",
-    "loss_line",
+    "loss_lines",
     "nodes_lost",
     "policy_lines",
     "preview_lines",
@@ -95,6 +96,12 @@ _KINDS: Mapping[str, str] = {
     "training": "training (Jobs, the kinds of Kubeflow, Ray, JobSet and HyperPod's operator)",
     "inference": "inference (Deployments, HorizontalPodAutoscalers, ScaledObjects)",
 }
+_GUARD_CONTENTS = ("pulumi:providers:hyperpod", ["contents"])
+# What changes whenever a team comes or leaves, by the last part of its type and the place that changes.
+_LISTS_TEAMS = (
+    ("ValidatingAdmissionPolicy", "spec.matchConstraints.namespaceSelector.matchExpressions"),
+    ("ClusterRoleBinding", "subjects"),
+)
 WAIT_HEAD = ("team", "served", "waits p50", "waits p95", "preempted", "never run")
 
 
@@ -154,6 +161,8 @@ def concerned_teams(stack: StackReview) -> list[str]:
 def _cost_both(change: Change[Cost]) -> str:
     if change.after is None and change.before is not None:
         return f"{cost(change.before)} until it is destroyed"
+    if change.before is None and change.after is not None:
+        return cost(change.after)
     both = arrow(*cost_sides(change))
     difference = cost_change(change)
     return both if difference in ("no change", "unknown", "unbounded") or "–" in both else f"{both} ({difference})"
@@ -191,27 +200,37 @@ def changed_teams(stack: StackReview) -> list[TeamChange]:
 
 def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
     """Return one row per instance type; the team's settings stand in its first."""
-    settings = (_both(team.weight), _text(team.preempt))
+    name, settings = _team_name(diff, team), (_both(team.weight), _text(team.preempt))
     for index, share in enumerate(team.shares):
         guarantee = _both(share.guarantee)
         if share.elastic.before or share.elastic.after:
             guarantee += f" (elastic {_both(share.elastic)})"
         money, is_about = quota_cost(diff, share)
         near = "about " if is_about else ""
-        dollars = arrow(*("–" if each is None else f"{near}{each:,}" for each in (money.before, money.after)))
+        dollars = arrow(*("–" if side is None else f"{near}{side:,}" for side in (money.before, money.after)))
         cells = (share.instance_type, guarantee, _both(share.borrowable), _both(share.lendable), dollars)
-        yield (team.name, *cells, *(settings if index == 0 else ("", "")))
+        yield (name, *_only_side(team.present, (*cells, *(settings if index == 0 else ("", "")))))
     if not team.shares:
-        yield (team.name, "–", "–", "–", "–", "–", *settings)
+        yield (name, "–", "–", "–", "–", "–", *_only_side(team.present, settings))
+
+
+def _team_name(diff: PlanDiff, team: TeamChange) -> str:
+    """Return the team's name, marked as new or leaving where its stack is neither."""
+    if not team.present.before and diff.before is not None:
+        return f"{team.name} (new)"
+    return f"{team.name} (leaves)" if not team.present.after and diff.after is not None else team.name
+
+
+def _only_side(present: Change[bool], cells: Row) -> Row:
+    """Return plain values for what exists on one side alone: there is nothing to compare with."""
+    if not present.before:
+        return tuple(cell.removeprefix("– → ") for cell in cells)
+    return cells if present.after else tuple(cell.removesuffix(" → –") for cell in cells)
 
 
 def setting_lines(team: TeamChange) -> Iterator[str]:
-    """Return what changes of a team beside the table."""
-    if not team.present.before:
-        yield f"{team.name}: new here"
-    elif not team.present.after:
-        yield f"{team.name}: gone here"
-    else:
+    """Return what changes of a team besides the table; members who lose access are among the losses."""
+    if team.present.before and team.present.after:
         if team.strategy.changed:
             yield f"{team.name}: strategy {_text(team.strategy)}"
         if team.borrow_limit.changed:
@@ -223,9 +242,8 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
                 )
             )
             yield f"{team.name}: borrowLimit {before} → {after}"
-    for word, members in (("gains", team.members_added), ("loses", team.members_removed)):
-        for member in members:
-            yield f"{team.name}: {word} member {member}"
+    for member in team.members_added:
+        yield f"{team.name}: gains member {member}"
 
 
 def _borrow_limit(percent: int | None, strategy: str | None) -> str:
@@ -248,7 +266,8 @@ def capacity_rows(stack: StackReview) -> Iterator[Row]:
     """Return one row per instance type: guaranteed, at most, reserved and elastic quota, unreserved."""
     for change in stack.diff.capacity if stack.diff else ():
         most = arrow(maximum(change, after=False), maximum(change, after=True))
-        yield (change.instance_type, _both(change.guaranteed), most, _both(change.quota), _both(change.unreserved))
+        cells = (_both(change.guaranteed), most, _both(change.quota), _both(change.unreserved))
+        yield (change.instance_type, *_only_side(change.present, cells))
 
 
 def cost_rows(stack: StackReview) -> Iterator[Row]:
@@ -296,12 +315,15 @@ def policy_lines(stack: StackReview) -> Iterator[str]:
     """Return what changes of the cluster policy and its priority classes."""
     if stack.diff is None:
         return
-    for key, change in stack.diff.policy.items():
-        if change.changed:
-            yield f"{key}: {_text(change)}"
-    for name, weight in stack.diff.priority_classes.items():
-        if weight.changed:
-            yield f"priority class {name}: weight {_both(weight)}"
+    present = Change(stack.diff.before is not None, stack.diff.after is not None)
+    rows = [(key, _text(change)) for key, change in stack.diff.policy.items() if change.changed]
+    rows += [
+        (f"priority class {name}", f"weight {''.join(_only_side(present, (_both(weight),)))}")
+        for name, weight in stack.diff.priority_classes.items()
+        if weight.changed
+    ]
+    for name, value in rows:
+        yield f"{name}: {''.join(_only_side(present, (value,)))}"
 
 
 def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
@@ -330,19 +352,26 @@ def when_lost(stack: StackReview) -> str:
     return " once it is destroyed" if stack.status == "removed" else ""
 
 
-def loss_line(loss: Loss) -> str:
-    """Return a loss in one line."""
+def loss_lines(stack: StackReview) -> list[str]:
+    """Return one line for each team that loses something, with everything that it loses."""
+    lost: dict[str, list[str]] = {}
+    for loss in stack.losses:
+        lost.setdefault(loss.team, []).append(_loss_text(loss))
+    return [f"{team}: {'; '.join(texts)}" for team, texts in lost.items()]
+
+
+def _loss_text(loss: Loss) -> str:
     if loss.what == "queue":
-        return f"{loss.team}: its queue"
+        return "its queue"
     if loss.what == "access":
-        return f"{loss.team}: access of {plural(len(loss.names), 'member')}, {listing(list(loss.names))}"
+        return f"access of {plural(len(loss.names), 'member')}, {listing(list(loss.names))}"
     if loss.what in _LOSSES:
         change = f"{'all' if loss.before is None else quantity(loss.before)} → {quantity(loss.after)}"
-        return f"{loss.team}: {_LOSSES[loss.what].format(names=listing(list(loss.names), 20), change=change)}"
+        return _LOSSES[loss.what].format(names=listing(list(loss.names), 20), change=change)
     if loss.what == "workloads":
-        return f"{loss.team}: may no longer run {' or '.join(_KINDS[name] for name in loss.names)}"
-    kind = f" of {loss.instance_type}" if loss.instance_type else ""
-    return f"{loss.team}: {loss.what}{kind} {quantity(loss.before)} → {quantity(loss.after)}"
+        return f"may no longer run {' or '.join(_KINDS[name] for name in loss.names)}"
+    instance_type = f" of {loss.instance_type}" if loss.instance_type else ""
+    return f"{loss.what}{instance_type} {quantity(loss.before)} → {quantity(loss.after)}"
 
 
 def step_row(step: PreviewStep) -> Row:
@@ -353,21 +382,64 @@ def step_row(step: PreviewStep) -> Row:
 def resource_lines(stack: StackReview) -> list[str]:
     """Return what does not stay as it is, one line per resource."""
     rows = resource_rows(stack)
-    return [f"{action} {kind} {name}" + (f" ({why})" if why else "") for action, kind, name, why in rows]
-
-
-def resource_rows(stack: StackReview) -> list[Row]:
-    """Return action, type, name and why of every resource that does not stay as it is; what goes first."""
-    if stack.change is None:
-        return []
-    # A guard holds nothing itself, and what it guards is said above.
-    shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]
     return [
-        _resource_row(step) for step in sorted(shown, key=lambda step: not (step.lost and step.type in GUARDED_TYPES))
+        " ".join(part for part in (action, resource_type, names, f"({why})" if why else "") if part)
+        for action, resource_type, names, why in rows
     ]
 
 
-def _resource_row(step: Step) -> Row:
+def resource_rows(stack: StackReview) -> list[Row]:
+    """Return action, type, names and why of the resources that don't stay as they are; losses come first.
+
+    Resources of one type that change for the same reason share a row, and so do those of a team that comes or leaves;
+    json has each of them. A new stack is one row, and so is everything that another region replaces.
+    """
+    if stack.change is None:
+        return []
+    # A guard holds nothing itself, and a provider's `contents` are what its guard prints.
+    shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]
+    shown = [step for step in shown if (step.type, [cause.place for cause in step.causes]) != _GUARD_CONTENTS]
+    if stack.status == "added":
+        return [("create", plural(len(shown), "resource"), "", "a new stack")] if shown else []
+    if moved := _moved_region(stack):
+        return [("replace", plural(len(stack.change.lost), "resource"), "", moved)]
+    owners = _owners(stack)
+    rows: dict[Row, list[str]] = {}
+    for step in sorted(shown, key=lambda step: not (step.lost and step.type in GUARDED_TYPES)):
+        action, resource_type = step.action, short_type(step.type)
+        last, why = step.type.rpartition(":")[2], _why(step)
+        if step.retained and action == "delete":
+            action = "forget"
+        if (last, step.name) in owners:
+            rows.setdefault((action, f"team {owners[last, step.name]}", ""), []).append(resource_type)
+        elif action == "update" and (last, why) in _LISTS_TEAMS:
+            rows.setdefault((action, "list of teams", ""), []).append(last)
+        else:
+            rows.setdefault((action, resource_type, why), []).append(step.name)
+    return [
+        (action, resource_type, listing(list(dict.fromkeys(names)), 10), why)
+        for (action, resource_type, why), names in rows.items()
+    ]
+
+
+def _moved_region(stack: StackReview) -> str:
+    """Return how the region of a stack changes; empty where it stays."""
+    regions = [side.spec.region for side in (stack.diff.before, stack.diff.after) if side] if stack.diff else []
+    return f"region {' → '.join(regions)}" if len(set(regions)) > 1 else ""
+
+
+def _owners(stack: StackReview) -> dict[tuple[str, str], str]:
+    """Return the team that comes or leaves with each resource, by the last part of its type and its name."""
+    owners = {}
+    for team in stack.diff.teams if stack.diff else ():
+        if team.present.before != team.present.after:
+            owners |= {(resource_type, team.name): team.name for resource_type in TEAM_RESOURCES}
+            members = (*team.members_added, *team.members_removed)
+            owners |= {("AccessEntry", member.partition(":iam::")[2]): team.name for member in members}
+    return owners
+
+
+def _why(step: Step) -> str:
     deciding = [cause for cause in step.causes if cause.replaces or step.action != "replace"]
     why = [
         describe(cause)
@@ -375,8 +447,7 @@ def _resource_row(step: Step) -> Row:
         else f"{place_text(cause.place) or 'its provider'} ({_names(cause.because)})"
         for cause in deciding
     ]
-    action = "forget" if step.retained and step.action == "delete" else step.action
-    return action, short_type(step.type), step.name, "; ".join(dict.fromkeys(why))
+    return "; ".join(dict.fromkeys(why))
 
 
 def _names(urns: Sequence[str]) -> str:
