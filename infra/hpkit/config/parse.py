@@ -240,8 +240,11 @@ class _Reading:
         """Return the steps into the map or list at a path; none where the file has neither."""
         value: Any = self._data
         for step in path:
-            inside = isinstance(value, dict) or (isinstance(value, tuple) and isinstance(step, int))
-            if not inside or (step not in value if isinstance(value, dict) else step >= len(value)):
+            if isinstance(value, dict):
+                exists = step in value
+            else:
+                exists = isinstance(value, tuple) and isinstance(step, int) and step < len(value)
+            if not exists:
                 return []
             value = value[step]
         return list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, tuple) else []

@@ -241,7 +241,7 @@ def _tagging_apart(
     if not plan.spec.manage_tags:
         return [_statement(sid, actions, resources, conditions)]
     kept = {f"aws:RequestTag/{key}": plan.tags[key] for key in _OWNERSHIP}
-    groups = (
+    groups: tuple[tuple[str, list[str], list[dict[str, Any]]], ...] = (
         (sid, [each for each in actions if not _TAGGING.search(each)], []),
         (
             f"{sid}Tag",

@@ -59,7 +59,7 @@ def _files(before: Plan, after: Plan) -> Iterator[Risk]:
             "root of every client is root on the file system again"
             if new.root_squash is None
             else f"root of clients becomes {SQUASHED}; files that belong to root become inaccessible to it, except on "
-            f"clients in noSquashNids ({listing(new.root_squash.no_squash_nids) or 'none'})"
+            f"clients in noSquashNids ({listing(list(new.root_squash.no_squash_nids)) or 'none'})"
         )
         yield Risk("root-squash", "attention", "storage.lustre.rootSquash", f"rootSquash changes: {means}")
     if not (old.teams and new.teams):

@@ -406,10 +406,8 @@ def resource_rows(stack: StackReview) -> list[Row]:
     owners = _owners(stack)
     rows: dict[Row, list[str]] = {}
     for step in sorted(shown, key=lambda step: not (step.lost and step.type in GUARDED_TYPES)):
-        action, resource_type = step.action, short_type(step.type)
-        last, why = step.type.rpartition(":")[2], _why(step)
-        if step.retained and action == "delete":
-            action = "forget"
+        action = "forget" if step.retained and step.action == "delete" else step.action
+        resource_type, last, why = short_type(step.type), step.type.rpartition(":")[2], _why(step)
         if (last, step.name) in owners:
             rows.setdefault((action, f"team {owners[last, step.name]}", ""), []).append(resource_type)
         elif action == "update" and (last, why) in _LISTS_TEAMS:
@@ -430,7 +428,7 @@ def _moved_region(stack: StackReview) -> str:
 
 def _owners(stack: StackReview) -> dict[tuple[str, str], str]:
     """Return the team that comes or leaves with each resource, by the last part of its type and its name."""
-    owners = {}
+    owners: dict[tuple[str, str], str] = {}
     for team in stack.diff.teams if stack.diff else ():
         if team.present.before != team.present.after:
             owners |= {(resource_type, team.name): team.name for resource_type in TEAM_RESOURCES}
