@@ -200,3 +200,40 @@ def test_a_shared_pool_under_another_name_goes_and_comes_back_in_two_steps():
     (message,) = [each.message for each in stack.risks if each.code == "no-room-yet"]
     assert "Take `sharedPool` out and run `pulumi up`, then write it anew" in message
     assert "count: 0" not in message
+
+
+def limited(seconds, **ada):
+    data = platform(members=["arn:aws:iam::123456789012:role/ada"], **ada)
+    data["environments"]["dev"]["governance"]["teamLimits"] = {"terminationGracePeriodSeconds": seconds}
+    return data
+
+
+def settings_of(base, head):
+    """Return what the whole review reports of settings, and the losses."""
+    (stack,) = review_of(text_of(base), text_of(head)).stacks
+    return [risk.message for risk in stack.risks if risk.code == "settings"], [loss.what for loss in stack.losses]
+
+
+def test_a_service_account_that_goes_hides_no_other_change_of_the_same_policies():
+    accounts = {"serviceAccounts": ["runner", "saver"]}
+    assert settings_of(limited(600, **accounts), limited(600, serviceAccounts=["saver"])) == ([], ["service accounts"])
+    (message,), losses = settings_of(limited(600, **accounts), limited(60, serviceAccounts=["saver"]))
+    assert losses == ["service accounts"]
+    assert "hpkit-team-pods" in message
+    assert message.endswith("by governance.teamLimits.terminationGracePeriodSeconds 600 → 60")
+
+
+def test_a_rank_that_goes_is_not_reported_again_as_a_policy():
+    top = {
+        "clusterPolicy": {
+            "taskPrioritization": "Rank",
+            "priorityClasses": [{"name": "train", "weight": 80}, {"name": "try", "weight": 40}],
+        }
+    }
+    sides = (limited(600, top=top, priorityClasses=names) for names in (["train", "try"], ["train"]))
+    assert settings_of(*sides) == ([], ["priority classes"])
+
+
+def test_a_shorter_limit_of_teams_is_reported_without_a_recording():
+    _, stack = compared(limited(600), limited(60))
+    assert [risk.message for risk in stack.risks] == ["governance.teamLimits.terminationGracePeriodSeconds 600 → 60"]

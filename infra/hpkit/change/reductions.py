@@ -33,7 +33,7 @@ _KEYS_OF_PLAN: Final = TypeFacts(
     },
     literal=True,
 )
-# What a person may do is no part of the platform, and governance stands beside it, as it comes out.
+# What a person may do is no part of the platform. Governance is compared as derived, but for the limits of teams.
 _ALLOWANCES: Final = {"allow_replace": "allowReplace", "allow_delete": "allowDelete"}
 _NO_SETTINGS: Final = {"waivers", "allow_replace", "allow_delete", "governance"}
 
@@ -109,6 +109,9 @@ def _settings(plan: Plan) -> dict[str, Any]:
     """Return what is written of an environment, without teams and groups that the reader compares by name."""
     policy = plan.policy.model_dump(by_alias=True, mode="json") if plan.policy else None
     environment = plan.spec.model_dump(by_alias=True, mode="json", exclude=_NO_SETTINGS)
+    if plan.spec.governance is not None:
+        limits = plan.spec.governance.team_limits.model_dump(by_alias=True, mode="json")
+        environment["governance"] = {"teamLimits": limits}
     teams = {
         team.name: {
             "serviceAccounts": list(team.service_accounts),

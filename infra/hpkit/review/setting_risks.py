@@ -30,7 +30,12 @@ _SAID: Final = tuple(
         r"environment\.cluster\.nodeRecovery": ("node-recovery",),
         r"kubernetes\.Role (?P<subject>\S*) rules.*": ("workloads",),
         r"kubernetes\.ValidatingAdmissionPolicy hpkit-member-work .*": ("priority classes",),
-        r"kubernetes\.ValidatingAdmissionPolicy hpkit-team-\S* .*": ("service accounts",),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-team-\S* spec\.validations\S* .*\bserviceAccountName\b.*": (
+            "service accounts",
+        ),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-team-workloads spec\.validations\S* .*\bvariables\.rank\b.*": (
+            "priority classes", "priority-class-leaves",
+        ),
         # A namespace without members is not among those that the policies and the role are for.
         r"kubernetes\.ValidatingAdmissionPolicy \S* spec\.matchConstraints\.namespaceSelector.*": ("access", "queue"),
         r"kubernetes\.ClusterRoleBinding hpkit-data-scientist .*": ("access", "queue"),
@@ -112,6 +117,7 @@ _SAID: Final = tuple(
 
 # The file's keys are those of the environment unless they say otherwise.
 _OF_FILE: Final = "environment."
+_POLICY: Final = "ValidatingAdmissionPolicy "
 # What only tells programs that something changed.
 _HASH: Final = re.compile(r"annotations\.hpkit/")
 
@@ -129,7 +135,9 @@ def setting_risks(
     unreadable: dict[str, None] = {}
     for each in reductions:
         owner = f"{short_type(each.type)} {each.name}" if each.type else ""
-        if _is_said(f"{owner} {each.place}".lstrip(), said):
+        # An admission policy is about what its expressions read: several keys of the file change the same policy.
+        expression = f" {each.before}" if _POLICY in owner and isinstance(each.before, str) else ""
+        if _is_said(f"{owner} {each.place}{expression}".lstrip(), said):
             continue
         if owner and (each.made_up or not is_plain(each.place, each.before, each.after) or _HASH.search(each.place)):
             unreadable[owner] = None
