@@ -291,10 +291,12 @@ def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
                 place = f"environments.{plan.environment}.cluster.name"
                 # Of two names that an account writes down, one has to change; else to write it down may be all.
                 known = account and taken.spec.account
-                fix = f"Write `{cluster}-{plan.environment}`" + (
+                # Stacks of a repository differ in name; `cluster` with the environment's name may be a third file's.
+                fix = f"Write `{plan.stack}`" + (
                     "." if known else "; or, if their accounts differ, write `account` in both files."
                 )
                 found.append(Finding("CFG011", "warning", place, each.file, mark.line, mark.column, message, fix))
+                break
         before += [(each, plan) for plan in plans]
     return found
 

@@ -68,7 +68,10 @@ def test_values_are_plain_whole_numbers_whole_and_unknown_ones_marked():
 
 def test_a_violation_ends_with_how_to_fix_it():
     said = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
-    fix = "Add it, or have it added: name its value in the parameter values, and set the level to remediate."
+    fix = (
+        "Add it, or have it added: name its value in the parameter values, and set the level to remediate. "
+        "Where the environment has `manageTags: false`, disable this policy in the organization's policy file."
+    )
     assert said == [f"it has no tag team. {fix}"]
 
 

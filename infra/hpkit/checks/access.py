@@ -156,9 +156,13 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
 def _left_out(context: Context, account: str) -> Iterator[Issue]:
     """Report, once for an environment, the members that it doesn't admit because they are of another account."""
     here = {team.name for team in context.plan.teams}
+    staffed = {member.team for member in context.members if member.admitted}
+    others = {each.account for each in context.organization.environments.values()}
     roles: dict[str, list[str]] = {}
     for member in context.members:
-        if not member.admitted and member.team in here:
+        # A team lists the roles of each environment's account, and every environment admits its own.
+        elsewhere = member.path[0] == "teams" and member.team in staffed and principal_of(member.role)[0] in others
+        if not member.admitted and member.team in here and not elsewhere:
             roles.setdefault(member.team, []).append(member.role)
     if roles:
         totals = Counter(member.team for member in context.members)
