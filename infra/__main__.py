@@ -14,6 +14,7 @@ from hpkit.components import build
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
+from hpkit.printable import printable_lines
 from hpkit.project import is_local, load_stack, project_root
 
 
@@ -22,7 +23,7 @@ def gate(stack: str) -> Plan:
     try:
         loaded = load_stack(stack)
     except SelectionError as error:
-        raise pulumi.RunError(str(error)) from None
+        raise pulumi.RunError(printable_lines(str(error))) from None
     for finding in loaded.findings:
         (pulumi.log.error if finding.severity == "error" else pulumi.log.warn)(text(finding))
     errors = sum(finding.severity == "error" for finding in loaded.findings)
@@ -32,7 +33,7 @@ def gate(stack: str) -> Plan:
     # On AWS all that is missing is said at once; on the local cloud it goes on.
     missing = [*missing_ranges(plan), *missing_charts(plan)]
     if missing:
-        raise pulumi.RunError("\n".join([*missing, "Nothing was registered"]))
+        raise pulumi.RunError(printable_lines("\n".join([*missing, "Nothing was registered"])))
     return plan
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
+from hpkit.printable import printable, printable_lines
 from provider import VERSION
 from provider.aws.client import SageMakerApi, settings_from
 from provider.engine.errors import PluginError
@@ -117,7 +118,10 @@ class HyperpodServicer(PluginServicer):
         failures = check(handler.name, from_struct(request.news))
         return provider_pb2.CheckResponse(
             inputs=request.news,
-            failures=[provider_pb2.CheckFailure(property=fail.path, reason=fail.reason) for fail in failures],
+            failures=[
+                provider_pb2.CheckFailure(property=printable(fail.path), reason=printable_lines(fail.reason))
+                for fail in failures
+            ],
         )
 
     @readable

@@ -62,7 +62,7 @@ def test_every_format_has_the_same_verdict_and_the_reasons(name):
     assert data["verdict"] == review.verdict
     assert data["reasons"] == list(review.reasons)
     assert f"<title>hpkit review: {review.verdict}</title>" in as_html(review)
-    mark = {"ok": "✅", "attention": "⚠️", "blocked": "⛔"}[review.verdict]
+    mark = {"ok": "✅", "attention": "❗", "blocked": "⛔"}[review.verdict]
     assert re.search(rf"^## {mark} ", as_markdown(review), re.MULTILINE)
 
 

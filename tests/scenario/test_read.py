@@ -183,7 +183,7 @@ def test_a_pattern_of_zeros_is_refused(tmp_path):
         ([HEADER, "a,john,,,1,0s,-1h"], ":2: run: `-1h` is negative"),
         (
             [HEADER, "a\x1bb,john,,,1,0s,1h"],
-            ":2: name is `a\\x1bb`, and must be one line of characters that can be seen",
+            ":2: name is `a\\u001bb`, and must be one line of characters that can be seen",
         ),
         ([HEADER, "a,john,,,0,0s,1h"], ":2: count is `0`, and must be at least 1"),
         ([HEADER, "a,john,,,one,0s,1h"], ":2: count is `one` and must be a whole number"),

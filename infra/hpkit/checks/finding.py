@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from hpkit.printable import printable
+
 __all__ = ["Finding", "Severity", "Summary", "summarize"]
 
 # What all quota of an environment comes to together.
@@ -15,7 +17,7 @@ class Finding:
     """One finding, placed in its file.
 
     path is as users read it (`teams[john].sharing.borrowLimit`); line and column count from 1; message says
-    what is wrong with the values in it, fix what to do.
+    what is wrong with the values in it, fix what to do. All three are printable.
     """
 
     rule: str
@@ -26,6 +28,11 @@ class Finding:
     column: int
     message: str
     fix: str
+
+    def __post_init__(self) -> None:
+        """Escape what the file's author put into path and texts; `file` stays the name that opens it."""
+        for name in ("path", "message", "fix"):
+            object.__setattr__(self, name, printable(getattr(self, name)))
 
     @property
     def order(self) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpkit.cli.output import printable_output
 from hpkit.errors import HpkitError, SelectionError
 from hpkit.spelling import near
 
@@ -113,8 +114,9 @@ def main() -> None:
     # `hpkit plan`, and found next to none; at the end there is nothing to look for at all.
     gc.set_threshold(_OBJECTS_BETWEEN_SEARCHES)
     atexit.register(gc.freeze)
-    try:
-        _hpkit(prog_name="hpkit")
-    except HpkitError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2 if isinstance(error, SelectionError) else 1)
+    with printable_output():
+        try:
+            _hpkit(prog_name="hpkit")
+        except HpkitError as error:
+            click.echo(f"error: {error}", err=True)
+            sys.exit(2 if isinstance(error, SelectionError) else 1)

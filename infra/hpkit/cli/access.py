@@ -14,6 +14,7 @@ import click
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import folded
 from hpkit.cli.live_common import choose_stack, columns, kubernetes_api, platform_options, rights
+from hpkit.printable import csv_cell
 
 if TYPE_CHECKING:
     from hpkit.access.model import Row
@@ -95,14 +96,13 @@ def _as_dict(plan: Plan, rows: Sequence[Row], differs: Sequence[str]) -> dict[st
 
 def _as_csv(places: Sequence[str], rows: Sequence[Row]) -> str:
     from hpkit.access.model import called
-    from hpkit.simulate.as_csv import text_cell
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["principal", "in file", *places])
     for row in rows:
         cells = (row.principal, called(row), *(_cell(row, place) for place in places))
-        writer.writerow([text_cell(each) for each in cells])
+        writer.writerow([csv_cell(each) for each in cells])
     return text.getvalue()
 
 

@@ -12,6 +12,7 @@ import click
 from hpkit.checks import RULES, Finding, summarize
 from hpkit.config import format_path
 from hpkit.plural import plural
+from hpkit.printable import printable, printable_lines
 from hpkit.project import Loaded
 
 __all__ = ["WRITERS", "colored", "folded", "width"]
@@ -79,7 +80,10 @@ def _json(findings: list[Finding], _loaded: list[Loaded]) -> str:
 
 
 def _github(findings: list[Finding], _loaded: list[Loaded]) -> str:
-    """Write workflow commands; GitHub puts each on its line of the pull request."""
+    """Write workflow commands, each on its line; GitHub puts them on theirs of the pull request.
+
+    A line that begins with a command may hold no other (actions/runner, ActionCommand.cs).
+    """
     return "\n".join(
         f"::{finding.severity} file={_property(finding.file)},line={finding.line},col={finding.column},"
         f"title={_property(f'{finding.rule} {finding.path}'.strip())}::{_data(f'{finding.message}. {finding.fix}')}"
@@ -88,7 +92,7 @@ def _github(findings: list[Finding], _loaded: list[Loaded]) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable_lines(printable(text)).replace("%", "%25")
 
 
 def _property(text: str) -> str:

@@ -16,6 +16,7 @@ from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import HpkitError, ToolError
 from hpkit.iam.commands import COMMANDS
 from hpkit.plan.model import Plan
+from hpkit.printable import printable
 from hpkit.project import Loaded
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
 
     On a terminal where they do not fit, each row is a block with a line for each cell; what is piped keeps its lines.
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if sum(widths) + 2 * (len(widths) - 1) <= width() or not sys.stdout.isatty() or len(rows) == 1:
         lines = ("  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows)

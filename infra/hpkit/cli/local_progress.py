@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpkit.cli.output import own
 from hpkit.plural import plural
+from hpkit.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -42,7 +44,9 @@ class Progress:
             from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False)
+            self._live = Live(
+                console=Console(file=own(sys.stderr), highlight=False), transient=True, auto_refresh=False
+            )
             self._live.start()
         return self
 
@@ -80,7 +84,7 @@ class Progress:
 
     def _say(self, line: str) -> None:
         if self._live is not None:
-            self._live.console.print(line, markup=False)
+            self._live.console.print(printable(line), markup=False)
         else:
             click.echo(line, err=True)
 
@@ -102,7 +106,7 @@ class Progress:
         ]
         if len(events.under_way) > _MOST_WORK:
             lines.append(f"  and {len(events.under_way) - _MOST_WORK} more")
-        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
+        return Group(*(Text(printable(line), no_wrap=True, overflow="ellipsis") for line in lines))
 
     def _passed(self) -> str:
         return f"{time.monotonic() - self._begun:.0f} s"

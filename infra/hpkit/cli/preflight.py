@@ -12,6 +12,7 @@ from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import colored, folded, width
 from hpkit.cli.inputs import plans_of, record_plan, resolve
+from hpkit.cli.output import own
 from hpkit.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _progress(plan: Plan) -> Callable[[int, int], None]:
     def show(done: int, total: int) -> None:
         if terminal or done in (1, total):
             line = f"asking {plan.spec.region}: {done} of {total} answered"
-            click.echo(f"\r{line}" if terminal else line, err=True, nl=not terminal)
+            click.echo(f"\r{line}" if terminal else line, file=own(sys.stderr), nl=not terminal)
 
     return show
 

@@ -18,6 +18,7 @@ from hpkit.errors import InputError
 from hpkit.plan.budgets import Budget
 from hpkit.plan.diff import Change
 from hpkit.plan.model import Plan
+from hpkit.printable import printable_lines
 from hpkit.project import project_root
 from hpkit.review import Review, review
 from hpkit.review.model import Preview, ScenarioChange
@@ -161,6 +162,6 @@ def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:
 
 def _write(file: Path, text: str) -> None:
     try:
-        file.write_text(f"{text.rstrip()}\n", encoding="utf-8")
+        file.write_text(f"{printable_lines(text.rstrip())}\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}; name another file with --output") from None

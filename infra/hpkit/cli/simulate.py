@@ -11,6 +11,7 @@ from hpkit.cli.completion import stack_option
 from hpkit.cli.tables import grid, paper, plan_of, text_of
 from hpkit.errors import InputError
 from hpkit.plural import plural
+from hpkit.printable import printable_lines
 
 if TYPE_CHECKING:
     from hpkit.simulate import Report
@@ -137,7 +138,7 @@ def write(text: str, out: Path | None) -> None:
         click.echo(text, nl=False)
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        out.write_text(printable_lines(text), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{out}: {(error.strerror or str(error)).lower()}") from None
     click.echo(f"wrote {out}")

@@ -8,6 +8,7 @@ from hpkit.checks import summarize
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import WRITERS
 from hpkit.cli.inputs import resolve
+from hpkit.cli.output import own
 from hpkit.project import project_findings
 
 __all__ = ["command"]
@@ -44,5 +45,6 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, polic
         from hpkit.cli.validate_policies import policy_findings
 
         findings += [finding for each in loaded for finding in policy_findings(each)]
-    click.echo(WRITERS[form](findings, loaded), nl=form != "github" or bool(findings))
+    out = own(sys.stdout) if form == "github" else sys.stdout
+    click.echo(WRITERS[form](findings, loaded), file=out, nl=form != "github" or bool(findings))
     sys.exit(1 if summarize(findings).errors else 0)

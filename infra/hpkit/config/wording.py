@@ -10,6 +10,7 @@ from hpkit.config.document import Document, Path
 from hpkit.config.load import resolve
 from hpkit.config.organization import Organization
 from hpkit.config.suggest import written
+from hpkit.printable import quoted
 
 __all__ = [
     "called",
@@ -19,7 +20,6 @@ __all__ = [
     "key_of",
     "keys_of_map",
     "members_of",
-    "quoted",
     "root_errors",
     "shown",
 ]
@@ -60,13 +60,6 @@ def shown(document: Document, path: Path, value: Any) -> str:
     else:
         text = f'"{value}"' if isinstance(value, str) else str(value)
     return quoted(text) if text else "nothing"
-
-
-def quoted(text: str) -> str:
-    """Return a text as a message quotes it: not all of a very long one, and nothing that a terminal would obey."""
-    short = text if len(text) <= 60 else text[:57] + "…"
-    seen = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in short)
-    return f"`{''.join(seen)}`"
 
 
 _EXPECTED = {

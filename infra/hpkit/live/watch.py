@@ -22,6 +22,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 from hpkit.errors import HpkitError
 from hpkit.live.status import Status, TeamStatus, policy_words
 from hpkit.live.waiting import amount
+from hpkit.printable import printable, printable_lines
 
 __all__ = ["Page", "Watch"]
 
@@ -68,7 +69,7 @@ class _Team(Screen[None]):
     def _text(self) -> str:
         found = next((each for each in self._page.status.teams if each.team == self._team), None)
         lines = [f"team {self._team} has no queue any more"] if found is None else _team_lines(found)
-        return "\n".join((_time_of(self._page), *lines))
+        return printable_lines("\n".join((_time_of(self._page), *lines)))
 
 
 class Watch(App[None]):
@@ -172,6 +173,7 @@ class Watch(App[None]):
             self.push_screen(_Team(str(event.row_key.value).partition("\n")[0], self._page))
 
     def _say(self, text: str) -> None:
+        text = printable_lines(text)
         self.query_one("#head", Static).update(text)
         if isinstance(self.screen, _Team):
             self.screen.say(text)
@@ -184,7 +186,8 @@ class Watch(App[None]):
 
     def _show_table(self) -> None:
         if self._page is not None:
-            self.query_one("#head", Static).update("\n".join(_head(self._page, _COLUMNS[self._sorted_by])))
+            head = "\n".join(_head(self._page, _COLUMNS[self._sorted_by]))
+            self.query_one("#head", Static).update(printable_lines(head))
             self._refill()
 
     def _refill(self) -> None:
@@ -278,8 +281,8 @@ def _rows(teams: Iterable[TeamStatus]) -> Iterable[tuple[str, tuple[str, ...]]]:
             yield (
                 f"{team.team}\n{share.flavor}",
                 (
-                    team.team,
-                    f"{share.flavor} {share.resource.rpartition('/')[2]}",
+                    printable(team.team),
+                    f"{printable(share.flavor)} {share.resource.rpartition('/')[2]}",
                     amount(share.quota),
                     amount(share.used),
                     amount(share.borrowed),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hpkit.plural import plural
+from hpkit.printable import printable
 from hpkit.review import tables
 from hpkit.review.model import FindingChanges, Review, StackReview, Verdict
 
@@ -17,7 +18,7 @@ __all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]
 LIMIT: Final = 60_000
 # A workflow finds its own earlier comment by this line, and edits it.
 MARKER: Final = "<!-- hpkit review -->"
-_MARKS: Final[dict[Verdict, str]] = {"ok": "✅", "attention": "⚠️", "blocked": "⛔"}
+_MARKS: Final[dict[Verdict, str]] = {"ok": "✅", "attention": "❗", "blocked": "⛔"}
 _MOST: Final = 50
 # One list must not push everything after it out of the comment.
 _ROOM: Final = 8_000
@@ -34,7 +35,7 @@ def escape(text: str) -> str:
 
     Entities cannot be structure; a zero-width space keeps mentions, issue numbers and bare links from working.
     """
-    flat = " ".join(text.split())
+    flat = printable(" ".join(text.split()))
     escaped = flat.translate(_SPECIAL).replace("://", "&#58;//").replace("@", "@&#8203;").replace("www.", "www&#46;")
     escaped = re.sub(r"(?<!&)#", "#&#8203;", escaped)
     opening = flat[:1]

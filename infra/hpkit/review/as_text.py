@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from hpkit.printable import printable
 from hpkit.review import tables
 from hpkit.review.model import FindingChanges, Review, StackReview
 
@@ -82,7 +83,7 @@ def _section(title: str, lines: Sequence[str], width: int) -> Iterator[str]:
 def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator[str]:
     if not rows:
         return
-    shown = [head, *rows[:_MOST]]
+    shown = [head, *([printable(cell) for cell in row] for row in rows[:_MOST])]
     widths = [max(len(row[index]) for row in shown) for index in range(len(head))]
     yield f"{_INDENT}{title}:"
     for row in shown:
@@ -94,15 +95,10 @@ def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator
 
 def _folded(line: str, width: int, indent: str = _INDENT) -> Iterable[str]:
     return textwrap.wrap(
-        _printable(line),
+        printable(line),
         width,
         initial_indent=indent,
         subsequent_indent=f"{indent}  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _printable(text: str) -> str:
-    """Replace control characters: what a file holds must not steer the reader's terminal."""
-    return "".join(character if character.isprintable() else " " for character in text)

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from hpkit.config.base import Model
-from hpkit.config.wording import quoted
+from hpkit.printable import printable, quoted
 
 __all__ = [
     "MOST_NAME",
@@ -108,7 +108,7 @@ class _Size(Model):
 
 def _one_line(name: str) -> str:
     # Tables print names as they are, and a line break would end a row of a CSV.
-    if not name.isprintable():
+    if name != printable(name):
         raise PydanticCustomError("control_character", "a name with a line break, a tab or another control character")
     return name
 

@@ -20,8 +20,9 @@ from hpkit.config.document import Document, Mark, format_path
 from hpkit.config.document import Path as ValuePath
 from hpkit.config.load import MAX_BYTES, read_file, read_text
 from hpkit.config.suggest import nearest
-from hpkit.config.wording import expected, quoted, root_errors, shown
+from hpkit.config.wording import expected, root_errors, shown
 from hpkit.errors import InputError
+from hpkit.printable import quoted
 from hpkit.scenario.generate import generated
 from hpkit.scenario.lines import lines, opened
 from hpkit.scenario.model import Scenario, TaskSpec, written_duration

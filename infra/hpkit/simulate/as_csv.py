@@ -6,9 +6,10 @@ import csv
 import io
 from typing import Final
 
+from hpkit.printable import csv_cell
 from hpkit.simulate.report import Report, TaskReport
 
-__all__ = ["COLUMNS", "as_csv", "text_cell"]
+__all__ = ["COLUMNS", "as_csv"]
 
 COLUMNS: Final = (
     "name", "team", "instanceType", "instances", "priority", "submit", "admitted", "finished", "wait", "admissions",
@@ -19,8 +20,6 @@ COLUMNS: Final = (
 
 admissions, borrowed and borrowedFrom have an item for each admission, with `+` between the teams of one.
 """
-# What a spreadsheet takes for a formula when a cell begins with it.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def as_csv(report: Report) -> str:
@@ -36,9 +35,9 @@ def as_csv(report: Report) -> str:
 def _row(task: TaskReport) -> tuple[str, ...]:
     evictions = task.evictions
     return (
-        text_cell(task.name),
-        text_cell(task.team),
-        task.instance_type,
+        csv_cell(task.name),
+        csv_cell(task.team),
+        csv_cell(task.instance_type),
         _number(task.instances),
         str(task.priority),
         _number(task.submit),
@@ -47,21 +46,16 @@ def _row(task: TaskReport) -> tuple[str, ...]:
         _number(task.wait),
         ";".join(_number(each.time) for each in task.admissions),
         ";".join(_number(sum(each.borrowed.values())) for each in task.admissions),
-        ";".join("+".join(text_cell(team) for team in each.borrowed if team) for each in task.admissions),
+        ";".join("+".join(csv_cell(team) for team in each.borrowed if team) for each in task.admissions),
         str(len(evictions)),
         ";".join(_number(each.time) for each in evictions),
-        ";".join(text_cell(each.by) for each in evictions),
+        ";".join(csv_cell(each.by) for each in evictions),
         ";".join(dict.fromkeys(each.reason for each in evictions)),
         _number(task.lost),
-        task.never or "",
-        task.waits_for or "",
+        csv_cell(task.never or ""),
+        csv_cell(task.waits_for or ""),
     )
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.10g}"
-
-
-def text_cell(value: str) -> str:
-    """Return a name that a spreadsheet shows and does not compute."""
-    return f"'{value}" if value.startswith(_FORMULA) else value

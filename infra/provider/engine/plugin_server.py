@@ -28,6 +28,7 @@ from pulumi.runtime.proto import (
     status_pb2,
 )
 
+from hpkit.printable import printable_lines
 from provider.engine.errors import InitFailedError, PluginError
 from provider.engine.values import Props, from_struct, is_unknown, to_struct
 
@@ -56,25 +57,26 @@ def readable(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, request, context)
         except InitFailedError as error:
+            shown = printable_lines(str(error))
             details = provider_pb2.ErrorResourceInitFailed(
                 id=error.resource_id,
                 properties=to_struct(error.state),
                 inputs=to_struct(error.inputs),
-                reasons=[str(error)],
+                reasons=[shown],
             )
             packed = any_pb2.Any()
             packed.Pack(details)
-            status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error), details=[packed])
-            context.abort_with_status(_Status(str(error), status))
+            status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=shown, details=[packed])
+            context.abort_with_status(_Status(shown, status))
         except PluginError as error:
-            context.abort(grpc.StatusCode.UNKNOWN, str(error))
+            context.abort(grpc.StatusCode.UNKNOWN, printable_lines(str(error)))
         except Exception as error:
             if context.code() is not None:  # an abort is on its way already
                 raise
             debug = f"{self.package.upper()}_DEBUG"
             if os.environ.get(debug):
                 raise
-            text = f"{method.__name__}: unexpected {type(error).__name__}: {error}"
+            text = f"{method.__name__}: unexpected {type(error).__name__}: {printable_lines(str(error))}"
             context.abort(grpc.StatusCode.INTERNAL, f"{text}. This is a fault of the plugin; {debug}=1 shows it.")
 
     return wrapper
@@ -109,7 +111,9 @@ class PluginServicer(provider_pb2_grpc.ResourceProviderServicer):
         """Show something at the resource; the engine not listening is no reason to fail."""
         if self._engine is None:
             return
-        request = engine_pb2.LogRequest(severity=_SEVERITY[severity], message=message, urn=urn, ephemeral=ephemeral)
+        request = engine_pb2.LogRequest(
+            severity=_SEVERITY[severity], message=printable_lines(message), urn=urn, ephemeral=ephemeral
+        )
         try:
             self._engine.Log(request, timeout=5)
         except grpc.RpcError:

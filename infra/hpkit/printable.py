@@ -1,0 +1,66 @@
+"""Text that others wrote, so that a terminal, a log, a table or a workflow shows it and obeys nothing in it.
+
+An escape is a backslash, `u` and four hexadecimal digits, in pairs of surrogates beyond U+FFFF: the form of JSON, so
+that text which is JSON already stays JSON of the same value.
+"""
+
+import re
+from typing import Final
+
+__all__ = ["csv_cell", "printable", "printable_lines", "quoted"]
+
+# What shows nothing, moves the cursor, or changes the order of what is shown: the general categories Cc, Cf, Cs, Zl and
+# Zp, all spaces but the common one, and Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt).
+_HIDDEN: Final = (
+    "\x00-\x1f\x7f-\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u1680\u17b4\u17b5"
+    "\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+_IN_A_LINE: Final = re.compile(f"[{_HIDDEN}]")
+_HIDDEN_IN_LINES: Final = _HIDDEN.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f")
+_IN_LINES: Final = re.compile(f"[{_HIDDEN_IN_LINES}]")
+# The colors that the kit and Rich use; not black, reverse, concealed, or a background, which could hide text.
+_STYLE: Final = r"\x1b\[(?:(?:[0-3]|22|3[1-79]|9[1-7])(?:;(?=[0-9])|(?=m)))*m"
+_IN_STYLED_LINES: Final = re.compile(f"{_STYLE}|[{_HIDDEN_IN_LINES}]")
+# A workflow command begins a line, after blanks, or stands anywhere in it (actions/runner, ActionCommand.cs).
+_COMMAND: Final = re.compile(r"^([ \t]*):(?=:)|##(?=\[)", re.MULTILINE)
+# What a spreadsheet takes for a formula when a cell begins with it, full-width forms included (OWASP, CSV Injection).
+_FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_MOST_QUOTED: Final = 60
+
+
+def printable(text: str) -> str:
+    """Return text on one line, with every character escaped that a reader would not see as itself."""
+    return text if text.isascii() and text.isprintable() else _IN_A_LINE.sub(_escaped, text)
+
+
+def printable_lines(text: str, *, styled: bool = False) -> str:
+    """Return text with its line breaks and tabs, otherwise as `printable`, and without commands to a workflow.
+
+    styled: keep colors, for a terminal.
+    """
+    shown = (_IN_STYLED_LINES if styled else _IN_LINES).sub(_escaped, text)
+    return _COMMAND.sub(lambda found: "#\\u0023" if found[1] is None else f"{found[1]}\\u003a", shown)
+
+
+def quoted(text: str) -> str:
+    """Return a text as a message quotes it: on one line, and not all of a very long one."""
+    return f"`{printable(text if len(text) <= _MOST_QUOTED else f'{text[: _MOST_QUOTED - 3]}…')}`"
+
+
+def csv_cell(text: str) -> str:
+    """Return a text that a spreadsheet shows on one line and does not compute; numbers stay as they are."""
+    shown = printable(text)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """Return a hidden character as escapes, or a style as it is."""
+    text = found[0]
+    if len(text) > 1:
+        return text
+    if ord(text) <= 0xFFFF:
+        return f"\\u{ord(text):04x}"
+    units = text.encode("utf-16-be").hex()
+    return f"\\u{units[:4]}\\u{units[4:]}"
