@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hpkit.components.admission import policies_of
 from hpkit.components.rbac import VERBS, cluster_rules, team_rules
-from hpkit.generate.team_rights import ATTACKS, PREFIX
+from hpkit.generate.team_rights import ATTACKS, FILES_ATTACK, PREFIX
 
 SUITE = Path(__file__).parents[1] / "security"
 # The same rules for Jobs, and for what Kueue counts of any kind, are of the line of the pods.
@@ -28,6 +28,11 @@ def test_every_refusal_of_a_policy_is_on_the_page():
     assert {key for key in refused if key[0] not in ALIKE or key[1] not in pods} == {
         key for key in ATTACKS if key[0].startswith("hpkit-")
     }
+
+
+def test_the_attack_on_the_shared_files_exists():
+    file = SUITE.parent / "components" / "test_admission_files.py"
+    assert f"\ndef {FILES_ATTACK}(" in file.read_text(encoding="utf-8")
 
 
 def test_every_verb_that_anybody_has_is_explained():

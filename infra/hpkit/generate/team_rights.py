@@ -6,11 +6,13 @@ from string import Template
 from typing import Final
 
 from hpkit.components.admission import policies_of
+from hpkit.components.admission_files import policies_of_users
 from hpkit.components.rbac import VERBS, PolicyRule, cluster_rules, team_rules, workload_rules
 
-__all__ = ["ATTACKS", "FILES", "PREFIX"]
+__all__ = ["ATTACKS", "FILES", "FILES_ATTACK", "PREFIX"]
 
 PREFIX: Final = "test_a_member_wants_"
+FILES_ATTACK: Final = "test_a_member_reads_files_of_another_team_as_its_user_group_or_root"
 _RBAC = "RBAC"
 _LEVEL = "Pod Security `baseline`"
 _LIMIT_RANGE = "LimitRange `hpkit-requests`"
@@ -123,7 +125,7 @@ def _rights(rules: Iterable[PolicyRule]) -> str:
 
 def _refused() -> list[tuple[str, ...]]:
     reasons = {(policy.name, each.field): each.reason for policy in policies_of(()) for each in policy.refusals}
-    return [
+    rows: list[tuple[str, ...]] = [
         (
             f"`{what}`" if (part, what) in reasons else what,
             f"`{part}`" if (part, what) in reasons else part,
@@ -132,6 +134,9 @@ def _refused() -> list[tuple[str, ...]]:
         )
         for (part, what), tests in ATTACKS.items()
     ]
+    # The policy for Jobs has the same refusals.
+    users = policies_of_users(())[0]
+    return rows + [(f"`{each.field}`", f"`{users.name}`", each.reason, f"`{FILES_ATTACK}`") for each in users.refusals]
 
 
 def _code(words: Iterable[str]) -> str:
