@@ -376,6 +376,7 @@ def test_every_file_of_tests_is_collected():
         "builders.py",
         "cases.py",
         "clouds.py",
+        "companies.py",
         "invoke.py",
         "kinds.py",
         "shapes.py",
