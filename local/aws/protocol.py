@@ -99,7 +99,10 @@ def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region
     if found is None:
         presigned = query.get("X-Amz-Credential", [""])[0]
         found = _CREDENTIAL.search(f"Credential={presigned}")
-    return (found[1], found[2], _SIGNING_NAMES.get(found[3], found[3])) if found else ("", default_region, None)
+    if found is None:
+        # URLs that boto3 presigns for S3 by default carry a signature of version 2, which names no region or service.
+        return query.get("AWSAccessKeyId", [""])[0], default_region, None
+    return found[1], found[2], _SIGNING_NAMES.get(found[3], found[3])
 
 
 def check_signed(call: Call, environ: dict[str, Any]) -> None:

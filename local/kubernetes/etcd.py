@@ -6,6 +6,7 @@ With TLS, etcd before 3.5.8 lets watches starve (etcd issue 15402): the API serv
 import json
 from pathlib import Path
 
+from local.kubernetes.pki import Pair, authority, signed
 from local.processes.files import write_private
 from local.processes.health import http_status
 from local.processes.service import Service
@@ -14,20 +15,31 @@ __all__ = ["etcd"]
 
 
 def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Service:
-    """Return the service; ports `etcd`, `etcd-peer` and `etcd-metrics`. Its settings are written beside `data`."""
+    """Return the service; ports `etcd`, `etcd-peer` and `etcd-metrics`.
+
+    Its settings and the certificates of its peers are written beside `data`.
+    """
     settings = data.with_name("etcd.json")
     return Service(
         name="etcd",
         command=(str(executable), f"--config-file={settings}"),
-        prepare=lambda: write_private(settings, json.dumps(_settings(data, ports), indent=2).encode()),
+        prepare=lambda: _prepare(settings, data, ports),
         healthy=lambda: http_status(ports["etcd-metrics"], "/health") == 200,
     )
 
 
-def _settings(data: Path, ports: dict[str, int]) -> dict[str, object]:
+def _prepare(settings: Path, data: Path, ports: dict[str, int]) -> None:
+    folder = data.with_name("pki")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    issuer = authority(folder, "etcd-peers")
+    written = _settings(data, ports, issuer=issuer, peer_pair=signed(folder, "etcd-peer", issuer=issuer))
+    write_private(settings, json.dumps(written, indent=2).encode())
+
+
+def _settings(data: Path, ports: dict[str, int], *, issuer: Pair, peer_pair: Pair) -> dict[str, object]:
     """Return the configuration file; only there can the gateway be switched off."""
     client = f"http://127.0.0.1:{ports['etcd']}"
-    peer = f"http://127.0.0.1:{ports['etcd-peer']}"
+    peer = f"https://127.0.0.1:{ports['etcd-peer']}"
     return {
         "name": "local",
         "data-dir": str(data),
@@ -36,6 +48,14 @@ def _settings(data: Path, ports: dict[str, int]) -> dict[str, object]:
         "listen-peer-urls": peer,
         "initial-advertise-peer-urls": peer,
         "initial-cluster": f"local={peer}",
+        # `host-whitelist` is of the client port alone (etcd, server/embed/etcd.go). A page whose name turns to
+        # loopback could send raft messages to the other one, and with them writes.
+        "peer-transport-security": {
+            "cert-file": str(peer_pair.certificate),
+            "key-file": str(peer_pair.key),
+            "trusted-ca-file": str(issuer.certificate),
+            "client-cert-auth": True,
+        },
         # The gateway takes JSON of any content type from any origin: a web page could rewrite the cluster's objects.
         # The API server speaks gRPC, which no page can.
         "enable-grpc-gateway": False,

@@ -1,10 +1,11 @@
 """What a web page in the developer's browser can send to each port of the local cloud, on real sockets."""
 
+import http.client
+import json
+import socket
 import ssl
-import urllib.error
 
 import pytest
-import urllib3
 
 from local.kubernetes.api import Api
 from local.supervisor.instance import PORTS
@@ -16,24 +17,35 @@ PAGES = {
     "rebinding": {"Host": "evil.example", "Content-Type": "application/json"},
 }
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-OBJECT = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "by-a-page"}}'
+OBJECT = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "by-a-page"}})
 # A path that changes something at one of the ports, and what is sent there.
-ATTACKS = (
+CHANGES = (
     ("/_hpkit/faults", '{"throttle": 1}'),
     ("/", "Action=CreateVpc&Version=2016-11-15&CidrBlock=10.0.0.0%2F16"),
     ("/v3/kv/put", '{"key": "a2V5", "value": "dmFsdWU="}'),
+    ("/raft", ""),
     (CONFIG_MAPS, OBJECT),
     ("/run/default/pod/container?cmd=id", ""),
     ("/exec/default/pod/container?command=id&output=1", ""),
 )
-# The webhooks of Kueue answer what they are asked and change nothing; the API server alone reads the answers.
-ASKED = tuple(name for name in PORTS if name != "kueue-webhook")
+# Paths that answer with something of the cluster, of a process or of its settings.
+READS = (
+    *("/_hpkit/stats", "/api/v1/secrets", "/apis", "/v2/keys/", "/v3/kv/range", "/members", "/configz", "/flagz"),
+    *("/debug/pprof/cmdline", "/logs/", "/containerLogs/default/pod/container", "/metrics", "/healthz", "/readyz"),
+    *("/livez", "/health", "/version"),
+)
+# What tells nothing but health, and figures of a process.
+HEALTH = {
+    "etcd-metrics": {"/health", "/metrics"},
+    "kube-controller-manager": {"/healthz"},
+    "kube-scheduler": {"/healthz", "/livez", "/readyz"},
+    "kwok": {"/healthz", "/livez", "/readyz", "/metrics"},
+    "kueue-health": {"/healthz", "/readyz"},
+}
+# Seconds for a port that takes a connection and answers nothing: a relay, or a server of the other scheme.
+SILENCE = 5
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.timeout(900),
-    pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -41,28 +53,52 @@ def instance(clouds):
     return clouds.empty()
 
 
-def send(port, scheme, path, headers, body):
-    """Return the status that a page's request gets, 0 where there is no connection for it."""
+@pytest.fixture(scope="module")
+def context():
+    """A browser that was made to trust the instance, and has no certificate of it."""
     context = ssl.create_default_context()
-    # A developer may have made the browser trust the instance.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def speaks_tls(port, context):
     try:
-        with urllib3.PoolManager(ssl_context=context) as pool:
-            url = f"{scheme}://127.0.0.1:{port}{path}"
-            return pool.request("POST", url, headers=headers, body=body, retries=False, timeout=20).status
-    except (urllib3.exceptions.HTTPError, urllib.error.URLError, OSError):
-        return 0
+        with socket.create_connection(("127.0.0.1", port), SILENCE) as plain, context.wrap_socket(plain):
+            return True
+    except OSError:
+        return False
 
 
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("part", ASKED)
-def test_a_web_page_reaches_a_part_of_the_local_cloud(instance, part, page):
+def is_answered(port, context, page, method, path, body=None):
+    """Report whether a page's request has an effect, or an answer that the page may read; context: None for HTTP."""
+    make = http.client.HTTPConnection if context is None else http.client.HTTPSConnection
+    more = {} if context is None else {"context": context}
+    connection = make("127.0.0.1", port, timeout=SILENCE, **more)
+    try:
+        connection.request(method, path, body, PAGES[page])
+        answer = connection.getresponse()
+    except (http.client.HTTPException, OSError):
+        return False
+    finally:
+        connection.close()
+    # What another site answers, a page reads only if that site lets its origin (Fetch standard, "CORS check").
+    is_seen = method == "POST" or page == "rebinding" or answer.getheader("Access-Control-Allow-Origin") is not None
+    return answer.status < 400 and is_seen
+
+
+@pytest.mark.parametrize("part", PORTS)
+def test_a_web_page_reaches_a_part_of_the_local_cloud(instance, context, part):
     port = instance.ports()[part]
-    answers = {
-        (scheme, path): send(port, scheme, path, PAGES[page], body)
-        for scheme in ("http", "https")
-        for path, body in ATTACKS
+    scheme = context if speaks_tls(port, context) else None
+    changes = [("POST", *change) for change in CHANGES]
+    reads = [("GET", path, None) for path in READS]
+    answered = {
+        (page, method, path)
+        for page in PAGES
+        for method, path, body in (*changes, *reads)
+        if is_answered(port, scheme, page, method, path, body)
     }
-    assert {answer: status for answer, status in answers.items() if 0 < status < 400} == {}
-    names = [each["metadata"]["name"] for each in Api.of_kubeconfig(instance.kubeconfig).items(CONFIG_MAPS)]
+    # The paths of HEALTH also show that the port is the part's own.
+    assert answered == {("rebinding", "GET", path) for path in HEALTH.get(part, ())}
+    names = [entry["metadata"]["name"] for entry in Api.of_kubeconfig(instance.kubeconfig).items(CONFIG_MAPS)]
     assert "by-a-page" not in names

@@ -6,7 +6,9 @@ import http.client
 import json
 from collections.abc import Iterator
 
+import boto3
 import pytest
+from botocore.config import Config
 
 from local.aws.guard import FORM_TYPES
 from local.aws.testing import RunningEndpoint, running_endpoint
@@ -135,3 +137,27 @@ def test_a_call_without_a_signature_is_refused_as_aws_does(
 ) -> None:
     status, text = ask(endpoint, method, path, "{}" if headers else "", headers)
     assert (status, code in text) == (403, True), text
+
+
+@pytest.mark.parametrize("version", ["s3v4", "s3"])
+def test_a_presigned_url_of_s3_is_served_without_the_header_authorization(
+    endpoint: RunningEndpoint, version: str
+) -> None:
+    """`s3` is what boto3 signs with unless its configuration says otherwise."""
+    client = endpoint.client("s3")
+    signer = boto3.client(
+        "s3",
+        region_name="us-west-2",
+        endpoint_url=endpoint.url,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",  # noqa: S106 - the endpoint checks no signature
+        config=Config(signature_version=version, s3={"addressing_style": "path"}),
+    )
+    bucket = f"presigned-{version}"
+    client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    names = {"Bucket": bucket, "Key": "key"}
+    put = signer.generate_presigned_url("put_object", Params=names).removeprefix(endpoint.url)
+    assert ask(endpoint, "PUT", put, "text")[0] == 200
+    get = signer.generate_presigned_url("get_object", Params=names).removeprefix(endpoint.url)
+    assert ask(endpoint, "GET", get) == (200, "text")
+    assert ask(endpoint, "GET", f"/{bucket}/key")[0] == 403

@@ -1,6 +1,8 @@
 """What a web page can send to etcd: the real etcd, with the settings that the local cloud gives it."""
 
 import json
+import socket
+import ssl
 import subprocess
 
 import pytest
@@ -45,7 +47,27 @@ def ask(port, method, path, headers, body=None):
     return urllib3.request(method, f"http://127.0.0.1:{port}{path}", headers=headers, body=body, retries=False)
 
 
-@pytest.mark.parametrize("part", ["etcd", "etcd-peer", "etcd-metrics"])
+def speak(context, address, text):
+    """Send text over TLS and wait for an answer: where the protocol ends depends on the version of TLS."""
+    with socket.create_connection(address) as plain, context.wrap_socket(plain) as connection:
+        connection.sendall(text.encode())
+        return connection.recv(1)
+
+
+@pytest.mark.parametrize("path", ["/members", "/raft", "/version"])
+def test_a_page_whose_name_turns_to_loopback_speaks_as_another_member_of_etcd(ports, path):
+    """A page may set any header at its own name, those of raft messages too (etcd, rafthttp)."""
+    with pytest.raises(urllib3.exceptions.ProtocolError):
+        ask(ports["etcd-peer"], "POST", path, {"Host": "evil.example"})
+    address = ("127.0.0.1", ports["etcd-peer"])
+    context = ssl.create_default_context()
+    # A browser that trusts the instance still has no certificate of it.
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with pytest.raises(ssl.SSLError, match=r"alert (certificate required|bad certificate)"):
+        speak(context, address, f"GET {path} HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+
+
+@pytest.mark.parametrize("part", ["etcd", "etcd-metrics"])
 @pytest.mark.parametrize("path", ["/v3/kv/put", "/v3/kv/range", "/v3/kv/deleterange", "/v2/keys/key"])
 def test_a_page_writes_or_reads_an_object_of_the_cluster(ports, part, path):
     """A text/plain request is sent without asking etcd first (Fetch standard, CORS-safelisted request-header)."""

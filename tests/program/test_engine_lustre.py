@@ -1,0 +1,50 @@
+"""A file system with folders for the teams comes with one `up`, stays as it is, and goes with one `destroy`."""
+
+import pytest
+
+from tests.program.cloud import Live, Program
+from tests.program.life import assert_unchanged, differences
+from tests.running import eventually
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+JOBS = "/apis/batch/v1/namespaces/kube-system/jobs"
+# What the other tests of a whole life don't look for.
+OWN = ("/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/storageclasses", JOBS)
+
+
+def everything(live):
+    names = {folder: [entry["metadata"]["name"] for entry in live.api.items(folder, bare=True)] for folder in OWN}
+    return {**live.everything(), **names}
+
+
+def test_one_up_makes_volumes_claims_and_folders_and_one_destroy_leaves_nothing(instance, repository):
+    live, program = Live(instance), Program(instance, "handson-dev", root=repository.folder)
+    before = everything(live)
+    data = repository.read("handson")
+    lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
+    data["environments"]["dev"]["storage"] = {"lustre": lustre}
+    repository.write("handson", data)
+    program.up()
+
+    bound = {
+        volume["metadata"]["name"]: volume["spec"]["claimRef"]["namespace"]
+        for volume in live.api.items(OWN[0])
+        if volume["status"]["phase"] == "Bound"
+    }
+    assert bound == {
+        "fsx-root": "kube-system",
+        "fsx-hyperpod-ns-john": "hyperpod-ns-john",
+        "fsx-hyperpod-ns-smith": "hyperpod-ns-smith",
+    }
+    for team in ("john", "smith"):
+        name = f"{JOBS}/fsx-directory-{team}"
+        eventually(lambda name=name: live.api.read(name)["status"].get("succeeded") == 1, f"{name} is complete")
+    # The Jobs have ended by now, which is no change either.
+    assert program.preview() == {}
+    assert_unchanged(program.up("--json").stdout)
+    assert_unchanged(program.run("refresh", "--yes", "--skip-preview", "--json").stdout)
+
+    program.destroy()
+    assert program.resources() == []
+    eventually(lambda: differences(before, everything(live)) == {}, lambda: differences(before, everything(live)))

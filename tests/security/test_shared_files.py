@@ -1,0 +1,196 @@
+"""A member wants another team's files on the shared file system: volumes, claims and ids at the real API server.
+
+What the program registers for them is put on the platform that the other files share; that one `up` makes all of it,
+tests/program/test_engine_lustre.py shows.
+"""
+
+import pytest
+import yaml
+
+from tests.program.cloud import ROOT
+from tests.program.recorder import recorded_from
+from tests.running import eventually, making
+from tests.security.members import CORE, JOBS, container, job, pod, refused, tried
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+
+VOLUMES = "/api/v1/persistentvolumes"
+CLAIMS = f"{CORE}/persistentvolumeclaims"
+# Folders of what a file system adds to a stack, by type, in the order in which the API server takes it.
+FOLDERS = {
+    "storage.k8s.io/v1:StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
+    "core/v1:PersistentVolume": VOLUMES,
+    "core/v1:PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
+    "batch/v1:Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
+}
+ADMISSION = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+JOHN, SMITH = 20000, 30000
+MOUNT = {"volumes": [{"name": "fsx", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]}
+LOCKED = container(securityContext={"allowPrivilegeEscalation": False})
+
+
+def as_user(user=JOHN, group=JOHN, *, containers=(LOCKED,), **more):
+    """Return the specification of a pod with the team's claim and these ids."""
+    return {**MOUNT, "securityContext": {"runAsUser": user, "runAsGroup": group, **more}, "containers": [*containers]}
+
+
+@pytest.fixture(scope="module")
+def recording():
+    data = yaml.safe_load((ROOT / "stacks" / "handson.yaml").read_text(encoding="utf-8"))
+    for team, first in zip(data["teams"], (JOHN, SMITH), strict=True):
+        team["userIds"] = {"first": first}
+    lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}
+    data["environments"]["dev"]["storage"] = {"lustre": lustre}
+    return recorded_from(data)
+
+
+def whole(value):
+    """Return what a recording holds with the integers that it has as floating-point numbers."""
+    if isinstance(value, dict):
+        return {key: whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) else value
+
+
+def is_bound(api, volume):
+    return api.read(f"{VOLUMES}/{volume}")["status"]["phase"] == "Bound"
+
+
+@pytest.fixture(scope="module")
+def thefts(api, john, recording):
+    """Put everything on the platform; return by volume what became of a claim of john's on it, made before the rightful
+    one.
+    """
+
+    def registered(resource_type):
+        return [whole(entry.inputs) for entry in recording.all(resource_type)]
+
+    def put(resource_type):
+        for document in registered(resource_type):
+            make(FOLDERS[resource_type].format(**document["metadata"]), document)
+
+    def outcome(name):
+        events = api.items(f"{CORE}/events", fields=f"involvedObject.name={name}")
+        reasons = [event["message"] for event in events if event["reason"] == "FailedBinding"]
+        return "Bound" if api.read(f"{CLAIMS}/{name}")["status"]["phase"] == "Bound" else "".join(reasons[:1])
+
+    with making(api) as make:
+        put("storage.k8s.io/v1:StorageClass")
+        put("core/v1:PersistentVolume")
+        outcomes = {}
+        for volume in ("fsx-hyperpod-ns-smith", "fsx-root"):
+            claim = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": f"thief-{volume}"},
+                "spec": {
+                    "accessModes": ["ReadWriteMany"],
+                    "storageClassName": "fsx-sc",
+                    "volumeName": volume,
+                    "resources": {"requests": {"storage": "1Gi"}},
+                },
+            }
+            refusal = tried(john.create, CLAIMS, claim)
+            if not refusal:
+                eventually(lambda claim=claim: outcome(claim["metadata"]["name"]), "the claim is answered")
+                outcomes[volume] = outcome(claim["metadata"]["name"])
+                api.delete(f"{CLAIMS}/{claim['metadata']['name']}")
+            else:
+                outcomes[volume] = refusal
+        put("core/v1:PersistentVolumeClaim")
+        put("batch/v1:Job")
+        for word in ADMISSION:
+            for document in registered(f"admissionregistration.k8s.io/v1:{word}"):
+                if document["metadata"]["name"].startswith("hpkit-files-"):
+                    folder = "policies" if word.endswith("Policy") else "policybindings"
+                    make(f"/apis/admissionregistration.k8s.io/v1/validatingadmission{folder}", document)
+        # A policy takes effect when the API server has compiled it.
+        probe = pod("probe", **as_user(0))
+        eventually(lambda: tried(john.create, f"{CORE}/pods?dryRun=All", probe), "admission is in force")
+        yield outcomes
+
+
+def test_a_members_claim_takes_the_volume_of_another_team_or_of_the_whole_file_system(api, thefts):
+    for volume, outcome in thefts.items():
+        assert outcome == f'volume "{volume}" already bound to a different claim.'
+        eventually(lambda volume=volume: is_bound(api, volume), f"{volume} is bound")
+        claim = api.read(f"{VOLUMES}/{volume}")["spec"]["claimRef"]
+        assert claim["namespace"] == ("kube-system" if volume == "fsx-root" else "hyperpod-ns-smith")
+
+
+def test_a_member_creates_or_changes_a_persistent_volume(john, thefts, recording):
+    volume = recording.one("core/v1:PersistentVolume", "root").inputs
+    assert 'cannot create resource "persistentvolumes"' in refused(john.create, VOLUMES, volume)
+    free = {"spec": {"claimRef": None}}
+    assert 'cannot patch resource "persistentvolumes"' in refused(john.merge, f"{VOLUMES}/fsx-hyperpod-ns-smith", free)
+    assert 'cannot list resource "persistentvolumes"' in refused(john.items, VOLUMES)
+
+
+def test_a_member_mounts_the_root_of_the_file_system_by_a_volume_in_the_pod(john, thefts):
+    attributes = {"dnsname": "lustre.fsx.example", "mountname": "abcdefgh"}
+    volume = {"name": "fsx", "csi": {"driver": "fsx.csi.aws.com", "volumeAttributes": attributes}}
+    spec = {"volumes": [volume], "securityContext": {"runAsUser": JOHN, "runAsGroup": JOHN}}
+    assert "spec.volumes" in refused(john.create, f"{CORE}/pods", pod("inline", **spec))
+    assert "spec.volumes" in refused(john.create, JOBS, job("inline", **spec))
+
+
+WRONG = {
+    "root": (as_user(0), "runAsUser"),
+    "no user": ({**MOUNT, "containers": [LOCKED]}, "runAsUser"),
+    "a user of another team": (as_user(SMITH), "runAsUser"),
+    "a user of another team, in one container": (
+        as_user(containers=[container(securityContext={"allowPrivilegeEscalation": False, "runAsUser": SMITH})]),
+        "runAsUser",
+    ),
+    "a group of another team": (as_user(JOHN, SMITH), "runAsGroup"),
+    "a supplemental group of another team": (as_user(supplementalGroups=[SMITH]), "supplementalGroups"),
+    "files of a group of another team": (as_user(fsGroup=SMITH), "supplementalGroups"),
+    "a setuid program": (as_user(containers=[container()]), "allowPrivilegeEscalation"),
+    "the claim by an ephemeral volume": (
+        {
+            **as_user(SMITH),
+            "volumes": [
+                {
+                    "name": "claim",
+                    "ephemeral": {
+                        "volumeClaimTemplate": {
+                            "spec": {
+                                "accessModes": ["ReadWriteMany"],
+                                "resources": {"requests": {"storage": "1Gi"}},
+                            }
+                        }
+                    },
+                }
+            ],
+        },
+        "runAsUser",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "field"), WRONG.values(), ids=WRONG)
+def test_a_member_runs_with_ids_that_are_not_the_teams(john, thefts, spec, field):
+    for folder, document in ((f"{CORE}/pods", pod("fsx", **spec)), (JOBS, job("fsx", **spec))):
+        assert f"securityContext.{field} must be" in refused(john.create, folder, document).replace(
+            "supplementalGroups and fsGroup", "supplementalGroups"
+        )
+
+
+def test_a_team_runs_with_its_claim_and_its_ids(john, api, thefts):
+    john.create(JOBS, job("fsx", **as_user(fsGroup=JOHN + 1, supplementalGroups=[JOHN + 2])))
+
+    def is_running():
+        pods = api.items(f"{CORE}/pods", labels="batch.kubernetes.io/job-name=fsx")
+        return [entry["status"]["phase"] for entry in pods] == ["Running"]
+
+    eventually(is_running, "the pod runs")
+
+
+def test_the_jobs_of_the_administrator_make_the_folders_and_end(api, thefts):
+    folder = "/apis/batch/v1/namespaces/kube-system/jobs"
+    for team in ("john", "smith"):
+        eventually(
+            lambda team=team: api.read(f"{folder}/fsx-directory-{team}")["status"].get("succeeded") == 1,
+            f"the Job for {team} is complete",
+        )
