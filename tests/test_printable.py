@@ -3,6 +3,7 @@
 import copy
 import csv
 import datetime
+import io
 import json
 import re
 import shutil
@@ -11,6 +12,7 @@ import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from hypothesis import HealthCheck, example, given, settings
@@ -295,9 +297,18 @@ def test_whatever_writes_to_the_streams_of_a_command_is_printable(capsys):
     assert err == "#\\u0023[error]x\n\\u202e\n"
 
 
+def test_bytes_and_text_for_a_stream_in_ascii_are_printable(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    with printable_output():
+        click.echo("ä\u202e")
+        click.echo("ä\u202e".encode())
+    assert written.getvalue().decode() == "ä\\u202e\n" * 2
+
+
 def test_a_misuse_shows_what_was_written(tmp_path):
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
-    answer = hpkit("validate", "--stack", "a\x1b[2J\n::error::x", cwd=tmp_path)
+    answer = hpkit("validate", "--stack", "a\u202e\n::error::x", cwd=tmp_path)
     assert answer.returncode == 2
     assert_inert(answer.stderr)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 from hpkit.printable import printable_lines
 
@@ -31,11 +31,29 @@ class _Printable:
         for line in lines:
             self.write(line)
 
+    @property
+    def buffer(self) -> _PrintableBytes:
+        """Return where click writes bytes: scripts for completion, and all text where the encoding is ASCII."""
+        return _PrintableBytes(self.stream.buffer)
+
     def __getattr__(self, name: str) -> Any:
-        # click would write to the bytes below a text stream whose encoding is ASCII.
-        if name == "buffer":
-            raise AttributeError(name)
         return getattr(self.stream, name)
+
+
+class _PrintableBytes:
+    """A stream of bytes, in UTF-8, that writes to another what is printable of them."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, content: bytes) -> int:
+        """Write bytes."""
+        text = bytes(content).decode("utf-8", "surrogateescape")
+        self._stream.write(printable_lines(text, styled=self._stream.isatty()).encode())
+        return len(content)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @contextmanager
@@ -51,4 +69,5 @@ def own(stream: TextIO) -> TextIO:
 
     Whoever writes to it escapes the texts of others himself.
     """
-    return stream.stream if isinstance(stream, _Printable) else stream
+    below: object = stream
+    return below.stream if isinstance(below, _Printable) else stream
