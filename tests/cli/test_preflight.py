@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from hpkit.cli.preflight import command
 from local.aws.testing import running_endpoint
-from tests.builders import group, organization, team, text_of
+from tests.builders import group, organization, team, text_of, without_account
 from tests.cli.test_validate import ROOT
 from tests.local.aws.conftest import GOVERNANCE, Cloud
 
@@ -188,12 +188,14 @@ def test_a_role_with_a_path_must_be_written_with_it(account, project):
 def test_roles_of_another_account_cannot_be_looked_up(account, project):
     stranger = "arn:aws:iam::999999999999:role/scientist"
     (project / "stacks" / "acme.yaml").write_bytes(
-        text_of(
-            organization(
-                teams=[team("nlp", members=[stranger])],
-                allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 4}]},
-            )
-        )
+        without_account(
+            text_of(
+                organization(
+                    teams=[team("nlp", members=[stranger])],
+                    allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 4}]},
+                )
+            ).decode()
+        ).encode()
     )
     report = json.loads(run("--stack", "acme-dev", "--format", "json").stdout)
     row = next(row for row in report["checks"] if row["what"] == f"role {stranger}")

@@ -382,6 +382,6 @@ def test_a_preview_without_pulumi_says_how_to_get_it(repository):
     tools = repository.folder.parent / "tools"
     tools.mkdir()
     (tools / "git").symlink_to(git)
-    result = repository.run("--preview", PATH=str(tools))
+    result = repository.run("--preview", PATH=str(tools), HPKIT_CACHE=str(tools / "cache"))
     assert result.returncode == 1
     assert "hpkit doctor" in result.stderr
