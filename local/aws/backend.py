@@ -30,7 +30,8 @@ class EndpointSettings:
     """How an endpoint is started.
 
     account: the AWS account of all that is in it. caller_account: that of callers, None for the same; callers of
-    another account see nothing. caller_address: where callers are, as the cloud's networks see them, None for wherever
+    another account see nothing. caller_role: the ARN of the role that callers have a session of, None: they are
+    a user. caller_address: where callers are, as the cloud's networks see them, None for wherever
     each EKS cluster admits them.
     """
 
@@ -43,6 +44,7 @@ class EndpointSettings:
     controllers: Controllers = field(default_factory=NoControllers)
     account: str = DEFAULT_ACCOUNT
     caller_account: str | None = None
+    caller_role: str | None = None
     caller_address: str | None = None
 
 
@@ -58,6 +60,9 @@ class Backend:
         self._file = StateFile(settings.state_file) if settings.state_file else None
         self._data: Record = self._load()
         self._data["boots"] += 1
+        if settings.caller_role or self._file:
+            with self.moto.active():
+                self.moto.set_caller(settings.caller_role, settings.region)
         self._touched = {"own"}
         self._answers: dict[str, bytes] = {}
         # A restart must not draw the ids of the run before it.

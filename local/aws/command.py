@@ -70,6 +70,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--account", default=DEFAULT_ACCOUNT, help=f"the AWS account, 12 digits (default: {DEFAULT_ACCOUNT})"
     )
     parser.add_argument("--caller-account", help="the AWS account of callers, if another one (default: the same)")
+    parser.add_argument("--caller-role", metavar="ARN", help="the IAM role of callers (default: a user)")
     parser.add_argument("--seed", type=int, help="makes ids and faults repeatable")
     parser.add_argument("--record", type=Path, metavar="FILE", help="append to it what is called, and on what")
     parser.add_argument(
@@ -99,6 +100,7 @@ def _settings(arguments: argparse.Namespace) -> EndpointSettings:
     return EndpointSettings(
         account=arguments.account,
         caller_account=arguments.caller_account,
+        caller_role=arguments.caller_role,
         caller_address=arguments.caller_address,
         state_file=arguments.state_file,
         latency_factor=arguments.latency_factor,

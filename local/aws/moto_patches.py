@@ -23,8 +23,12 @@ from moto.ec2.utils import random_private_ip
 from moto.fsx.models import FileSystem, FSxBackend
 from moto.iam.models import IAMBackend
 from moto.iam.responses import IamResponse
+from moto.sts.models import STSBackend
 
-__all__ = ["patch_moto"]
+__all__ = ["CALLER_KEY", "patch_moto"]
+
+# Of the session of callers that moto has no user or session of; no key of moto's own looks like it.
+CALLER_KEY = "caller"
 
 _modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
 _delete_subnet = SubnetBackend.delete_subnet
@@ -33,6 +37,7 @@ _delete_security_group = SecurityGroupBackend.delete_security_group
 _create_file_system = FSxBackend.create_file_system
 _describe_file_system = FileSystem.to_dict
 _aws_policies = IAMBackend._init_aws_policies  # noqa: SLF001 - moto has no other seam for it
+_caller_identity = STSBackend.get_caller_identity
 _answer_modify_vpc_endpoint = VPCs.modify_vpc_endpoint
 
 
@@ -47,6 +52,7 @@ def patch_moto() -> None:
         (FSxBackend, "create_file_system", _with_version),
         (FileSystem, "to_dict", _whole_file_system),
         (IAMBackend, "_init_aws_policies", _policies_of_partition),
+        (STSBackend, "get_caller_identity", _with_role),
         (IamResponse, "add_client_id_to_open_id_connect_provider", _add_client),
         (IamResponse, "remove_client_id_from_open_id_connect_provider", _remove_client),
     )
@@ -130,6 +136,15 @@ def _whole_file_system(system: Any) -> dict[str, Any]:
 
 def _policies_of_partition(backend: Any) -> list[Any]:
     return _aws_policies(backend) if backend.region_name == "aws" else []
+
+
+def _with_role(backend: Any, access_key_id: str, region: str) -> tuple[str, str, str]:
+    """Answer as the session of `CALLER_KEY`, if there is one, where moto has no user or session of a key."""
+    identity: tuple[str, str, str] = _caller_identity(backend, access_key_id, region)
+    session = backend.get_assumed_role_from_access_key(CALLER_KEY)
+    if session is None or not identity[1].endswith(":user/moto"):
+        return identity
+    return session.user_id, session.arn, session.account_id
 
 
 def _clients(response: Any) -> tuple[list[str], str]:

@@ -32,7 +32,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 from local.aws import bucketpolicy
 from local.aws.errors import Reply, unsupported
 from local.aws.moto_ec2 import load_instance_types, needs_instance_types
-from local.aws.moto_patches import patch_moto
+from local.aws.moto_patches import CALLER_KEY, patch_moto
 
 if TYPE_CHECKING:
     from moto.backends import SERVICE_NAMES
@@ -91,6 +91,14 @@ class MotoState:
         """Return a moto backend, by default of the endpoint's own account; only inside `active`."""
         regions = _globals(service)[account or self._account]
         return regions["aws" if service in ("iam", "s3", "sts") else region]
+
+    def set_caller(self, role: str | None, region: str) -> None:
+        """Give callers of unknown access keys a session of an IAM role, None: of none; only inside `active`."""
+        sts = self.backend("sts", region)
+        sts.assumed_roles[:] = [each for each in sts.assumed_roles if each.access_key_id != CALLER_KEY]
+        if role is not None:
+            session = sts.assume_role(region, "hpkit", role, policy="", duration=3600, external_id="")
+            session.access_key_id = CALLER_KEY
 
     def call(self, environ: dict[str, Any], *, service: str, operation: str, account: str | None = None) -> Reply:
         """Let moto answer one request, by default in the endpoint's own account."""

@@ -78,6 +78,7 @@ def running_endpoint(
     controllers: Controllers | None = None,
     account: str = DEFAULT_ACCOUNT,
     caller_account: str | None = None,
+    caller_role: str | None = None,
     caller_address: str | None = None,
 ) -> Iterator[RunningEndpoint]:
     """Run an endpoint in this process; `faults` are `name=value`. Several may run side by side."""
@@ -90,6 +91,7 @@ def running_endpoint(
         controllers=controllers or NoControllers(),
         account=account,
         caller_account=caller_account,
+        caller_role=caller_role,
         caller_address=caller_address,
     )
     endpoint = Endpoint(Backend(settings))

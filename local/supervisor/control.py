@@ -28,7 +28,7 @@ __all__ = [
     "shell_environment",
     "start",
     "stop",
-    "take_account",
+    "take_caller",
 ]
 
 # What `environment` sets, beside endpoints of single services; taking it back needs no instance.
@@ -131,23 +131,27 @@ def reset(
         shutil.rmtree(instance.folder, ignore_errors=True)
 
 
-def take_account(instance: Instance, stack: str, account: str, *, say: Callable[[str], None]) -> None:
-    """Have an instance answer as a stack's account from the next start on; one that runs as another one is stopped.
+def take_caller(
+    instance: Instance, stack: str, account: str, role: str | None = None, *, say: Callable[[str], None]
+) -> None:
+    """Have an instance take a stack's account, and its clients a role, from the next start on; another one is stopped.
+
+    role: the ARN of one of the stack's deployers, None where it names none.
 
     Raises ToolError where the stack is up in another account.
     """
     before = instance.account()
-    if account == before:
+    if (account, role) == (before, instance.role()):
         return
-    if stacks_up(instance):
+    if account != before and stacks_up(instance):
         raise ToolError(
             f"{stack} is up on instance {instance.name} in account {before}, and its file now has account {account}. "
             f"Take it down first: hpkit local down --stack {stack} --name {instance.name}"
         )
     if running(instance) is not None:
-        say(f"{instance.name} starts again, as account {account}")
+        say(f"{instance.name} starts again, as {role or f'account {account}'}")
         stop(instance, say=say)
-    instance.write_account(account)
+    instance.write_caller(account, role)
 
 
 @contextmanager

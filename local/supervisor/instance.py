@@ -138,9 +138,13 @@ class Instance:
         """Return the AWS account that the instance has for its stack."""
         return str(self._settings().get("account", DEFAULT_ACCOUNT))
 
-    def write_account(self, account: str) -> None:
-        """Keep the AWS account for the next start."""
-        self._write("settings.json", {**self._settings(), "account": account})
+    def role(self) -> str | None:
+        """Return the ARN of the IAM role that the instance's clients have, if they have one."""
+        return self._settings().get("role")
+
+    def write_caller(self, account: str, role: str | None = None) -> None:
+        """Keep the AWS account and its clients' role for the next start."""
+        self._write("settings.json", {**self._settings(), "account": account, "role": role})
 
     def _settings(self) -> dict[str, Any]:
         return self._read("settings.json") or {}

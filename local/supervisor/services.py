@@ -93,6 +93,7 @@ def _aws(instance: Instance, port: int, *, eks_port: int) -> Service:
             *(sys.executable, "-m", "local.aws", "--port", str(port), "--state-file", str(state)),
             *("--controllers", "local.controllers:make", "--latency-factor", LATENCY_FACTOR),
             *("--account", instance.account()),
+            *(("--caller-role", role) if (role := instance.role()) else ()),
             *instance.aws_arguments(),
         ),
         # Its controllers find the API server there.

@@ -331,16 +331,24 @@ def test_an_instance_keeps_the_account_of_the_stack_that_is_up_on_it(project):
     (project / "stacks" / "acme.yaml").write_bytes(text_of(organization(environment={"account": "210987654321"})))
     stack_in(project, "acme-dev", VPC, stack="acme-dev")
     instance = Instance.named("acme-dev", root=project)
-    instance.write_account("123456789012")
+    instance.write_caller("123456789012")
     said = (
         "acme-dev is up on instance acme-dev in account 123456789012, and its file now has account 210987654321. "
         "Take it down first: hpkit local down --stack acme-dev --name acme-dev"
     )
     with pytest.raises(ToolError, match=re.escape(said)):
-        control.take_account(instance, "acme-dev", "210987654321", say=print)
+        control.take_caller(instance, "acme-dev", "210987654321", say=print)
     (instance.state_folder / ".pulumi" / "stacks" / "hpkit" / "acme-dev.json").unlink()
-    control.take_account(instance, "acme-dev", "210987654321", say=print)
+    control.take_caller(instance, "acme-dev", "210987654321", say=print)
     assert instance.account() == "210987654321"
+
+
+def test_an_instance_takes_another_role_for_its_clients_beside_a_stack_that_is_up(project):
+    stack_in(project, "acme-dev", VPC, stack="acme-dev")
+    instance, role = Instance.named("acme-dev", root=project), "arn:aws:iam::123456789012:role/deployer"
+    for wanted in (role, None):
+        control.take_caller(instance, "acme-dev", "123456789012", wanted, say=print)
+        assert (instance.account(), instance.role()) == ("123456789012", wanted)
 
 
 def test_without_a_stack_the_only_one_is_taken_and_of_several_one_has_to_be_named(project):

@@ -17,6 +17,7 @@ from hpkit.cli.local_common import called, root_of, to_stderr, wait_option, wher
 from hpkit.cli.local_env import line_to_use
 from hpkit.cli.local_progress import Progress
 from hpkit.errors import SelectionError, ToolError
+from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, stack_names
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ def _default(root: Path) -> tuple[str, str]:
     raise SelectionError(f"name the stack with --stack; the project has {', '.join(stacks) or 'none'}")
 
 
-def _account(stack: str, root: Path) -> str:
-    """Return the account of a stack's file, or a default one; exit 1 with its findings where its form is not right.
+def _caller(stack: str, root: Path) -> tuple[str, str | None]:
+    """Return a stack's account, or a default one, and its first deployer; exit 1 with findings of a malformed file.
 
     Raises SelectionError when no file describes the stack.
     """
@@ -80,16 +81,17 @@ def _account(stack: str, root: Path) -> str:
 
     loaded = load_stack(stack, root=root)
     (plan,) = loaded.plans.values() or plans_of([loaded])
-    return plan.spec.account or DEFAULT_ACCOUNT
+    account = plan.spec.account or DEFAULT_ACCOUNT
+    return account, next((role for role in plan.spec.deployers if principal_of(role)[0] == account), None)
 
 
 @contextmanager
 def _ready(
-    verb: str, stack: str, instance: Instance, root: Path, *, wait: bool, account: str | None = None
+    verb: str, stack: str, instance: Instance, root: Path, *, wait: bool, caller: tuple[str, str | None] | None = None
 ) -> Iterator[Stack]:
     """Get the tools, start the instance where it is not, and give the stack on it, alone.
 
-    account: the AWS account that the instance has to be, None for the one that it is.
+    caller: AWS account and role that the instance has to have, None for those that it has.
     """
     from local.cloud import TOOLS, Stack, control, exclusive, get_all
 
@@ -97,8 +99,8 @@ def _ready(
     with exclusive(instance, _command(verb, stack, instance), wait=wait, say=to_stderr):
         if verb == "up":
             _refuse_second(stack, instance)
-        if account is not None:
-            control.take_account(instance, stack, account, say=to_stderr)
+        if caller is not None:
+            control.take_caller(instance, stack, *caller, say=to_stderr)
         if control.running(instance) is None:
             try:
                 control.start(instance, say=to_stderr)
@@ -147,14 +149,14 @@ def _up(
 ) -> None:
     """Start the local cloud where it is not, and `pulumi up` a stack on it.
 
-    The organization file is taken as it is: the local cloud has the account that it names, and callers inside its
-    publicCidrs.
+    The organization file is taken as it is: the local cloud has the account that it names, and you are the first of its
+    deployers, inside its publicCidrs.
     """
     stack, instance, here = _place(stack, name, root)
     _refuse_second(stack, instance)
-    account = _account(stack, here)
+    caller = _caller(stack, here)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
-    with _ready("up", stack, instance, here, wait=wait, account=account) as ready:
+    with _ready("up", stack, instance, here, wait=wait, caller=caller) as ready:
         code = _run(ready, "up", stack, extra, verbose=verbose)
     if code == 0:
         kubectl = "kubectl get clusterqueues"
@@ -171,7 +173,7 @@ def _up(
 def _preview(stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
     """Show what `up` would change."""
     stack, instance, here = _place(stack, name, root)
-    with _ready("preview", stack, instance, here, wait=wait, account=_account(stack, here)) as ready:
+    with _ready("preview", stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
         sys.exit(ready.run("preview", *extra))
 
 
@@ -180,7 +182,7 @@ def _preview(stack: str | None, name: str | None, root: Path | None, wait: bool,
 def _refresh(stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
     """Take over what was changed by hand, as `pulumi refresh` does."""
     stack, instance, here = _place(stack, name, root)
-    with _ready("refresh", stack, instance, here, wait=wait, account=_account(stack, here)) as ready:
+    with _ready("refresh", stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
         sys.exit(ready.run("refresh", *extra))
 
 

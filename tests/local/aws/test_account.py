@@ -69,6 +69,27 @@ def test_callers_of_another_account_see_nothing_and_change_nothing(tmp_path: Pat
         assert endpoint.client("eks").list_clusters()["clusters"] == ["kube"]
 
 
+def test_the_clients_of_the_local_cloud_have_the_role_that_it_is_started_with(tmp_path: Path) -> None:
+    def caller(endpoint: RunningEndpoint) -> tuple[str, str]:
+        view = BackendView(endpoint._endpoint.backend)
+        found = view.caller("local", cluster="kube")
+        return found.arn, found.principal
+
+    file, role = tmp_path / "aws.json", f"arn:aws:iam::{PROD}:role/ci/deployer"
+    with running_endpoint(account=PROD, caller_role=role, state_file=file) as endpoint:
+        session = f"arn:aws:sts::{PROD}:assumed-role/deployer/hpkit"
+        assert caller(endpoint) == (session, f"arn:aws:iam::{PROD}:role/deployer"), "its path is of a role that is made"
+        endpoint.client("iam").create_role(RoleName="deployer", Path="/ci/", AssumeRolePolicyDocument=DOCUMENT)
+        assert caller(endpoint) == (session, role)
+        assert endpoint.client("sts").get_caller_identity()["Arn"] == session
+        assumed = endpoint.client("sts").assume_role(RoleArn=role.replace("deployer", "other"), RoleSessionName="own")
+        key = assumed["Credentials"]["AccessKeyId"]
+        view = BackendView(endpoint._endpoint.backend)
+        assert view.caller(key, cluster="kube").arn == f"arn:aws:sts::{PROD}:assumed-role/other/own"
+    with running_endpoint(account=PROD, state_file=file) as endpoint:
+        assert caller(endpoint)[0] == f"arn:aws:sts::{PROD}:user/moto"
+
+
 @pytest.mark.parametrize("account", ["12345", "1234567890123", "12345678901a"])
 def test_an_account_has_twelve_digits(account: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--account", account]) == 2
