@@ -398,8 +398,6 @@ def test_every_file_of_tests_is_collected():
         "places.py",
         "recorder.py",
         "rewritten.py",
-        # The table of companies.
-        "companies.py",
         # Objects of managed Karpenter.
         "karpenter.py",
         "rows.py",
