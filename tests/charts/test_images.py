@@ -53,6 +53,26 @@ def test_commands_log_in_make_the_repository_and_copy(tool, login, copy):
     assert "--repository-name hyperpod/a/b" in lines[1]
 
 
+DIGEST = f"sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("tool", "source"),
+    [("crane", f"nvcr.io/a/b:1@{DIGEST}"), ("skopeo", f"docker://nvcr.io/a/b@{DIGEST}")],
+)
+def test_an_image_with_tag_and_digest_is_copied_by_its_digest_to_its_tag(tool, source):
+    lines = copy_commands(mirrored({f"nvcr.io/a/b:1@{DIGEST}": "x"}, registry=REGISTRY, region="us-east-1"), tool)
+    assert f" {source} " in lines[-1]
+    assert lines[-1].endswith(f"{REGISTRY}/a/b:1")
+    assert "--repository-name hyperpod/a/b" in lines[1]
+
+
+def test_an_image_with_a_digest_alone_keeps_it_in_a_mirror():
+    lines = copy_commands(mirrored({f"nvcr.io/a/b@{DIGEST}": "x"}, registry=REGISTRY, region="us-east-1"), "crane")
+    assert lines[-1].endswith(f"{REGISTRY}/a/b@{DIGEST}")
+    assert lines[1].endswith("--repository-name hyperpod/a/b")
+
+
 class NotFoundError(Exception):
     pass
 

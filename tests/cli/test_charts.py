@@ -1,11 +1,15 @@
 """`hpkit images` and `hpkit chart-fetch`, without a network."""
 
 import json
+import re
 
 import pytest
+import yaml
 
 from hpkit.catalog import dependencies_chart, keda_chart
 from hpkit.charts.archive import write_archive
+from hpkit.plan.lustre import folder_image
+from hpkit.project import load_stack
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 
@@ -55,6 +59,23 @@ def test_images_of_the_stacks_own_manifests_are_among_them(project):
     )
     done = hpkit("images", "--stack", "autoscale-dev", cwd=project)
     assert "pause" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_image_that_makes_the_teams_folders_is_copied_and_then_pulled_from_the_mirror(project):
+    file = project / "stacks" / "enterprise.yaml"
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    zone = data["environments"]["prod"]["network"]["zones"][0]["availabilityZone"]
+    lustre = {"availabilityZone": zone, "storageCapacityGiB": 1200, "teams": True}
+    data["environments"]["prod"].setdefault("storage", {})["lustre"] = lustre
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    done = hpkit("images", "--stack", "enterprise-prod", "--format", "json", cwd=project)
+    assert done.returncode == 0, done.stderr
+    (row,) = [row for row in json.loads(done.stdout)["images"] if "busybox" in row["source"]]
+    assert re.fullmatch(r"public\.ecr\.aws/docker/library/busybox:1\.37\.0@sha256:[0-9a-f]{64}", row["source"])
+    copy = "123456789012.dkr.ecr.us-east-1.amazonaws.com/hyperpod/docker/library/busybox:1.37.0"
+    assert (row["target"], row["regional"]) == (copy, False)
+    plan = load_stack("enterprise-prod", root=project).plans["prod"]
+    assert folder_image(plan.spec) == copy
 
 
 def test_a_mirror_has_to_be_named_before_anything_is_copied(project):

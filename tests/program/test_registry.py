@@ -106,6 +106,14 @@ def test_a_warm_pools_image_of_the_account_can_be_pulled():
     assert pulled_repositories(derive(typed(wanted), "dev"), ACCOUNT) == ("acme-dev/*", "tools/pause")
 
 
+def test_the_image_that_makes_the_teams_folders_can_be_pulled_of_the_account():
+    wanted = data(nlp=["train"])
+    image = f"{ACCOUNT}.dkr.ecr.us-west-2.amazonaws.com/tools/busybox:1.37.0@sha256:{'0' * 64}"
+    lustre = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True, "image": image}
+    wanted["environments"]["dev"]["storage"] = {"lustre": lustre}
+    assert pulled_repositories(derive(typed(wanted), "dev"), ACCOUNT) == ("acme-dev/*", "tools/busybox")
+
+
 def test_a_team_without_quota_here_has_none_here():
     wanted = data(nlp=["train"])
     del wanted["environments"]["dev"]["governance"]["allocations"]["nlp"]

@@ -41,7 +41,7 @@ def copy_commands(images: Sequence[MirroredImage], tool: Tool) -> list[str]:
         place = _ECR.match(host)
         if place is not None:
             options = f"--region {place['region']} --registry-id {place['account']}"
-            repository = name.rpartition(":")[0]
+            repository = re.split("[:@]", name)[0]
             lines.append(
                 f"aws ecr describe-repositories {options} --repository-names {repository} > /dev/null || "
                 f"aws ecr create-repository --region {place['region']} --repository-name {repository}"
@@ -63,7 +63,7 @@ def mirror(images: Sequence[MirroredImage], tool: Tool, *, say: Callable[[str], 
         host, _, name = each.target.partition("/")
         place = _ECR.match(host)
         if place is not None:
-            _make_repository(place["region"], place["account"], name.rpartition(":")[0])
+            _make_repository(place["region"], place["account"], re.split("[:@]", name)[0])
         say(f"{each.source} → {each.target}")
         _run(_copy(tool, each))
 
@@ -75,7 +75,9 @@ def _hosts(images: Sequence[MirroredImage]) -> list[str]:
 def _copy(tool: Tool, image: MirroredImage) -> list[str]:
     if tool == "crane":
         return ["crane", "copy", image.source, image.target]
-    return ["skopeo", "copy", "--all", f"docker://{image.source}", f"docker://{image.target}"]
+    # Skopeo takes no tag beside a digest (containers/image, docker transport).
+    source = re.sub(r":[^:@/]+@", "@", image.source)
+    return ["skopeo", "copy", "--all", f"docker://{source}", f"docker://{image.target}"]
 
 
 def _run(command: Sequence[str], secret: str = "") -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from hpkit.plan.dependencies import is_regional, mirror_name
+from hpkit.plan.dependencies import is_regional, mirror_name, with_registry
 
 __all__ = ["MirroredImage", "images_in", "mirrored"]
 
@@ -26,7 +26,7 @@ class MirroredImage:
 def images_in(manifests: str | Iterable[Any]) -> list[str]:
     """Return the images of every pod template in YAML text, or in documents, each once, with its registry, sorted."""
     documents = yaml.load_all(manifests, Loader=yaml.CSafeLoader) if isinstance(manifests, str) else manifests
-    return sorted({_with_registry(image) for document in documents for image in _found(document)})
+    return sorted({with_registry(image) for document in documents for image in _found(document)})
 
 
 def mirrored(sources: Mapping[str, str], *, registry: str, region: str) -> list[MirroredImage]:
@@ -35,14 +35,6 @@ def mirrored(sources: Mapping[str, str], *, registry: str, region: str) -> list[
         MirroredImage(source, needed_by, mirror_name(source, registry), is_regional(source, region))
         for source, needed_by in sorted(sources.items())
     ]
-
-
-def _with_registry(image: str) -> str:
-    """Return an image's name with Docker Hub before it where none is named, as container runtimes read it."""
-    host, slash, _ = image.partition("/")
-    if slash and ("." in host or ":" in host or host == "localhost"):
-        return image
-    return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
 
 
 def _found(value: Any) -> Iterator[str]:

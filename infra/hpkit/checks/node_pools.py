@@ -14,6 +14,7 @@ from hpkit.config.suggest import seconds_of
 from hpkit.plan.capacity import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY, unit_problem
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.karpenter import node_pool_spec
+from hpkit.plan.registry import is_out_of_reach
 
 __all__ = ["RULES", "SAID_ELSEWHERE"]
 
@@ -43,7 +44,6 @@ SAID_ELSEWHERE: Final = {
 }
 _REQUIREMENTS: Final = ("template", "spec", "requirements")
 _ECR: Final = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
-_PUBLIC: Final = ("public.ecr.aws/", "docker.io/", "ghcr.io/", "quay.io/", "registry.k8s.io/", "gcr.io/")
 # Until a new node is ready, so many seconds go by, or more: what lives no longer does no work.
 _TO_COME: Final = 600
 _REFERENCE: Final = "Distribution, reference: grammar of an image's name"
@@ -200,7 +200,7 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
 def _warm_pool_image(context: Context) -> Iterator[Issue]:
     for pool, path in _pools(context):
         warm = pool.warm_pool
-        if warm is not None and context.spec.network.closed and warm.image.startswith(_PUBLIC):
+        if warm is not None and context.spec.network.closed and is_out_of_reach(warm.image, context.spec.region):
             yield Issue(
                 (*path, "warmPool", "image"),
                 f"the network is closed, and the placeholder pods of {pool.name} come from {warm.image}",

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.governance import MOST_ID
-from hpkit.plan.lustre import has_team_volumes
+from hpkit.plan.dependencies import mirror_name, with_registry
+from hpkit.plan.lustre import folder_image, has_team_volumes
+from hpkit.plan.registry import is_out_of_reach
 
 __all__ = ["RULES", "not_of_lustre"]
 
@@ -14,6 +16,7 @@ _FSX = "Amazon FSx for Lustre user guide, file system deployment"
 _CREATE = "Amazon FSx API reference, CreateFileSystem: StorageCapacity; UpdateFileSystem (PERSISTENT_2)"
 # Of SSD file systems that persist; capacities grow by the larger step.
 _THROUGHPUTS = (125, 250, 500, 1000)
+_ECR = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
 _SQUASH = 'Lustre manual, "Root Squash": servers trust the user id that a client names'
 _IDS_SOURCE = "Linux, fs.overflowuid; Kubernetes API, SecurityContext: runAsUser"
 # What clients and namespaces show for an unknown user, of 16 and of 32 bits less one.
@@ -151,11 +154,34 @@ def _ids_of_the_system(context: Context) -> Iterator[Issue]:
             )
 
 
+def _folder_image(context: Context) -> Iterator[Issue]:
+    lustre = context.spec.storage.lustre if context.spec.storage else None
+    image, region = folder_image(context.spec), context.spec.region
+    if lustre is None or image is None or not context.spec.network.closed or not is_out_of_reach(image, region):
+        return
+    # Where the chart's images have no mirror yet, CLU016 asks for one, and this image follows it.
+    if lustre.image is None and not context.spec.cluster.dependencies.installed:
+        return
+    copy = mirror_name(with_registry(image), f"ACCOUNT.dkr.ecr.{region}.amazonaws.com")
+    yield Issue(
+        (*context.path, "storage", "lustre", *(("image",) if lustre.image else ())),
+        f"the network is closed, and the Jobs that make the teams' folders come from {image.partition('@')[0]}",
+        f"Run `hpkit images --stack {context.plan.stack} --mirror --account ACCOUNT`, then write `image: {copy}`.",
+    )
+
+
 RULES = (
     Rule("STO003", "error", "The file system has a size and a throughput that there are.", _CREATE, _sizes),
     Rule("STO004", "warning", "The file system stands in a zone of some group.", _FSX, _beside_groups),
     Rule("STO005", "error", "User ids of teams don't overlap.", _SQUASH, _own_ids),
     Rule("STO006", "error", "User ids of teams are none of the system's.", _IDS_SOURCE, _ids_of_the_system),
+    Rule(
+        "STO007",
+        "error",
+        "In a closed network, the image that makes the teams' folders is within reach.",
+        _ECR,
+        _folder_image,
+    ),
     Rule("STO001", "error", "The file system stands in a zone with a subnet.", _FSX, _zone_of_lustre),
     Rule("STO002", "error", "Claims are for teams of the environment.", _GOVERNANCE, _without_teams),
 )

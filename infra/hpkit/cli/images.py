@@ -67,11 +67,14 @@ def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
     from hpkit.charts import images_in
     from hpkit.errors import ToolError
     from hpkit.plan.dependencies import chart_images
+    from hpkit.plan.lustre import folder_image, folder_image_source
     from hpkit.recording import UNKNOWN_ACCOUNT, Answers
 
     recording = record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT))
     manifests = [each.inputs for each in recording.all("") if each.type.startswith("kubernetes:")]
-    found = dict.fromkeys(images_in(manifests), "manifests of the stack")
+    # The chart is rendered without a mirror; this image is the only other one that follows it.
+    copy, source = folder_image(plan.spec), folder_image_source(plan.spec)
+    found = {source if image == copy else image: "manifests of the stack" for image in images_in(manifests)}
     if plan.dependencies is None:
         return found, "the program; the chart is installed already"
     try:

@@ -17,7 +17,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from hpkit.components.base import Component
 from hpkit.components.eks import Eks
 from hpkit.config.storage import Lustre
-from hpkit.plan.lustre import CLAIM, FOLDER, STORAGE_CLASS, volume_name
+from hpkit.plan.lustre import CLAIM, FOLDER, STORAGE_CLASS, folder_image, volume_name
 from hpkit.plan.model import Plan
 from hpkit.plan.user_ids import SQUASHED
 
@@ -70,7 +70,7 @@ class TeamVolumes(Component):
                     # A file with Karpenter's groups alone has no node yet.
                     "annotations": {"pulumi.com/skipAwait": "true"},
                 },
-                spec=_directory_job(wanted, team.name),
+                spec=_directory_job(folder_image(plan.spec), team.name),
                 opts=pulumi.ResourceOptions.merge(
                     self.child(after=[whole], provider=eks.kubernetes),
                     pulumi.ResourceOptions(delete_before_replace=True, replace_on_changes=["spec"]),
@@ -138,7 +138,7 @@ class TeamVolumes(Component):
         )
 
 
-def _directory_job(wanted: Lustre, team: str) -> dict[str, Any]:
+def _directory_job(image: str | None, team: str) -> dict[str, Any]:
     """Return a Job that makes the folder of a team, again and again without a change.
 
     `teams` belongs to the user that squashed root becomes, so that a Job of later makes folders in it too. Nobody but
@@ -152,7 +152,7 @@ def _directory_job(wanted: Lustre, team: str) -> dict[str, Any]:
     )
     container = {
         "name": "directory",
-        "image": wanted.image,
+        "image": image,
         "command": ["sh", "-c", script],
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "16Mi"}},
         "securityContext": {

@@ -41,9 +41,11 @@ class Lustre(Model):
         description="true: each team's namespace gets the claim `fsx-claim` on the team's own folder, `teams/<team>`. "
         "Pods that use it run as one of the team's `userIds`.",
     )
-    image: str = Field(
-        default="public.ecr.aws/docker/library/busybox:1.37.0",
-        description="Image with a shell, `mkdir` and `chown`, for the Jobs that make the teams' folders.",
+    image: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Image with a shell, `mkdir`, `stat` and `chown`, for the Jobs that make the teams' folders. "
+        "Absent: BusyBox, from `cluster.dependencies.imageRegistry` if the file names one.",
     )
     root_squash: RootSquash | None = Field(
         default=None,

@@ -8,7 +8,15 @@ from hpkit.config.organization import Environment
 from hpkit.plan.merging import merged
 from hpkit.plan.model import DependenciesPlan
 
-__all__ = ["alternatives_brought", "chart_images", "dependencies_of", "is_regional", "mirror_name", "unmirrored_images"]
+__all__ = [
+    "alternatives_brought",
+    "chart_images",
+    "dependencies_of",
+    "is_regional",
+    "mirror_name",
+    "unmirrored_images",
+    "with_registry",
+]
 
 _HEALTH: Final = "health-monitoring-agent"
 
@@ -49,9 +57,22 @@ def is_regional(source: str, region: str) -> bool:
     return f".dkr.ecr.{region}." in source.partition("/")[0]
 
 
+def with_registry(image: str) -> str:
+    """Return an image's name with Docker Hub before it where none is named, as container runtimes read it."""
+    host, slash, _ = image.partition("/")
+    if slash and ("." in host or ":" in host or host == "localhost"):
+        return image
+    return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
+
+
 def mirror_name(source: str, registry: str) -> str:
-    """Return what an image is called in a mirror: its own name, after the registry that it comes from."""
-    return f"{registry.rstrip('/')}/{source.partition('/')[2]}"
+    """Return what an image is called in a mirror: its own name, after the registry that it comes from.
+
+    A tag and a digest together name no place to copy to, so that the tag alone stays.
+    """
+    name = source.partition("/")[2]
+    tagged = name.partition("@")[0]
+    return f"{registry.rstrip('/')}/{tagged if ':' in tagged else name}"
 
 
 def chart_images(spec: Environment) -> list[ChartImage]:

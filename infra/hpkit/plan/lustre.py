@@ -2,15 +2,37 @@
 
 from typing import Final
 
+from hpkit.config.organization import Environment
+from hpkit.plan.dependencies import mirror_name
 from hpkit.plan.model import Plan, TeamPlan
 
-__all__ = ["CLAIM", "FOLDER", "STORAGE_CLASS", "has_team_volumes", "volume_name"]
+__all__ = ["CLAIM", "FOLDER", "STORAGE_CLASS", "folder_image", "folder_image_source", "has_team_volumes", "volume_name"]
 
 # As the driver's examples and AWS's own modules for HyperPod call them.
 STORAGE_CLASS: Final = "fsx-sc"
 CLAIM: Final = "fsx-claim"
 # The folder on the file system that holds a folder for each team.
 FOLDER: Final = "teams"
+# The tag is built anew with each base image; the digest is that of docker-library/repo-info, busybox/remote/1.37.0.md.
+_FOLDER_IMAGE: Final = (
+    "public.ecr.aws/docker/library/busybox:1.37.0"
+    "@sha256:9db7b59979c38555a39def84a31fb98b5296952f9e3afd4f6f11f05b07adfab0"
+)
+
+
+def folder_image(spec: Environment) -> str | None:
+    """Return the image of the Jobs that make the teams' folders, in the mirror if any; None where no Job does."""
+    lustre = spec.storage.lustre if spec.storage else None
+    if lustre is None or not lustre.teams:
+        return None
+    registry = spec.cluster.dependencies.image_registry
+    return lustre.image or (_FOLDER_IMAGE if registry is None else mirror_name(_FOLDER_IMAGE, registry))
+
+
+def folder_image_source(spec: Environment) -> str:
+    """Return where that image comes from before it is copied to a mirror."""
+    lustre = spec.storage.lustre if spec.storage else None
+    return (lustre.image if lustre else None) or _FOLDER_IMAGE
 
 
 def has_team_volumes(plan: Plan) -> bool:

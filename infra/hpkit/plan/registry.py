@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hpkit.config.registry import Registry
+from hpkit.plan.dependencies import with_registry
+from hpkit.plan.lustre import folder_image
 from hpkit.plan.model import Plan, TeamPlan
 
 __all__ = [
     "NEEDED_ENDPOINTS",
     "Repository",
+    "is_out_of_reach",
     "lifecycle_policy",
     "pulled_repositories",
     "region_of_registry",
@@ -23,6 +26,12 @@ __all__ = [
 NEEDED_ENDPOINTS: Final = ("ecr.api", "ecr.dkr", "s3")
 _IN_ECR: Final = re.compile(
     r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z0-9.-]+(?:/(?P<path>.+))?\Z"
+)
+
+
+# Registries whose addresses are on the internet alone.
+_PUBLIC: Final = frozenset(
+    ("docker.io", "gcr.io", "ghcr.io", "mcr.microsoft.com", "nvcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io")
 )
 
 
@@ -73,17 +82,24 @@ def region_of_registry(name: str) -> str | None:
     return found["region"] if found else None
 
 
+def is_out_of_reach(image: str, region: str) -> bool:
+    """Report whether nodes of a closed network can't pull an image: from the internet, or from ECR of another region.
+
+    Source: Amazon ECR user guide, "Amazon ECR interface VPC endpoints": they reach no public repository.
+    """
+    return with_registry(image).partition("/")[0] in _PUBLIC or region_of_registry(image) not in (None, region)
+
+
 def _named_elsewhere(plan: Plan, account: str, region: str) -> Iterator[str]:
     """Yield the repositories of the account that other settings make nodes pull from."""
     registry = plan.spec.cluster.dependencies.image_registry if plan.spec.cluster.dependencies else None
     mirror = _path_in(registry, account, region)
     if mirror is not None:
         yield f"{mirror}/*" if mirror else "*"
-    for pool in plan.node_pools:
-        if pool.spec.warm_pool is not None:
-            image = _path_in(pool.spec.warm_pool.image, account, region)
-            if image:
-                yield re.split(r"[:@]", image)[0]
+    warm = [pool.spec.warm_pool.image for pool in plan.node_pools if pool.spec.warm_pool is not None]
+    for reference in (*warm, folder_image(plan.spec)):
+        if image := _path_in(reference, account, region):
+            yield re.split(r"[:@]", image)[0]
 
 
 def _path_in(reference: str | None, account: str, region: str) -> str | None:
