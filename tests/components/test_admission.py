@@ -38,7 +38,7 @@ def test_what_holds_for_pods_holds_for_jobs_and_for_whatever_kueue_counts():
 
 def test_a_policy_of_people_leaves_controllers_alone_and_one_of_pods_does_not():
     members = {each.name for each in policies_of(teams(team("ada"))) if "sent-by-a-member" in each.conditions}
-    names = ("deletions", "lifecycle", "orphans", "pods", "secrets", "services", "work")
+    names = ("deletions", "finalizers", "lifecycle", "orphans", "pods", "ray", "secrets", "services", "work")
     assert members == {f"hpkit-member-{name}" for name in names}
 
 

@@ -1,9 +1,12 @@
 """Which deletions, changes, and ends of work are refused, in CEL alone; tests/security shows it on an API server."""
 
+from copy import deepcopy
+
 import pytest
 
 from hpkit.components.admission_lifecycle import lifecycle_policies
 from tests.components.evaluation import answers, request_of
+from tests.security.kinds import KINDS, templates_in
 from tests.security.members import job, pod
 
 POLICIES = lifecycle_policies()
@@ -73,6 +76,42 @@ def test_a_member_writes_no_finalizer(kind):
     assert answers(POLICIES, update, held, plain) == ["metadata.finalizers"]
     assert answers(POLICIES, update, plain, held) == ["metadata.finalizers"]
     assert answers(POLICIES, update, held, held) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_template_gives_its_pods_a_finalizer(kind):
+    if kind == "Pod":
+        return
+    document = deepcopy(KINDS[kind]("x"))
+    update = request_of(document, operation="UPDATE")
+    assert answers(POLICIES, request_of(document), document) == []
+    for template in templates_in(document):
+        template["metadata"]["finalizers"] = ["example.com/hold"]
+    for request in (request_of(document), update):
+        assert answers(POLICIES, request, document, document) == ["metadata.finalizers of pod templates"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [
+        ("ConfigMap", "v1"),
+        ("PersistentVolumeClaim", "v1"),
+        ("Secret", "v1"),
+        ("Service", "v1"),
+        ("HorizontalPodAutoscaler", "autoscaling/v2"),
+        ("ScaledObject", "keda.sh/v1alpha1"),
+    ],
+)
+def test_a_member_adds_no_finalizer_to_what_is_no_work(kind, version):
+    plain = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}}
+    held = with_metadata(plain, finalizers=["example.com/hold"])
+    claimed = with_metadata(plain, finalizers=["kubernetes.io/pvc-protection"])
+    update = request_of(plain, operation="UPDATE")
+    assert answers(POLICIES, request_of(plain), plain) == answers(POLICIES, request_of(plain), claimed) == []
+    assert answers(POLICIES, request_of(plain), held) == ["metadata.finalizers"]
+    assert answers(POLICIES, update, held, plain) == ["metadata.finalizers"]
+    assert answers(POLICIES, update, plain, held) == answers(POLICIES, update, held, held) == []
+    assert answers(POLICIES, request_of(plain, member=False), held) == []
 
 
 def test_kueues_finalizer_is_a_pods_alone():

@@ -4,7 +4,19 @@ from copy import deepcopy
 
 from tests.security.members import ATTACK, container, job, pod
 
-__all__ = ["BAD_PODS", "GOOD_PODS", "KINDS", "KUBEFLOW", "THEIRS", "group", "service", "templates_in", "workload"]
+__all__ = [
+    "BAD_PODS",
+    "GOOD_PODS",
+    "KINDS",
+    "KUBEFLOW",
+    "RAY_EVASIONS",
+    "THEIRS",
+    "group",
+    "ray",
+    "service",
+    "templates_in",
+    "workload",
+]
 
 KUBEFLOW = {
     "JAXJob": ("kubeflow.org/v1", "jaxReplicaSpecs", "Worker"),
@@ -106,6 +118,56 @@ KINDS = {
 }
 
 
+def ray(kind, name, change):
+    """Return a RayCluster or RayJob that a function of its spec and its cluster's spec has changed."""
+    document = KINDS[kind](name)
+    change(document["spec"], document["spec"].get("rayClusterSpec", document["spec"]))
+    return document
+
+
+_RAY = ("RayCluster", "RayJob")
+_SERVICE = "spec.headGroupSpec.serviceType"
+# By what a member does: the change, the field that is refused, and the kinds that have it.
+RAY_EVASIONS = {
+    "workers that are not counted": (
+        lambda _, cluster: cluster["workerGroupSpecs"][0].update(minReplicas=100, maxReplicas=100),
+        "spec.workerGroupSpecs[].minReplicas",
+        _RAY,
+    ),
+    "workers of a group without replicas": (
+        lambda _, cluster: cluster["workerGroupSpecs"].append({"groupName": "more", "minReplicas": 2}),
+        "spec.workerGroupSpecs[].minReplicas",
+        _RAY,
+    ),
+    "a year after the end": (
+        lambda spec, _: spec.update(ttlSecondsAfterFinished=31_536_000),
+        "spec.ttlSecondsAfterFinished",
+        ("RayJob",),
+    ),
+    "a head after the end": (
+        lambda spec, _: spec.update(deletionStrategy={"onSuccess": {"policy": "DeleteWorkers"}}),
+        "spec.deletionStrategy",
+        _RAY,
+    ),
+    "the same by its older name": (
+        lambda spec, _: spec.update(deletionPolicy="DeleteWorkers"),
+        "spec.deletionStrategy",
+        _RAY,
+    ),
+    "a load balancer": (
+        lambda _, cluster: cluster["headGroupSpec"].update(serviceType="LoadBalancer"),
+        _SERVICE,
+        _RAY,
+    ),
+    "a port of each node": (
+        lambda _, cluster: cluster["headGroupSpec"].update(headService={"spec": {"type": "NodePort"}}),
+        _SERVICE,
+        _RAY,
+    ),
+    "an ingress": (lambda _, cluster: cluster["headGroupSpec"].update(enableIngress=True), _SERVICE, _RAY),
+}
+
+
 def templates_in(document):
     """Yield every pod template of a document, a pod itself among them."""
     if document["kind"] == "Pod":
@@ -185,6 +247,14 @@ VOLUMES = {
     "storageos": {"volumeName": "a", "volumeNamespace": "a"},
     "vsphereVolume": {"volumePath": "a"},
 }
+
+
+def _affine(field, **term):
+    """Return the field of a pod that runs near or far from others."""
+    terms = [{"topologyKey": "kubernetes.io/os", "labelSelector": {}, **term}]
+    return {"affinity": {field: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
 THEIRS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/acme-dev/smith/train:1"
 BAD_PODS = {
     "years to stop": ({"terminationGracePeriodSeconds": 315_360_000}, "spec.terminationGracePeriodSeconds"),
@@ -198,6 +268,26 @@ BAD_PODS = {
     "another team's image first": (
         {"initContainers": [container(name="first", image=THEIRS)]},
         "spec.containers[].image",
+    ),
+    **{
+        f"{field} of {name}": (_affine(field, **term), "spec.affinity")
+        for field in ("podAffinity", "podAntiAffinity")
+        for name, term in (
+            ("another team's pods", {"namespaces": ["hyperpod-ns-smith"]}),
+            ("all pods", {"namespaceSelector": {}}),
+        )
+    },
+    "a preference for another team's pods": (
+        {
+            "affinity": {
+                "podAntiAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/os", "namespaceSelector": {}}}
+                    ]
+                }
+            }
+        },
+        "spec.affinity",
     ),
     **{
         f"tolerates {key or 'everything'}": ({"tolerations": [{"key": key, "operator": "Exists"}]}, "spec.tolerations")
@@ -231,6 +321,8 @@ GOOD_PODS = {
         ]
     },
     "its own image": {"containers": [container(image=THEIRS.replace("smith", "john"))]},
+    "far from the team's own pods": _affine("podAntiAffinity", namespaces=["hyperpod-ns-john"]),
+    "near the team's own pods": _affine("podAffinity"),
     "a public image": {"containers": [container(image="public.ecr.aws/deep-learning/smith/train:2")]},
     "a sidecar": {"initContainers": [container(name="side", restartPolicy="Always")]},
 }

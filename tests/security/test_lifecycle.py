@@ -1,10 +1,13 @@
 """A member wants pods that run on when Kueue no longer counts them: after a deletion, beside a job, after its end."""
 
+from contextlib import contextmanager
+
 import pytest
 
 from local.kubernetes.api import RefusedError
 from tests.running import eventually, making
 from tests.security.accounting import counted, settled_excess, taken
+from tests.security.kinds import KINDS, RAY_EVASIONS, ray, service
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -109,32 +112,76 @@ def test_a_member_wants_more_compute_by_growing_a_part_of_an_admitted_job(john, 
 @pytest.fixture
 def kubeflow(api):
     """Kubeflow's kinds as far as policies see them: any field, and the status apart."""
+    with serving(api, "kubeflow.org", "PyTorchJob", "MPIJob") as folder:
+        yield folder
+
+
+@pytest.fixture
+def ray_kinds(api):
+    """Ray's kinds as far as policies see them."""
+    with serving(api, "ray.io", "RayCluster", "RayJob") as folder:
+        yield folder
+
+
+@contextmanager
+def serving(api, group, *kinds):
+    """Serve kinds of a group in version v1; yield the path of the team's namespace."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+    plurals = [f"{kind.lower()}s" for kind in kinds]
     with making(api) as make:
-        for kind in ("PyTorchJob", "MPIJob"):
-            plural = f"{kind.lower()}s"
+        for kind, plural in zip(kinds, plurals, strict=True):
             names = {"kind": kind, "plural": plural}
-            spec = {"group": "kubeflow.org", "names": names, "scope": "Namespaced", "versions": [version]}
+            spec = {"group": group, "names": names, "scope": "Namespaced", "versions": [version]}
             make(
                 CRDS,
                 {
                     "apiVersion": "apiextensions.k8s.io/v1",
                     "kind": "CustomResourceDefinition",
-                    "metadata": {"name": f"{plural}.kubeflow.org"},
+                    "metadata": {"name": f"{plural}.{group}"},
                     "spec": spec,
                 },
             )
-        for kind in ("pytorchjobs", "mpijobs"):
-            eventually(lambda kind=kind: _served(api, kind), "the kind is served")
-        yield f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}"
+        eventually(lambda: set(plurals) <= _served(api, group), "the kinds are served")
+        yield f"/apis/{group}/v1/namespaces/{NAMESPACE}"
 
 
-def _served(api, plural):
+def _served(api, group):
     try:
-        return any(item["name"] == plural for item in api.read("/apis/kubeflow.org/v1")["resources"])
+        return {item["name"] for item in api.read(f"/apis/{group}/v1")["resources"]}
     except RefusedError:
-        return False
+        return set()
+
+
+@pytest.mark.parametrize("name", RAY_EVASIONS)
+def test_a_member_wants_more_of_ray_than_its_queue_counts(john, ray_kinds, name):
+    change, _, kinds = RAY_EVASIONS[name]
+    for kind in kinds:
+        folder = f"{ray_kinds}/{kind.lower()}s"
+        assert "hpkit-member-ray" in refused(john.create, folder, ray(kind, "evading", change))
+        john.create(folder, KINDS[kind]("plain"))
+        delete(john, f"{folder}/plain", {"propagationPolicy": "Background"})
+
+
+def test_a_member_wants_a_namespace_that_nobody_can_delete(john):
+    held = {"name": "held", "labels": ATTACK, "finalizers": ["example.com/hold"]}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    objects = {
+        "configmaps": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "secrets": {"apiVersion": "v1", "kind": "Secret"},
+        "services": service(),
+        "persistentvolumeclaims": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": claim},
+    }
+    for plural, document in objects.items():
+        folder = f"{CORE}/{plural}"
+        assert "metadata.finalizers" in refused(john.create, folder, {**document, "metadata": held})
+        john.create(folder, {**document, "metadata": {"name": "held", "labels": ATTACK}})
+        change = {"metadata": {"finalizers": held["finalizers"]}}
+        assert "metadata.finalizers" in refused(john.merge, f"{folder}/held", change)
+        delete(john, f"{folder}/held", {})
+    document = job("held")
+    document["spec"]["template"]["metadata"]["finalizers"] = held["finalizers"]
+    assert "metadata.finalizers" in refused(john.create, JOBS, document)
 
 
 def framework_job(kind, policy):

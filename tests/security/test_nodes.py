@@ -51,6 +51,14 @@ def test_a_member_wants_to_choose_the_node_without_the_scheduler(john, api):
     assert "spec.nodeName" in refused(john.create, JOBS, job("placed", nodeName=node))
 
 
+def test_a_member_wants_nodes_that_keep_the_pods_of_another_team_away(john):
+    for terms in ({"namespaces": ["hyperpod-ns-smith"]}, {"namespaceSelector": {}}):
+        everywhere = [{"topologyKey": "kubernetes.io/os", "labelSelector": {}, **terms}]
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": everywhere}}
+        assert "spec.affinity" in refused(john.create, f"{CORE}/pods", pod("alone", affinity=affinity))
+        assert "spec.affinity" in refused(john.create, JOBS, job("alone", affinity=affinity))
+
+
 def test_a_member_wants_every_node_whatever_its_taints(john):
     anything = [{"operator": "Exists"}]
     assert "tolerations" in refused(john.create, f"{CORE}/pods", pod("anywhere", tolerations=anything))

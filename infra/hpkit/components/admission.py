@@ -9,6 +9,7 @@ from hpkit.components.admission_lifecycle import lifecycle_policies
 from hpkit.components.admission_members import member_policies
 from hpkit.components.admission_model import BOTH, AdmissionPolicy, Refusal, ResourceRule
 from hpkit.components.admission_pods import pod_policies
+from hpkit.components.admission_ray import ray_policy
 from hpkit.plan.model import POD_SECURITY_LEVEL, TeamPlan
 from hpkit.plan.team_limits import PodLimits
 
@@ -32,7 +33,13 @@ def pod_security_labels(version: str) -> dict[str, str]:
 def policies_of(teams: Sequence[TeamPlan], limits: PodLimits | None = None) -> list[AdmissionPolicy]:
     """Return the policies of the namespaces of teams; limits: the environment's, absent: the defaults."""
     given = PodLimits() if limits is None else limits
-    return [*pod_policies(teams, given), _services(), *member_policies(teams, given), *lifecycle_policies()]
+    return [
+        *pod_policies(teams, given),
+        _services(),
+        *member_policies(teams, given),
+        ray_policy(given),
+        *lifecycle_policies(),
+    ]
 
 
 def request_limits(limits: PodLimits) -> tuple[dict[str, str], dict[str, str]]:

@@ -6,13 +6,20 @@ owns to that job's controller (same file, isTopLevelJob).
 """
 
 from hpkit.components.admission_model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
-from hpkit.components.admission_pods import FRAMEWORKS
+from hpkit.components.admission_pods import FRAMEWORKS, templates
 
 __all__ = ["lifecycle_policies"]
 
 _MEMBER = {"sent-by-a-member": IS_MEMBER}
 _WORK = (ResourceRule(("",), ("pods",)), ResourceRule(FRAMEWORKS, ("*",)))
 _KUBEFLOW = "kubeflow.org"
+# The other objects that members may create.
+_OBJECTS = (
+    ResourceRule(("",), ("configmaps", "persistentvolumeclaims", "secrets", "services")),
+    ResourceRule(("autoscaling", "keda.sh"), ("*",)),
+)
+# The API server adds it to each claim (StorageObjectInUseProtection).
+_CLAIMS_OWN = "kubernetes.io/pvc-protection"
 _FINALIZERS = ".metadata.?finalizers.orValue([])"
 # Kueue's webhook adds it to a pod; Kueue removes it from pods alone.
 _KUEUES_OWN = "kueue.x-k8s.io/managed"
@@ -24,6 +31,7 @@ def lifecycle_policies() -> list[AdmissionPolicy]:
     return [
         AdmissionPolicy("hpkit-member-orphans", _WORK, ("DELETE",), (_orphans(),), conditions=_MEMBER),
         AdmissionPolicy("hpkit-member-lifecycle", _WORK, BOTH, _lifecycle(), conditions=_MEMBER),
+        AdmissionPolicy("hpkit-member-finalizers", _OBJECTS, BOTH, (_finalizers(),), conditions=_MEMBER),
         AdmissionPolicy("hpkit-team-ends", (ResourceRule((_KUBEFLOW,), ("*/status",)),), ("UPDATE",), (_ends(),)),
     ]
 
@@ -63,6 +71,12 @@ def _lifecycle() -> tuple[Refusal, ...]:
             "Kueue frees the quota of a job that is being deleted; a finalizer keeps the job, and so its pods",
         ),
         Refusal(
+            "metadata.finalizers of pod templates",
+            f"{templates('object')}.all(template, template.?metadata.?finalizers.orValue([]).size() == 0)",
+            "metadata.finalizers of a pod template aren't allowed. Remove them",
+            "each pod would stay after its deletion, and with it the namespace",
+        ),
+        Refusal(
             "what a controller made",
             "request.operation == 'CREATE' || !oldObject.metadata.?ownerReferences.orValue([]).exists(owner, "
             "owner.?controller.orValue(false))",
@@ -81,6 +95,16 @@ def _lifecycle() -> tuple[Refusal, ...]:
             "spec.runPolicy.cleanPodPolicy can't change. Delete the job and create another",
             "changed to None between a job's end and its cleanup, it would leave pods that nothing counts",
         ),
+    )
+
+
+def _finalizers() -> Refusal:
+    old = f"(request.operation == 'CREATE' ? ['{_CLAIMS_OWN}'] : oldObject{_FINALIZERS})"
+    return Refusal(
+        "metadata.finalizers",
+        f"object{_FINALIZERS}.all(name, name in {old})",
+        "metadata.finalizers are written by controllers alone. Remove those that you add",
+        "a finalizer that nobody removes keeps the namespace, so that the team can't be removed",
     )
 
 

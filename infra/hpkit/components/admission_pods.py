@@ -172,8 +172,25 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
             "spec.resourceClaims isn't allowed. Request accelerators as resources, such as nvidia.com/gpu",
             "the queue doesn't count devices that are claimed",
         ),
+        refusal(
+            "spec.affinity",
+            f"({_TERMS}).all(term, !term.?namespaceSelector.hasValue() && "
+            "term.?namespaces.orValue([]).all(name, name == request.namespace))",
+            "spec.affinity.podAffinity and podAntiAffinity must not select pods of other namespaces. Remove "
+            "namespaces and namespaceSelector from their terms",
+            "the scheduler keeps the pods of other teams away from every node that such a pod excludes them from",
+        ),
     )
 
+
+# The scheduler heeds the anti-affinity of running pods when it places others (Kubernetes, "Assigning Pods to Nodes",
+# inter-pod affinity and anti-affinity; "Namespace selector").
+_TERMS = " + ".join(
+    f"spec.?affinity.?{field}.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
+    f"spec.?affinity.?{field}.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])"
+    ".map(preferred, preferred.?podAffinityTerm.orValue({}))"
+    for field in ("podAffinity", "podAntiAffinity")
+)
 
 # Where the second part of an image is the stack, the third is the team (registry/stack/team/name:tag).
 IMAGES = (
