@@ -376,4 +376,4 @@ def test_what_is_not_there_or_not_said_is_one_sentence(ask):
     assert "Kueue knows no task nothing" in ask("why", "nothing").stderr
     several = hpkit("status", cwd=ROOT)
     assert several.returncode == 2
-    assert "say which stack with --stack; the project has" in several.stderr
+    assert "name the stack with --stack or HPKIT_STACK; the project has" in several.stderr
