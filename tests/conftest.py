@@ -42,9 +42,6 @@ os.environ.setdefault("GOMEMLIMIT", "800MiB")
 # Tests make sessions by the hundred.
 api_models.share()
 
-# What decides is what is written; that its machine code decides the same, tests/test_compiled.py holds.
-os.environ["HPKIT_COMPILED"] = "0"
-
 # How fast examples come says how busy the machine is, and nothing of the code.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")

@@ -23,7 +23,6 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "printable": (set(), set()),
     "spelling": (set(), set()),
     "cache": (set(), set()),
-    "compiled": ({"hpkit.cache"}, set()),
     "catalog": ({"hpkit.errors", "hpkit.catalog"}, set()),
     "config": (
         {"hpkit.errors", "hpkit.spelling", "hpkit.catalog", "hpkit.config"},
@@ -36,7 +35,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "plan": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan"}, set()),
     "checks": ((PURE - {"hpkit.change"}) | {"hpkit.spelling"}, {"cel_expr_python"}),
     "change": ({"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.change"}, set()),
-    "whatif": ({"hpkit.errors", "hpkit.compiled", "hpkit.catalog", "hpkit.plan", "hpkit.whatif"}, set()),
+    "whatif": ({"hpkit.errors", "hpkit.catalog", "hpkit.plan", "hpkit.whatif"}, set()),
     "jobs": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.plan", "hpkit.whatif", "hpkit.spelling", "hpkit.jobs"},
         {"ruamel"},
@@ -66,7 +65,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"pydantic", "pydantic_core"},
     ),
     "simulate": (
-        {"hpkit.errors", "hpkit.compiled", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project"}
+        {"hpkit.errors", "hpkit.catalog", "hpkit.config", "hpkit.plan", "hpkit.project"}
         | {"hpkit.whatif", "hpkit.scenario", "hpkit.simulate"},
         {"distributed", "jinja2", "joblib"},
     ),
@@ -120,7 +119,7 @@ LOCAL = ROOT / "local"
 LOCAL_ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "aws": (set(), {"hpkit.catalog", "hpkit.plan"}),
     "processes": (set(), set()),
-    "toolchain": (set(), {"hpkit.errors", "hpkit.cache", "hpkit.compiled"}),
+    "toolchain": (set(), {"hpkit.errors", "hpkit.cache"}),
     "kubernetes": ({"processes"}, set()),
     "controllers": ({"aws", "kubernetes", "toolchain"}, {"hpkit.catalog"}),
     "plugins": ({"kubernetes", "toolchain"}, {"hpkit.errors", "provider"}),

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hpkit.errors import ToolError
-from local.toolchain import golang, images, machinecode, pypi, releases
+from local.toolchain import golang, images, pypi, releases
 from local.toolchain.cache import Say, installed, locked, staging
 from local.toolchain.download import NotToBeHad
 from local.toolchain.locate import Found, locate
-from local.toolchain.model import GoBuild, GoFiles, Image, MachineCode, PyPi, Release, Source, Tool
+from local.toolchain.model import GoBuild, GoFiles, Image, PyPi, Release, Source, Tool
 from local.toolchain.steps import Steps, stop
 from local.toolchain.table import GO
 
@@ -57,10 +57,7 @@ def _get_each(tools: Sequence[Tool], say: Say) -> list[str]:
         try:
             get(tool, say=say)
         except ToolError as error:
-            if tool.optional:
-                say(f"{tool.name}: goes without: {error}")
-            else:
-                failures.append(str(error))
+            failures.append(str(error))
     return failures
 
 
@@ -107,7 +104,5 @@ def _fetch(tool: Tool, source: Source, *, into: Path, steps: Steps) -> None:
         pypi.install(tool, source, into=into, steps=steps)
     elif isinstance(source, GoFiles):
         golang.take(source, go=get(GO, say=steps.say), into=into, steps=steps)
-    elif isinstance(source, MachineCode):
-        machinecode.translate(source, into=into, steps=steps)
     else:
         golang.build(tool, source, go=get(GO, say=steps.say), into=into, steps=steps)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from local.toolchain.versions import Range
 
-__all__ = ["Copy", "GoBuild", "GoFiles", "Image", "MachineCode", "PyPi", "Release", "Source", "Tool"]
+__all__ = ["Copy", "GoBuild", "GoFiles", "Image", "PyPi", "Release", "Source", "Tool"]
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,7 @@ class PyPi:
     seconds: int = 20
 
 
-@dataclass(frozen=True)
-class MachineCode:
-    """Python modules of the kit, of which mypyc and a C compiler make machine code; `root` holds their package."""
-
-    root: Path
-    modules: tuple[str, ...]
-    seconds: int = 60
-
-
-Source = Release | Image | GoBuild | GoFiles | MachineCode | PyPi
+Source = Release | Image | GoBuild | GoFiles | PyPi
 
 
 @dataclass(frozen=True)
@@ -112,7 +103,7 @@ class Tool:
     `ask` is empty if it cannot be asked; then only the one in the cache is used. `ask_of` names the executable
     in the same folder that is asked instead. `for_builds` tools are missed only when something must be built.
     What is `on_demand` is missed only by those who use it, and what is `by_name` is got only when it is named, since it
-    takes long to build. What is `optional` may be impossible to have: without it all works the same, if more slowly.
+    takes long to build.
     Without executables it is files alone, and where their folder is, it is.
     """
 
@@ -127,7 +118,6 @@ class Tool:
     for_builds: bool = False
     on_demand: bool = False
     by_name: bool = False
-    optional: bool = False
 
     @property
     def folder(self) -> str:

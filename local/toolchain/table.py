@@ -7,8 +7,7 @@ entry of their own, so that a cache that has the executable already gets them wi
 
 from pathlib import Path
 
-from hpkit.compiled import MODULES, ROOT, SIMULATOR, version
-from local.toolchain.model import Copy, GoBuild, GoFiles, Image, MachineCode, PyPi, Release, Tool
+from local.toolchain.model import Copy, GoBuild, GoFiles, Image, PyPi, Release, Tool
 from local.toolchain.versions import Range, Version
 
 __all__ = ["GO", "TOOLS", "TOOL_NAMES", "tool_named"]
@@ -397,16 +396,6 @@ TOOLS: tuple[Tool, ...] = (
         ),
         purpose="runs PyTorchJobs, once a chart has installed it",
         on_demand=True,
-    ),
-    Tool(
-        name=SIMULATOR,
-        version=version(),
-        fits=Range(Version("0"), Version("1")),
-        executables=(),
-        sources=(MachineCode(root=ROOT, modules=MODULES),),
-        purpose="what-if as machine code, twice as fast",
-        on_demand=True,
-        optional=True,
     ),
 )
 

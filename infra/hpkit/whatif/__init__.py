@@ -7,15 +7,10 @@
     outcome = simulator.run_until_quiet()
 
 All types of `model.py` are plain data, so that a model is built without any file; `model_of` builds it from a plan.
-docs/whatif-api.md has an example that runs, and what every call returns and raises: where the simulator is machine
-code, `help` has neither.
+docs/whatif-api.md has an example that runs, and what every call returns and raises.
 """
 
-from hpkit.compiled import machine_code
-
-__path__[:0] = machine_code(__name__)
-
-from hpkit.whatif.model import (  # noqa: E402
+from hpkit.whatif.model import (
     Admission,
     BorrowWithinCohort,
     ClusterQueue,
@@ -34,9 +29,9 @@ from hpkit.whatif.model import (  # noqa: E402
     Workload,
     per_unit,
 )
-from hpkit.whatif.organization import COHORT, EFA, IDLE_QUEUE, amounts_of, fair_sharing_of, model_of  # noqa: E402
-from hpkit.whatif.simulator import Admitted, Event, Outcome, Pending, Preempted, Simulator  # noqa: E402
-from hpkit.whatif.topology import Grid, NoPlaceError  # noqa: E402
+from hpkit.whatif.organization import COHORT, EFA, IDLE_QUEUE, amounts_of, fair_sharing_of, model_of
+from hpkit.whatif.simulator import Admitted, Event, Outcome, Pending, Preempted, Simulator
+from hpkit.whatif.topology import Grid, NoPlaceError
 
 __all__ = [
     "COHORT",
