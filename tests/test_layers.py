@@ -43,7 +43,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     # Of preflight its clients alone.
     "live": (
         {"hpkit.errors", "hpkit.catalog", "hpkit.plan", "hpkit.whatif", "hpkit.live", "hpkit.preflight"},
-        {"boto3", "botocore", "jinja2", "kubernetes", "textual"},
+        {"boto3", "botocore", "jinja2", "kubernetes"},
     ),
     "nodes": (
         {"hpkit.errors", "hpkit.spelling", "hpkit.config", "hpkit.plan", "hpkit.live", "hpkit.nodes"},

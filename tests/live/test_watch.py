@@ -1,188 +1,64 @@
-"""The page that stays open, driven by keys as a person would."""
+"""`hpkit status --watch`: each read is a page, and a read that fails leaves the last one in place."""
 
-import asyncio
-import threading
-import tracemalloc
-from dataclasses import replace
+import io
+import sys
+import time
 
-from textual.widgets import DataTable, Static
+import pytest
 
+from hpkit.cli import status
 from hpkit.errors import ToolError
-from hpkit.live.model import ClusterEvent
-from hpkit.live.status import status_of
-from hpkit.live.watch import Page, Watch
-from tests.live.builders import NOW, observed, queue, task
-from tests.live.test_status import platform
-
-NEVER = 10_000.0
+from hpkit.plan.derive import derive
+from tests.builders import organization, typed
+from tests.live.builders import observed, queue
 
 
-def page(used=8, teams=("john", "smith")):
-    queues = tuple(queue(name, 4, used=used if name == "smith" else 0, borrowed=max(0, used - 4)) for name in teams)
-    return Page("acme-dev", status_of(observed(queues=queues, tasks=(task("smith", "wait", 1),))), ("it differs",))
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
-def run_async(coroutine):
-    """Run it as asyncio.run does, which would take away the event loop that other tests of this process have."""
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        return runner.run(coroutine)
+@pytest.fixture
+def watch(monkeypatch):
+    """Return what a terminal gets of reads, the last of which somebody ends with Ctrl-C."""
+
+    def run(*answers):
+        left = iter([*answers, KeyboardInterrupt()])
+
+        def read(*_, **__):
+            answer = next(left)
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+        terminal = Terminal()
+        monkeypatch.setattr("hpkit.live.read.read", read)
+        monkeypatch.setattr(status, "aws_session", lambda *_: None)
+        monkeypatch.setattr(time, "sleep", lambda _: None)
+        monkeypatch.setattr(sys, "stdout", terminal)
+        status._watch(derive(typed(organization()), "dev"), None, "table", 5.0)
+        return terminal.getvalue()
+
+    return run
 
 
-def drive(app, *steps):
-    """Run the app without a terminal and return what each step returned."""
-
-    async def run():
-        found = []
-        async with app.run_test(size=(80, 24)) as pilot:
-            await app.workers.wait_for_complete()
-            for step in steps:
-                if isinstance(step, str):
-                    await pilot.press(*step.split())
-                    await app.workers.wait_for_complete()
-                    await pilot.pause()
-                else:
-                    found.append(step(app))
-        return found
-
-    return run_async(run())
+def page(used):
+    return observed(queues=(queue("smith", 4, used=used),))
 
 
-def teams(app):
-    table = app.query_one(DataTable)
-    return [str(table.get_row_at(number)[0]) for number in range(table.row_count)]
+def test_each_read_is_a_page_and_a_failure_is_above_the_last_one(watch):
+    shown = watch(page(3), ToolError("eks:DescribeCluster: Expired\x1b[2JToken"), page(1))
+    first, _, rest = shown.partition("not read: eks:DescribeCluster: Expired")
+    assert "12:00:00 UTC, every 5 s; Ctrl-C ends" in first
+    assert "smith" in first
+    failed, _, again = rest.partition("12:00:00 UTC")
+    assert "smith" in failed
+    assert "\x1b[2JToken" not in failed
+    assert "smith" in again
+    assert shown.endswith("\x1b[?25h\x1b[?1049l"), "the terminal is as it was"
 
 
-def head(app):
-    return str(app.query_one("#head", Static).content)
-
-
-def test_it_shows_each_team_and_what_differs():
-    shown, said = drive(Watch(page, seconds=NEVER), teams, head)
-    assert shown == ["john", "smith"]
-    assert said.splitlines()[0].startswith("acme-dev  12:00:00 UTC")
-    assert "differs: it differs" in said
-
-
-def test_keys_sort_filter_and_open():
-    app = Watch(page, seconds=NEVER)
-    by_use, filtered, again, team = drive(
-        app,
-        "s s s",
-        teams,
-        "slash j o h n",
-        teams,
-        "escape",
-        teams,
-        "enter",
-        opened,
-    )
-    assert by_use == ["smith", "john"]
-    assert filtered == ["john"]
-    assert sorted(again) == ["john", "smith"]
-    assert "team smith: 0 running, 1 waiting" in team
-    assert "wait (Job, priority 0, 5 min)" in team
-
-
-def opened(app):
-    return str(app.screen.query_one("#team", Static).content)
-
-
-def keys(app):
-    return {each.binding.key for each in app.screen.active_bindings.values() if each.binding.show}
-
-
-def test_an_opened_team_is_looked_at_again_and_has_its_own_keys():
-    pages = iter([page(), page(used=4), page(teams=("john",))])
-    app = Watch(lambda: next(pages), seconds=NEVER)
-    table, before, there, after, gone = drive(
-        app, keys, "s s s enter", opened, keys, "r", opened, "r", opened, "slash s", "escape"
-    )
-    assert {"s", "slash", "r"} <= table
-    assert before.startswith("acme-dev  12:00:00 UTC\nteam smith: 0 running, 1 waiting")
-    assert "r" in there
-    assert not {"s", "slash"} & there, "they are the table's"
-    assert ("uses 8 of 4" in before, "uses 4 of 4" in after) == (True, True)
-    assert gone.endswith("team smith has no queue any more")
-
-
-def test_the_head_says_what_sorts_and_how_the_platform_is():
-    seen = page()
-    event = ClusterEvent(NOW, "Info", "gpu", "scaled")
-    there = replace(seen.status.observed, platform=platform(events=(event,)))
-    app = Watch(lambda: replace(seen, status=status_of(there)), seconds=NEVER)
-    before, after = drive(app, head, "s s s", head)
-    assert "(by team; Enter opens a team)" in before
-    assert "(by used; Enter opens a team)" in after
-    assert "running: gpu 0/4" in before
-    assert "add-ons: 0 of 0 active; cluster policy: acme-dev is Created" in before
-    assert "last event: 12:00, gpu: scaled" in before
-
-
-def test_a_look_that_takes_long_is_the_only_one_and_nobody_waits_for_it_to_leave():
-    begun, enough = [], threading.Event()
-
-    def look():
-        begun.append(1)
-        enough.wait(60)
-        return page()
-
-    app = Watch(look, seconds=0.01)
-
-    async def run():
-        async with app.run_test(size=(80, 24)) as pilot:
-            for _ in range(5):
-                await pilot.press("r")
-                await pilot.pause(0.02)
-
-    run_async(run())
-    assert (begun, app.is_looking) == ([1], True)
-    enough.set()
-
-
-def test_a_team_that_goes_or_changes_is_seen_at_the_next_look():
-    pages = iter([page(), page(used=4), page(teams=("smith",))])
-    used = lambda app: str(app.query_one(DataTable).get_cell("smith\nml.g5.12xlarge", "used"))  # noqa: E731 - a step
-    assert drive(Watch(lambda: next(pages), seconds=NEVER), used, "r", used, "r", teams) == ["8", "4", ["smith"]]
-
-
-def test_a_look_that_fails_is_said_and_the_page_stays():
-    answers = iter([page()])
-
-    def look():
-        found = next(answers, None)
-        if found is None:
-            raise ToolError("eks:DescribeCluster: ExpiredToken")
-        return found
-
-    said, shown = drive(Watch(look, seconds=NEVER), "r", head, teams)
-    assert said == "not read: eks:DescribeCluster: ExpiredToken"
-    assert shown == ["john", "smith"]
-
-
-def test_an_hour_of_looking_keeps_nothing():
-    """As many looks as an hour has at 5 seconds each, ten times over in number of teams that come and go."""
-    looks = 720
-    pages = [page(used=number % 8, teams=[f"t{number % 10}", "smith"]) for number in range(10)]
-    counter = iter(range(10**6))
-    app = Watch(lambda: pages[next(counter) % 10], seconds=NEVER)
-
-    async def run():
-        async with app.run_test(size=(80, 24)) as pilot:
-            await app.workers.wait_for_complete()
-
-            async def look(times):
-                for _ in range(times):
-                    app._show(pages[next(counter) % 10])
-                await pilot.pause()
-
-            await look(looks // 4)
-            tracemalloc.start()
-            await look(looks // 4)
-            before = tracemalloc.get_traced_memory()[0]
-            await look(looks // 2)
-            after = tracemalloc.get_traced_memory()[0]
-            tracemalloc.stop()
-            return before, after
-
-    before, after = run_async(run())
-    assert after - before < 200_000, (before, after)
+def test_without_a_terminal_it_says_what_to_do_instead(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    with pytest.raises(status.click.UsageError, match="needs a terminal; elsewhere, run `hpkit status --format json`"):
+        status._watch(derive(typed(organization()), "dev"), None, "table", 5.0)

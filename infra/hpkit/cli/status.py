@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout, suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +36,7 @@ _MANY = 200
 @click.command("status", epilog=rights("status"))
 @platform_options
 @click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
-@click.option(
-    "--watch", is_flag=True, help="Stay open and look again: s sorts, / filters, Enter opens a team, q quits."
-)
+@click.option("--watch", is_flag=True, help="Show the page on the whole terminal and read again, until Ctrl-C.")
 @click.option(
     "--every",
     type=click.FloatRange(1),
@@ -70,25 +71,42 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
 
 
 def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
+    """Show the page on the whole terminal and read again every so many seconds, until Ctrl-C.
+
+    A platform that can't be read is said above the last page, which stays.
+    """
     if form != "table" or not sys.stdout.isatty():
-        raise click.UsageError("--watch is for a terminal; without it, --format json can be asked for again and again")
+        raise click.UsageError("--watch needs a terminal; elsewhere, run `hpkit status --format json` repeatedly")
+    from rich.live import Live
+    from rich.text import Text
+
+    from hpkit.errors import HpkitError
     from hpkit.live.differences import differences
     from hpkit.live.read import read
     from hpkit.live.status import status_of
-    from hpkit.live.watch import Page, Watch
+    from hpkit.printable import printable_lines
 
     session = aws_session(profile, plan.spec.region)
+    namespaces = [team.namespace for team in plan.teams]
+    page, problem = "", "reading …"
+    with suppress(KeyboardInterrupt), Live(screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(Text.from_ansi(f"{problem}\n{page}"), refresh=True)
+            try:
+                observed = read(session, cluster=plan.spec.cluster.name, namespaces=namespaces)
+                page = _captured(plan, status_of(observed), differences(observed, plan))
+                problem = f"{observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C ends"
+            except HpkitError as error:
+                problem = printable_lines(f"not read: {error}")
+            live.update(Text.from_ansi(f"{problem}\n{page}"), refresh=True)
+            time.sleep(every)
 
-    def look() -> Page:
-        namespaces = [team.namespace for team in plan.teams]
-        observed = read(session, cluster=plan.spec.cluster.name, namespaces=namespaces)
-        return Page(f"{plan.stack} in {plan.spec.region}", status_of(observed), differences(observed, plan))
 
-    watch = Watch(look, seconds=every)
-    watch.run()
-    if watch.is_looking:
-        # Python would wait at its end for the threads of the look; they only read, and nobody sees what they find.
-        os._exit(watch.return_code or 0)
+def _captured(plan: Plan, status: Status, differs: Iterable[str]) -> str:
+    """Return what `hpkit status` prints, with the colors that it has on a terminal."""
+    with redirect_stdout(io.StringIO()) as text:
+        _print(plan, status, differs, terminal=True)
+    return text.getvalue()
 
 
 def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> dict[str, Any]:
@@ -194,12 +212,18 @@ def _task(task: WaitingTask) -> dict[str, Any]:
     }
 
 
-def _print(plan: Plan, status: Status, differs: Iterable[str]) -> None:
+def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool | None = None) -> None:
+    """Print the page; terminal: whether it is for one, None to find out."""
     from rich.console import Console
 
     from hpkit.live.status import policy_words
 
-    console = Console(width=width(), highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
+    console = Console(
+        width=width(),
+        highlight=False,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+        force_terminal=terminal,
+    )
     platform = status.observed.platform
     state = "not read" if platform is None else platform.status
     console.print(f"[bold]{plan.stack}[/]: cluster {plan.spec.cluster.name} in {plan.spec.region} is {state}")
