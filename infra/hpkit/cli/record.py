@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _NO_PLACES = "a CSV says nothing of placement and topology"
-_TRACES = ("alibaba-2023", "alibaba-2026-spot", "philly")
+_TRACES = ("alibaba-2023",)
 
 
 @click.command("record", epilog=rights("record"))
@@ -54,7 +54,7 @@ def command(
     """Write a scenario of what teams asked for: on a cluster, in a public trace, or in another scenario.
 
     Without FILE, of the running platform: Kueue's Workloads of the last days. With --trace, of FILEs as they are
-    published: openb_pod_list_*.csv, job_info_df.csv, cluster_job_log. With one scenario as FILE, its tasks and
+    published: openb_pod_list_*.csv. With one scenario as FILE, its tasks and
     generators drawn, as CSV. What is left out or changed is said on standard error.
     """
     if to.suffix not in (".yaml", ".yml", ".csv"):

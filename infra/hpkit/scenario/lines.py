@@ -10,7 +10,7 @@ from typing import Final, TextIO
 
 from hpkit.errors import InputError
 
-__all__ = ["lines", "opened", "refuse_no_utf8"]
+__all__ = ["lines", "opened"]
 
 # What Python makes of a byte that is no UTF-8, where it is told to go on.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]")
@@ -19,7 +19,7 @@ _LONGEST: Final = 1_000_000
 
 @contextmanager
 def opened(path: Path) -> Iterator[TextIO]:
-    """Open a file for `lines`, or for whoever calls `refuse_no_utf8`; InputError where it cannot be opened."""
+    """Open a file for `lines`; InputError where it cannot be opened."""
     try:
         # Python decodes in blocks, and would say of none of their lines that it is the wrong one.
         file = path.open("r", encoding="utf-8-sig", errors="surrogateescape", newline="")
@@ -39,11 +39,11 @@ def lines(path: Path, file: TextIO) -> Iterator[str]:
                 f"{path}:{number}: the line is longer than {_LONGEST:,} characters; a task has a line of its own"
             )
         if not line.isascii():
-            refuse_no_utf8(path, number, line)
+            _refuse_no_utf8(path, number, line)
         yield line
 
 
-def refuse_no_utf8(path: Path, line: int, text: str) -> None:
+def _refuse_no_utf8(path: Path, line: int, text: str) -> None:
     """Raise InputError if a byte of a text, which begins in that line of the file, was not UTF-8."""
     found = _NO_UTF8.search(text)
     if found is not None:

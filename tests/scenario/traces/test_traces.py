@@ -14,7 +14,7 @@ from hpkit.scenario.traces import TRACES, Shape, Tally, Teams, TraceTask, tasks_
 from tests.cli.invoke import hpkit
 from tests.recommend.builders import ROOT
 
-TRACE = ("--trace", "philly", "no", "--to", "x.csv")
+TRACE = ("--trace", "alibaba-2023", "no", "--to", "x.csv")
 SHAPE = Shape("ml.g5.12xlarge", 4)
 PODS = """\
 name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
@@ -25,43 +25,6 @@ pod-4,8000,30517,0,0,,BE,Running,310,400,310
 pod-5,11908,47104,1,1000,,BE,Pending,320,330,
 pod-6,11908,47104,2,1000,A10|G2,BE,Failed,90,120,100
 """
-JOBS = """\
-job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type
-1,13,A10,20,1,1,0,2764799,HP
-2,57,A100-SXM4-80GB,15,1,16,9589663,41060,Spot
-3,13.0,A10,8,0.5,2,9589664,100,HP
-4,13,A10,8,1,2,9589665,0,HP
-"""
-NOON = "2017-10-07 12:00:00"
-DAY = {"start_time": NOON, "end_time": "2017-10-08 12:00:00"}
-GPUS = [f"gpu{number}" for number in range(8)]
-
-
-def attempt(start, end, *machines):
-    return {
-        "start_time": start,
-        "end_time": end,
-        "detail": [{"ip": f"m{number}", "gpus": GPUS[:gpus]} for number, gpus in enumerate(machines)],
-    }
-
-
-def job(name, submitted, *attempts, vc="ee9e8c"):
-    return {
-        "status": "Pass", "vc": vc, "jobid": name, "attempts": list(attempts), "submitted_time": submitted,
-        "user": "ce2f4c",
-    }  # fmt: skip
-
-
-PHILLY = [
-    job("late", "2017-10-07 01:11:39", attempt("2017-10-07 01:12:09", "2017-10-07 01:13:09", 8),
-        attempt("2017-10-07 01:20:00", "2017-10-07 01:21:30", 8)),
-    job("early", "2017-10-07 01:00:00", attempt("2017-10-07 01:00:00", "2017-10-07 02:00:00", 2, 2), vc="b"),
-    job("uneven", "2017-10-07 01:11:40", attempt("2017-10-07 01:12:00", "2017-10-07 01:12:10", 2, 1)),
-    job("none", "2017-10-07 01:11:41"),
-    job("runs", "2017-10-07 01:11:42", attempt("2017-10-07 01:12:00", "None", 1)),
-    job("gap", "2017-10-07 01:11:43", attempt("None", "2017-10-07 01:12:00", 1),
-        attempt("2017-10-07 01:12:00", "2017-10-07 01:12:05", 1)),
-]  # fmt: skip
 
 
 def read(trace, folder, text, teams=("a", "b")):
@@ -93,40 +56,11 @@ def test_the_pods_of_2023_are_tasks_from_the_first_on(tmp_path):
     assert tally.first["tasks ask for no GPU: left out"].endswith(":5")
 
 
-def test_the_jobs_of_2026_are_gangs_of_their_workers(tmp_path):
-    tasks, tally = read("alibaba-2026-spot", tmp_path, JOBS)
-    assert tasks == [
-        ("1", "a", 1, 1, 0, 2764799),
-        ("2", "b", 16, 1, 9589663, 41060),
-        ("3", "a", 2, 1, 9589664, 100),
-    ]
-    assert reasons(tally)["jobs are Spot, which could be evicted for others"] == 1
-    assert reasons(tally)["tasks ran for no time"] == 1
-
-
-@pytest.mark.parametrize("indent", [None, 4], ids=["one line", "as published"])
-def test_the_jobs_of_philly_run_as_long_as_all_attempts(tmp_path, indent):
-    tasks, tally = read("philly", tmp_path, json.dumps(PHILLY, indent=indent))
-    assert tasks == [
-        ("early", "b", 2, 2, 0, 3600),
-        ("late", "a", 2, 4, 699, 150),
-        ("uneven", "a", 3, 1, 700, 10),
-        ("gap", "a", 1, 1, 703, 5),
-    ]
-    assert reasons(tally) == {
-        "tasks have more GPUs in a pod than ml.g5.12xlarge": 1,
-        "jobs had different numbers of GPUs on their machines": 1,
-        "jobs have no attempt, so that nobody knows what they took": 1,
-        "jobs still ran when the trace was taken": 1,
-        "attempts have a time that was not logged": 1,
-    }
-
-
 @pytest.mark.parametrize(
     ("trace", "text", "said"),
     [
         ("alibaba-2023", "", "trace:1: column name is missing"),
-        ("alibaba-2023", JOBS, "trace:1: column name is missing; there are job_name"),
+        ("alibaba-2023", "job_name\n1\n", "trace:1: column name is missing; there are job_name"),
         ("alibaba-2023", PODS.replace("Running,200,900,250", "Running,200,900,150"), "3: scheduled_time 150 comes"),
         ("alibaba-2023", PODS.replace(",100,400,100", ",100,90,100"), "trace:2: deletion_time 90 comes before"),
         ("alibaba-2023", PODS.replace(",100,400,100", ",100,,100"), "trace:2: deletion_time is empty"),
@@ -134,21 +68,6 @@ def test_the_jobs_of_philly_run_as_long_as_all_attempts(tmp_path, indent):
         ("alibaba-2023", PODS.replace("1,460", "nan,460"), "trace:3: num_gpu is `nan` and must be a number"),
         ("alibaba-2023", PODS.replace("pod-2,", 'pod-2,"'), "trace:3: "),
         ("alibaba-2023", PODS.replace(",,LS,Running,100,400,100", ",LS"), "trace:2: 6 values for 11 columns"),
-        ("alibaba-2026-spot", JOBS.replace("41060", "-41060"), "trace:3: duration is -41060, and cannot be negative"),
-        ("alibaba-2026-spot", JOBS.replace("1,16,", "1,0,"), "trace:3: worker_num is `0` and must be a whole"),
-        ("philly", "{}", "trace:1: the file is no JSON list of jobs"),
-        ("philly", "[1]", "trace:1: a job must be a JSON object"),
-        ("philly", '[\n{"jobid": 1}]', "trace:2: the job has no `vc`"),
-        ("philly", json.dumps(PHILLY, indent=1)[:-20], "no JSON"),
-        ("philly", json.dumps(PHILLY[:1]) [:-1], "trace:1: the file ends inside the list"),
-        ("philly", json.dumps([job("x", "yesterday", attempt(NOON, NOON, 1))]), "submitted_time is `yesterday`"),
-        ("philly", json.dumps([job("x", NOON, attempt(NOON, "2017-10-07 01:11:00", 1))]), "before it starts"),
-        ("philly", json.dumps([job("x", NOON, 1)]), "trace:1: `attempts` of the job must be a list of JSON objects"),
-        ("philly", json.dumps([{**job("x", NOON), "attempts": "ab"}]), "`attempts` of the job must be a list"),
-        ("philly", json.dumps([job("x", NOON, {**DAY, "detail": {"ip": 1}})]), "`detail` of the job must be a list"),
-        ("philly", json.dumps([job("x", NOON, {**DAY, "detail": [{"gpus": 3}]})]), "`gpus` of a machine must be"),
-        ("philly", '[\n{"a":' + "[" * 100_000, "trace:2: a job is nested too deeply"),
-        ("philly", '[{"a": ' + "1" * 5000 + "}]", "trace:1: a job is nested too deeply, or has a number"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(tmp_path, trace, text, said):
@@ -159,9 +78,9 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path, trace, text, said):
 
 def test_a_byte_of_a_trace_that_is_not_utf_8_is_said_with_its_line(tmp_path):
     file = tmp_path / "trace"
-    file.write_bytes(b'[\n{},\n{"vc": "caf\xe9"}]')
-    with pytest.raises(InputError, match=r"trace:3: byte 0xe9 is not UTF-8"):
-        list(TRACES["philly"](file, Tally()))
+    file.write_bytes(PODS.splitlines()[0].encode() + b"\ncaf\xe9")
+    with pytest.raises(InputError, match=r"trace:2: byte 0xe9 is not UTF-8"):
+        list(TRACES["alibaba-2023"](file, Tally()))
 
 
 def test_what_a_trace_becomes_is_read_again_by_a_simulation(tmp_path):
@@ -180,27 +99,20 @@ def test_what_a_trace_becomes_is_read_again_by_a_simulation(tmp_path):
 
 
 def test_a_trace_of_which_nothing_is_left_leaves_no_file(tmp_path):
-    (tmp_path / "jobs").write_text("[]")
+    (tmp_path / "jobs").write_text(PODS.splitlines()[0])
     result = hpkit(
-        "record", "--trace", "philly", tmp_path / "jobs", "--stack", "handson-dev", "--to", tmp_path / "t.csv", cwd=ROOT
+        "record",
+        "--trace",
+        "alibaba-2023",
+        tmp_path / "jobs",
+        "--stack",
+        "handson-dev",
+        "--to",
+        tmp_path / "t.csv",
+        cwd=ROOT,
     )
     assert (result.returncode, "nothing to record" in result.stderr) == (2, True)
     assert not (tmp_path / "t.csv").exists()
-
-
-def test_an_attempt_over_the_night_on_which_the_clock_is_set_back_runs_an_hour_longer(tmp_path):
-    begun, ended = "2017-11-05 01:50:00", "2017-11-05 01:10:00"
-    (task,), tally = read("philly", tmp_path, json.dumps([job("x", begun, attempt(begun, ended, 1))]))
-    assert task[-1] == 20 * 60
-    assert [each for each in tally.lines() if "as the clock is set back: put right (1; first:" in each]
-
-
-def test_a_job_of_philly_that_begins_before_it_was_submitted_is_counted(tmp_path):
-    jobs = [job("first", "2017-10-07 01:00:00", attempt(NOON, NOON.replace("12", "13"), 1))]
-    jobs += [job("odd", "2017-10-07 16:00:00", attempt(NOON, NOON.replace("12", "13"), 1))]
-    tasks, tally = read("philly", tmp_path, json.dumps(jobs))
-    assert [(name, submit) for name, *_, submit, _ in tasks] == [("first", 0), ("odd", 11 * 3600)]
-    assert reasons(tally) == {"jobs begin before they were submitted": 1}
 
 
 @given(
@@ -221,12 +133,13 @@ def test_a_long_trace_is_not_held_in_memory(tmp_path):
     chance = random.Random(1)  # noqa: S311 - not a secret
     file = tmp_path / "jobs.csv"
     with file.open("w") as out:
-        out.write(JOBS.splitlines()[0] + "\n")
+        out.write(PODS.splitlines()[0] + "\n")
         for number in range(30_000):
-            out.write(f"{number},{number % 7},A10,8,1,1,{chance.randrange(10**7)},{chance.randrange(1, 10**5)},HP\n")
+            begin, run = chance.randrange(10**7), chance.randrange(1, 10**5)
+            out.write(f"pod-{number},1,1,1,1000,,LS,Running,{begin},{begin + run},{begin}\n")
     tally = Tally()
     tracemalloc.start()
-    tasks = TRACES["alibaba-2026-spot"](file, tally)
+    tasks = TRACES["alibaba-2023"](file, tally)
     count = write_csv(tasks_of(tasks, SHAPE, Teams(("a",), {}), tally, at_once=1000), Sink())
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -254,9 +167,9 @@ def test_a_recorded_trace_is_simulated(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--trace", "philly", "--to", "x.csv"), 2, "--trace needs the trace's FILE"),
-        (("--trace", "philly", "no", "--to", "x.txt"), 2, "ends in .yaml or .csv"),
-        (("--trace", "philly", "no", "--to", "x.yaml"), 2, "written as CSV"),
+        (("--trace", "alibaba-2023", "--to", "x.csv"), 2, "--trace needs the trace's FILE"),
+        (("--trace", "alibaba-2023", "no", "--to", "x.txt"), 2, "ends in .yaml or .csv"),
+        (("--trace", "alibaba-2023", "no", "--to", "x.yaml"), 2, "written as CSV"),
         ((*TRACE, "--stack", "handson-dev"), 1, "no: no such file"),
         ((*TRACE, "--stack", "handson-dev", "--team", "a=jon"), 2, "did you mean john"),
         ((*TRACE, "--stack", "bestpractice-prod"), 2, "no team of bestpractice-prod"),

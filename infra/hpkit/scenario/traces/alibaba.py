@@ -1,6 +1,6 @@
-"""Alibaba's GPU traces (github.com/alibaba/clusterdata): the pod list of 2023, the spot GPU jobs of 2026.
+"""Alibaba's GPU trace of 2023 (github.com/alibaba/clusterdata): the pod list.
 
-Columns: cluster-trace-gpu-v2023/README.md and csv/openb_pod_list_*.csv; cluster-trace-v2026-spot-gpu/README.md.
+Columns: cluster-trace-gpu-v2023/README.md and csv/openb_pod_list_*.csv.
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from hpkit.errors import InputError
 from hpkit.scenario.lines import lines, opened
 from hpkit.scenario.traces.model import Tally, TraceTask
 
-__all__ = ["alibaba_2023", "alibaba_2026_spot"]
+__all__ = ["alibaba_2023"]
 
 _POD_COLUMNS: Final = (
     "name", "num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time",
-)  # fmt: skip
-_JOB_COLUMNS: Final = (
-    "job_name", "organization", "gpu_request", "worker_num", "submit_time", "duration", "job_type",
 )  # fmt: skip
 _MOST_FIELD: Final = 100_000
 
@@ -54,33 +51,6 @@ def alibaba_2023(path: Path, tally: Tally) -> Iterator[TraceTask]:
             pods=1,
             gpus=gpus * share,
         )
-
-
-def alibaba_2026_spot(path: Path, tally: Tally) -> Iterator[TraceTask]:
-    """Return the jobs of job_info_df.csv; their group is the organization, requests are of one of worker_num pods.
-
-    InputError with the line as above.
-    """
-    for place, row in _rows(path, _JOB_COLUMNS):
-        workers = _number(place, row, "worker_num")
-        if workers != int(workers) or workers < 1:
-            raise InputError(f"{place}: worker_num is `{row['worker_num']}` and must be a whole number from 1 on")
-        if row["job_type"] == "Spot":
-            tally.add("jobs are Spot, which could be evicted for others: they become tasks like others", place)
-        yield TraceTask(
-            place,
-            row["job_name"],
-            _plain(row["organization"]) or "none",
-            _number(place, row, "submit_time"),
-            _number(place, row, "duration"),
-            pods=int(workers),
-            gpus=_number(place, row, "gpu_request"),
-        )
-
-
-def _plain(number: str) -> str:
-    """Write an organization's number as one: pandas writes 13.0 where others in the column were missing."""
-    return number.removesuffix(".0")
 
 
 def _refuse_backwards(place: str, later: str, end: float, earlier: str, begin: float) -> None:
