@@ -18,10 +18,10 @@ from hpkit.spelling import near
 __all__ = ["command", "examples"]
 
 
-def examples() -> dict[str, list[dict[str, Any]]]:
-    """Return rule id → its examples: file, name of the case, the lines that matter, and the findings that they give."""
+def examples() -> dict[str, dict[str, Any]]:
+    """Return rule id → its example: the lines that fail and those that pass as a diff, and what the rule finds."""
     text = resources.files("hpkit.checks").joinpath("examples.json").read_text(encoding="utf-8")
-    loaded: dict[str, list[dict[str, Any]]] = json.loads(text)
+    loaded: dict[str, dict[str, Any]] = json.loads(text)
     return loaded
 
 
@@ -46,7 +46,7 @@ def command(rule_id: str | None, form: str) -> None:
         click.echo(f"error: no rule {rule_id}; {hint}", err=True)
         sys.exit(1)
     if form == "json":
-        click.echo(json.dumps({**_as_dict(rule), "examples": examples()[rule.id]}, indent=2, ensure_ascii=False))
+        click.echo(json.dumps({**_as_dict(rule), "example": examples()[rule.id]}, indent=2, ensure_ascii=False))
         return
     click.echo(_explained(rule))
 
@@ -77,12 +77,13 @@ def _print_list(form: str, rules: Sequence[Rule]) -> None:
 
 def _explained(rule: Rule) -> str:
     waiver = "can be waived" if rule.waivable else "cannot be waived"
-    lines = [f"{rule.id} ({rule.severity}, {waiver})", rule.title, f"Source: {rule.source}", ""]
-    for example in examples()[rule.id]:
-        lines.append(f"{'Passes' if example['happy'] else 'Fails'}: {example['case']} in {example['file']}")
-        lines += [f"    {line}" for line in example["shown"]]
-        for finding in example["findings"]:
-            said = f"{finding['path']}: {finding['message']}. {finding['fix']}"
-            lines.append(folded(said, "    ", "  → "))
-        lines.append("")
-    return "\n".join(lines).rstrip()
+    example = examples()[rule.id]
+    finding = example["finding"]
+    return "\n".join(
+        [
+            *(f"{rule.id} ({rule.severity}, {waiver})", rule.title, f"Source: {rule.source}", ""),
+            "Fails with the lines after `-`, passes with those after `+`:",
+            *(f"    {line}" for line in example["diff"]),
+            folded(f"{finding['path']}: {finding['message']}. {finding['fix']}", "    ", "  → "),
+        ]
+    )

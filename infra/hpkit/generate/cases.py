@@ -26,7 +26,7 @@ from hpkit.errors import InputError
 from hpkit.generate.patch import Layout, patched
 from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 
-__all__ = ["Case", "Expected", "cases", "file_of"]
+__all__ = ["Case", "Expected", "cases", "file_of", "unchanged"]
 
 # What the base names is supported on that day, so that no case changes as time goes by.
 _TODAY = datetime.date(2026, 11, 22)
@@ -110,6 +110,11 @@ def cases(rule: str) -> list[Case]:
         return _read(rule, content)
     except (InputError, ValidationError) as error:
         raise InputError(f"{file_of(rule)}: {error}") from None
+
+
+def unchanged(rule: str) -> Case:
+    """Return the organization that all cases change, as a case of a rule."""
+    return _case(rule, "unchanged", _Passing(), _base(project_root()))
 
 
 def _read(rule: str, content: bytes) -> list[Case]:

@@ -3,60 +3,64 @@
 import difflib
 import json
 from functools import cache
+from itertools import pairwise
+from textwrap import dedent
 from typing import Any
 
 from hpkit.checks import RULES
 from hpkit.checks.rule import Rule
-from hpkit.generate.cases import Case, cases, file_of
+from hpkit.generate.cases import Case, cases, unchanged
 
 __all__ = ["examples_text", "rules_page"]
 
-_CONTEXT_LINES = 2
+
+def _example(rule: str) -> dict[str, Any]:
+    """Return what a rule finds in a failing case, and how that differs from a passing one: of all pairs the plainest.
+
+    The organization that all cases change passes most rules, so it is a passing case as well.
+    """
+    given = cases(rule)
+    passing = [case for case in (*given, unchanged(rule)) if all(finding.rule != rule for finding in case.findings())]
+    pairs = [
+        (_difference(_whole(fails), _whole(passes)), fails) for fails in given if not fails.passes for passes in passing
+    ]
+    lines, failing = min(pairs, key=lambda pair: _length(pair[0]))
+    finding = next(finding for finding in failing.findings() if finding.rule == rule)
+    return {"diff": lines, "finding": {"path": finding.path, "message": finding.message, "fix": finding.fix}}
 
 
-def _example(case: Case, other: Case) -> dict[str, Any]:
-    """Return one case with the lines in which it differs from its counterpart, and what the rule finds in it."""
-    return {
-        "file": file_of(case.rule),
-        "case": case.name,
-        "happy": case.passes,
-        "shown": _differing_lines(case.text, other.text),
-        "findings": [finding.as_dict() for finding in case.findings() if finding.rule == case.rule],
-    }
+def _length(lines: list[str]) -> tuple[bool, bool, bool, int, int]:
+    """Return what is less for a plainer difference: one value that becomes another, in one place."""
+    fails, passes = ([line for line in lines if line.startswith(sign)] for sign in "-+")
+    places = sum(before[:1] != after[:1] for before, after in pairwise(lines))
+    return not lines, not fails, places > 1, len(fails) + len(passes), sum(map(len, lines))
 
 
-def _differing_lines(text: str, other: str) -> list[str]:
-    """Return the lines around every difference, `…` where lines are left out."""
-    own = text.splitlines()
-    matcher = difflib.SequenceMatcher(a=other.splitlines(), b=own, autojunk=False)
-    keep: set[int] = set()
-    for tag, _, _, first, last in matcher.get_opcodes():
-        if tag != "equal":
-            keep.update(range(max(0, first - _CONTEXT_LINES), min(len(own), last + _CONTEXT_LINES)))
-    shown: list[str] = []
-    previous = -1
-    for number in sorted(keep):
-        if number > previous + 1:
-            shown.append("…")
-        shown.append(own[number])
-        previous = number
-    return shown
+def _whole(case: Case) -> list[str]:
+    """Return the lines of a case's organization file, and of the files beside it that matter."""
+    named = case.file != f"{case.rule}.{case.name}.yaml"
+    lines = [*([f"# {case.file}"] if named else []), *case.text.splitlines()]
+    for name, text in {**case.stack_files, **case.beside}.items():
+        lines += [f"# {name}", *text.splitlines()]
+    return lines
+
+
+def _difference(failing: list[str], passing: list[str]) -> list[str]:
+    """Return the lines that only one side has, after `- ` or `+ `, without the indentation that all of them share."""
+    changes = [line for line in difflib.ndiff(failing, passing) if line[:2] in ("- ", "+ ")]
+    texts = dedent("\n".join(line[2:] for line in changes)).split("\n")
+    return [f"{change[:2]}{text}".rstrip() for change, text in zip(changes, texts, strict=False)]
 
 
 @cache
-def _examples() -> dict[str, list[dict[str, Any]]]:
-    """Return rule id → examples, from the cases; the first that passes is the counterpart of those that fail."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for rule in RULES:
-        given = cases(rule.id)
-        first, passing = given[0], next(case for case in given if case.passes)
-        found[rule.id] = [_example(case, first if case.passes else passing) for case in given]
-    return found
+def _examples() -> dict[str, dict[str, Any]]:
+    return {rule.id: _example(rule.id) for rule in RULES}
 
 
 def examples_text() -> str:
-    """Return the file that `hpkit rules` reads."""
-    return json.dumps(_examples(), indent=1, ensure_ascii=False) + "\n"
+    """Return the file that `hpkit rules` reads: a line for each rule."""
+    lines = [f"{json.dumps(rule)}: {json.dumps(shown, ensure_ascii=False)}" for rule, shown in _examples().items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def rules_page() -> str:
@@ -64,32 +68,26 @@ def rules_page() -> str:
     lines = [
         "# Rules of `hpkit validate`",
         "",
-        "This page is generated from the rules and their cases. `hpkit rules <id>` shows the same. Lines are those of",
-        "[the organization that all cases change](../../tests/stacks/base.yaml), changed as the case says.",
+        "<!-- Generated by `hpkit generate`; do not edit. -->",
+        "",
+        "Each rule has an example. The file fails with the lines after `-`, and passes with those after `+` instead.",
+        "`hpkit rules <id>` shows the same.",
         "",
         "| rule | severity | demands |",
         "|---|---|---|",
     ]
     lines += [f"| [{rule.id}](#{rule.id.lower()}) | {rule.severity} | {rule.title} |" for rule in RULES]
-    shown = _examples()
     for rule in RULES:
-        lines += ["", *_rule_section(rule, shown[rule.id])]
+        lines += ["", *_rule_section(rule, _examples()[rule.id])]
     return "\n".join(lines) + "\n"
 
 
-def _rule_section(rule: Rule, shown: list[dict[str, Any]]) -> list[str]:
+def _rule_section(rule: Rule, example: dict[str, Any]) -> list[str]:
     waiver = "Can be waived, with reason and end date." if rule.waivable else "Cannot be waived."
-    lines = [f"## {rule.id}", "", f"{rule.title} ({rule.severity}) {waiver} Source: {rule.source}."]
-    for example in shown:
-        lines += [
-            "",
-            f"{'Passes' if example['happy'] else 'Fails'}: {example['case']}, `{example['file']}`",
-            "",
-            "```yaml",
-        ]
-        lines += [*example["shown"], "```"]
-        lines += [
-            f"\n> line {finding['line']}, `{finding['path']}`: {finding['message']}. {finding['fix']}"
-            for finding in example["findings"]
-        ]
-    return lines
+    finding = example["finding"]
+    return [
+        *(f"## {rule.id}", "", f"{rule.title} ({rule.severity}) {waiver} Source: {rule.source}."),
+        *("", "```diff", *example["diff"], "```"),
+        "",
+        f"> `{finding['path']}`: {finding['message']}. {finding['fix']}",
+    ]
