@@ -27,7 +27,7 @@ from provider.resources.handler import Clients, Handler
 from provider.schema.check import check
 from provider.schema.field_table import RESOURCES
 from provider.schema.package import schema_text
-from provider.schema.provider_settings import RENAMED, SETTINGS, allows_replacement, changed_settings, with_new_names
+from provider.schema.provider_settings import SETTINGS, allows_replacement, changed_settings
 
 __all__ = ["HyperpodServicer"]
 
@@ -72,16 +72,12 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def CheckConfig(self, request: Any, context: Any) -> Any:
-        """Name settings that do not exist, and those that have another name now."""
+        """Refuse settings that do not exist."""
         news, known = from_struct(request.news), ", ".join(SETTINGS)
-        for old, name in RENAMED.items():
-            if old in news:
-                remedy = f"both are set and {name} counts: take {old} out" if name in news else "rename it"
-                self._warn_once(f"{old} is now called {name}; {remedy}.", request.urn)
         failures = [
             provider_pb2.CheckFailure(property=name, reason=f"there is no setting {name!r}; known: {known}")
             for name in news
-            if name not in {*SETTINGS, *RENAMED, *_ENGINE_SETTINGS}
+            if name not in {*SETTINGS, *_ENGINE_SETTINGS}
         ]
         return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
 
@@ -206,7 +202,6 @@ def _property_diff(change: PropertyChange) -> Any:
 
 
 def _clients(settings: Props) -> Clients:
-    settings = with_new_names(settings)
     api = SageMakerApi(settings_from(settings, os.environ))
     return Clients(
         api,

@@ -36,14 +36,6 @@ def test_up_then_no_change(project):
     assert live["InstanceGroups"][0]["TargetCount"] == 4
 
 
-def test_the_old_name_of_a_setting_gets_a_warning_and_the_new_name_changes_nothing(project):
-    project.run("config", "set", "hyperpod:roomWaitSeconds", "25")
-    assert "roomWaitSeconds is now called capacityWaitSeconds; rename it" in project.up().stdout
-    project.run("config", "rm", "hyperpod:roomWaitSeconds")
-    project.run("config", "set", "hyperpod:capacityWaitSeconds", "25")
-    assert "is now called" not in project.up("--expect-no-changes").stdout
-
-
 @pytest.mark.nightly
 def test_a_label_is_an_update_in_place_of_its_group_only(project):
     group = project.spec["cluster"]["instance_groups"][0]

@@ -1,4 +1,4 @@
-"""The settings of the provider: what each is for, old names of some, and what a change of them does.
+"""The settings of the provider: what each is for, and what a change of them does.
 
 Another region or account is refused, since it would leave everything behind. The engine replaces all resources of a
 provider that is replaced without asking for their Diff, and asks of no resource in which account it is: this is the
@@ -7,14 +7,13 @@ only place where that can be refused before it begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from provider.engine.errors import RefusedError
 from provider.engine.values import Props, is_unknown
 
-__all__ = ["RENAMED", "SETTINGS", "SettingChanges", "allows_replacement", "changed_settings", "with_new_names"]
+__all__ = ["SETTINGS", "SettingChanges", "allows_replacement", "changed_settings"]
 
 SETTINGS: Final = {
     "region": "AWS region; else aws:region, else the environment's.",
@@ -27,8 +26,6 @@ SETTINGS: Final = {
     "contents": "What another region would lose, as messages say it.",
     "capacityWaitSeconds": "How long a growing quota waits for capacity that no known change will free (20).",
 }
-# Names of earlier versions, which are still read: people have them in their programs and states.
-RENAMED: Final = {"roomWaitSeconds": "capacityWaitSeconds"}
 # Never a difference by themselves: they only appear in messages.
 _MESSAGE_TEXTS: Final = frozenset({"contents"})
 
@@ -47,15 +44,8 @@ def allows_replacement(settings: Props) -> bool:
     return str(settings.get("allowReplace", "")).lower() == "true"
 
 
-def with_new_names(settings: Mapping[str, Any]) -> Props:
-    """Return the settings under the names of today; where both names are set, the new one wins."""
-    renamed = {new: settings[old] for old, new in RENAMED.items() if old in settings}
-    return {**renamed, **{name: value for name, value in settings.items() if name not in RENAMED}}
-
-
 def changed_settings(old: Props, new: Props) -> SettingChanges:
     """Compare; raises RefusedError for another account, and for another region that is not allowed."""
-    old, new = with_new_names(old), with_new_names(new)
     names = sorted(name for name in SETTINGS.keys() - _MESSAGE_TEXTS if old.get(name) != new.get(name))
     contents = old.get("contents")
     lost = f": {contents}" if isinstance(contents, str) else ""
