@@ -7,6 +7,7 @@ from typing import Any
 import pulumi_policy as sdk
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UnknownValueError
 
+from hpkit.printable import printable, printable_lines
 from policies.model import UNKNOWN, Policy, Resource, Settings, Undecided, Violation, is_known, unknown_as_undecided
 from policies.waivers import WAIVERS, RunState
 
@@ -137,13 +138,21 @@ def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
     return replace(resource, props={**resource.props, **inputs, **known, **stated})
 
 
+def _inert(text: str) -> str:
+    """Return a message on one line that no terminal or workflow obeys; names and properties in it are of others.
+
+    The engine prints it as it is, and on a line of its own.
+    """
+    return printable_lines(printable(text))
+
+
 def _report(found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:
     undecided: list[str] = []
     for item in found:
         if isinstance(item, Undecided):
-            undecided.append(item.message)
+            undecided.append(_inert(item.message))
         else:
-            report(f"{item.message}. {item.fix}", item.resource.urn if item.resource else None)
+            report(_inert(f"{item.message}. {item.fix}"), item.resource.urn if item.resource else None)
     if undecided:
         # The SDK's own way to say so: it becomes an advice, whatever the policy's level is.
         unknown = UnknownValueError(UNKNOWN_OBJECT_VALUE, [])

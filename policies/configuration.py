@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from hpkit.printable import printable
 from policies.__main__ import POLICIES
 from policies.model import Level, Parameter, Policy
 from policies.values import unknown_names, wrong
@@ -102,7 +103,7 @@ def main() -> None:
             found.append(f"{name}: cannot be read ({error})")
             continue
         found += [f"{name}: {problem}" for problem in problems(text)]
-    sys.stderr.write("".join(f"{problem}\n" for problem in found))
+    sys.stderr.write("".join(f"{printable(problem)}\n" for problem in found))
     sys.exit(1 if found else 0)
 
 

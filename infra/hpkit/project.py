@@ -2,6 +2,7 @@
 
 import datetime
 import ipaddress
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -74,7 +75,7 @@ class Loaded:
         if parsed.organization is not None:
             charts = chart_problems(project_root(), parsed.organization)
             parsed = replace(parsed, problems=(*parsed.problems, *charts, *self._file_name(parsed.organization)))
-        found = check(parsed, self.plans, file=self.file, today=day)
+        found = check(parsed, self.plans, file=self.file, today=day, policies=self._policies())
         own = f"environments.{self.environment}"
         return tuple(
             finding
@@ -83,6 +84,20 @@ class Loaded:
             or not finding.path.startswith("environments.")
             or f"{finding.path}.".startswith(f"{own}.")
         )
+
+    def _policies(self) -> Mapping[str, Any]:
+        """Return what the organization's policy file sets; nothing of a file that is wrong, which `--policies` reports.
+
+        Only waivers are compared with it, so nothing is read without any.
+        """
+        organization = self.parsed.organization
+        if organization is None or not any(spec.waivers for spec in organization.environments.values()):
+            return {}
+        with suppress(OSError, ValueError):
+            file = project_root() / "stacks" / f"{organization.organization}.policy.json"
+            data = json.loads(file.read_bytes())
+            return data if isinstance(data, Mapping) else {}
+        return {}
 
     def _file_name(self, organization: Organization) -> Iterator[Problem]:
         """Compare the name of a file in stacks/, by which stacks find it, with the organization's."""

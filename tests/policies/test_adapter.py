@@ -81,6 +81,24 @@ def test_what_is_undecided_becomes_the_advice_of_the_sdk():
     assert raised.value.message == "tags is not known before the update"
 
 
+def test_names_and_properties_of_others_reach_no_terminal_as_commands():
+    """A name or a property can hold what a terminal or a workflow obeys; the engine prints messages as they are."""
+    hostile = "::error::x\x1b[2J\n\u202e"
+    shown = "\\u003a:error::x\\u001b[2J\\u000a\\u202e"
+    run = Run()
+    policy = to_pulumi(BY_NAME["resource-types-judged"], run.state)
+    policy.validate(sdk.ResourceValidationArgs("random:x", {}, "urn:x", hostile, OPTIONS, None, None, {}), run.report)
+    run.resource("mandatory-tags", {"tags": {}}, waivers=[waiver(2020) | {"reason": hostile}])
+    said = list(run.said) + run.configuration()
+    assert said[0].startswith(f"{shown} has the type")
+    assert shown[6:] in said[-1]
+    assert [each for each in said if not each.isprintable()] == []
+    quota = sdk.PolicyResource("hyperpod:index:ComputeQuota", {}, "urn:q", hostile, OPTIONS, None, None, [], {})
+    with pytest.raises(UnknownValueError) as raised:
+        to_pulumi(BY_NAME["quota-fits-capacity"], run.state).validate(sdk.StackValidationArgs([quota]), run.report)
+    assert raised.value.message.startswith(f"{shown} is of a cluster")
+
+
 def test_a_waiver_covers_its_resource_until_its_day():
     for until, covered in ((TODAY, True), (TODAY - datetime.timedelta(days=1), False)):
         run = Run()

@@ -1,19 +1,28 @@
 """Whatever `hpkit validate` accepts without a warning passes the pack without settings, as the program registers it."""
 
+import datetime
+import json
 import os
+import re
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from hpkit.plan.derive import derive
+from hpkit.checks import RULES
+from hpkit.config import parse, read_text
+from hpkit.generate.cases import cases
+from hpkit.plan.derive import derive, derive_all
+from hpkit.project import Loaded
 from hpkit.recording import record
 from policies.recorded import findings_of, resources_of
-from tests.builders import TODAY, findings, group, organization, typed
+from tests.builders import TODAY, findings, findings_in, group, organization, plain, text_of, typed
 from tests.review.test_properties import organizations
 
 ROLE = "arn:aws:iam::123456789012:role/"
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
 WORDS = ("bucket", "cluster", "eks", "fileSystem", "grafana", "key", "prometheus", "vpc")
+_POLICY = re.compile(r"doesn't waive the policy ([\w-]+)")
 ELASTIC = "ml.g5.8xlarge"
 
 
@@ -68,6 +77,66 @@ def test_what_the_validator_accepts_without_a_warning_passes_the_pack(data):
     resources = resources_of(record(derive(typed(data), "dev")).resources.values())
     violations = [each for each in findings_of(resources, {}, TODAY) if each.level != "advisory"]
     assert violations == []
+
+
+# What the pack judges as well, and the names of types, which quota is compared with. At night, all rules.
+BOTH_JUDGE = {"ACC001", "ACC002", "CLU003", "CLU010", "EKS001", "KAR002", "KAR007", "KAR010"}
+WAIVABLE = [rule for rule in RULES if rule.waivable and (NIGHTLY or rule.id in BOTH_JUDGE)]
+
+
+def waived(case):
+    """Return a case's organization with a waiver for each of its findings."""
+    data = plain(read_text(case.text.encode()).data)
+    until = case.today + datetime.timedelta(days=100)
+    for finding in case.findings():
+        step, _, rest = finding.path.partition(".")
+        names = [rest.partition(".")[0]] if step == "environments" else list(data["environments"])
+        for name in names:
+            waivers = data["environments"][name].setdefault("waivers", [])
+            waivers.append({"rule": finding.rule, "path": finding.path, "reason": "for the test", "until": until})
+    return data
+
+
+def judged(data, today, settings=None):
+    plans = derive_all(typed(data)).values()
+    resources = [resources_of(record(plan).resources.values()) for plan in plans]
+    return [each for some in resources for each in findings_of(some, settings or {}, today) if each.level != "advisory"]
+
+
+@pytest.mark.parametrize("rule", WAIVABLE, ids=lambda rule: rule.id)
+def test_what_waivers_leave_without_a_warning_passes_the_pack(rule):
+    reached = 0
+    for case in cases(rule.id):
+        data = waived(case)
+        left = [each for each in findings_in(text_of(data), today=case.today) if each.rule != "WAI002"]
+        if case.passes or [each for each in left if each.rule != "WAI005"]:
+            continue
+        reached += 1
+        violated = {each.policy for each in judged(data, case.today)}
+        assert violated == {_POLICY.search(each.message)[1] for each in left}, case.name
+    assert reached or rule.id not in BOTH_JUDGE
+
+
+def test_a_policy_file_that_waives_the_same_leaves_no_warning_and_passes(tmp_path, monkeypatch):
+    (case, *_) = cases("EKS001")
+    data = waived(case)
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "Pulumi.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    file, document = tmp_path / "stacks" / "acme.policy.json", read_text(text_of(data))
+    until = str(case.today + datetime.timedelta(days=100))
+    waivers = [{"resource": "cluster", "reason": "for the test", "until": until}]
+    for text in (None, "no JSON", '{"all": "mandatory"}', '"text"'):
+        if text is not None:
+            file.write_text(text)
+        found = Loaded("stacks/acme.yaml", document, parse(document)).findings_on(case.today)
+        assert [each.rule for each in found] == ["WAI005"], text
+    for each in ({"waivers": waivers}, "advisory", {"enforcementLevel": "disabled"}):
+        policies = {"eks-endpoint-not-open": each}
+        file.write_text(json.dumps(policies))
+        found = Loaded("stacks/acme.yaml", document, parse(document)).findings_on(case.today)
+        assert list(found) == [], each
+        assert judged(data, case.today, policies) == [], each
 
 
 def test_the_smallest_new_organization_passes_though_it_states_nothing_of_protection():

@@ -52,6 +52,7 @@ def _roles(context: Context) -> Iterator[Issue]:
                 member.path,
                 f"{member.role} is a data scientist of {member.team} and an administrator of {context.environment}",
                 "Use two roles: an administrator bypasses every limit of the team.",
+                policy="team-access-policies-in-namespace",
             )
         teams = teams_of.setdefault(member.role, [])
         if member.team not in teams:
@@ -61,6 +62,7 @@ def _roles(context: Context) -> Iterator[Issue]:
                     member.path,
                     f"{member.role} is in the teams {listing(sorted(teams))}",
                     "Give each team a role of its own, so that work counts against the right quota.",
+                    policy="team-bindings-in-namespace",
                 )
 
 
@@ -76,6 +78,7 @@ def _viewers(context: Context) -> Iterator[Issue]:
                 ("environments", context.environment, "eks", "viewers", position),
                 f"{viewer} is a viewer of {context.environment} and {listing(others)}",
                 "Use two roles: a role has one access entry in a cluster, and a viewer reads what no team may.",
+                policy="team-access-policies-in-namespace" if who in teams else "",
             )
 
 
@@ -258,7 +261,7 @@ def _digests(context: Context) -> Iterator[Issue]:
 RULES = (
     Rule("ACC008", "error", "ARNs are of the region's partition; keys and training plans of the region.", _ARNS, _arns),
     Rule("ACC007", "error", "A role for a service, and its boundary, is of the account.", _PASSED, _roles_of_others),
-    Rule("ACC009", "error", "The ARN of a role is one.", _ARNS, _names_of_roles),
+    Rule("ACC009", "error", "The ARN of a role is one.", _ARNS, _names_of_roles, waivable=False),
     Rule("ACC010", "error", "A lifecycle script is an object of its bucket.", _LIFECYCLE, _scripts_are_objects),
     Rule("ACC011", "warning", "Roles with access belong to the environment's account.", _EKS_ENTRY, _other_accounts),
     Rule("ACC012", "error", "Alerts of Managed Prometheus go to a topic of the account.", _ALERT_MANAGER,

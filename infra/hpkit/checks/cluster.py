@@ -336,6 +336,7 @@ def _chart_is_pinned(context: Context) -> Iterator[Issue]:
             f"{wanted.chart} comes from a registry, where a version can be published anew{beside}",
             f"Run `helm pull {wanted.chart} --version {wanted.version}`, keep the .tgz in the repository, and name it "
             "with its sha256.",
+            policy="helm-charts-pinned",
         )
     elif wanted.sha256 is None:
         yield Issue(
@@ -458,13 +459,15 @@ def _override(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("CLU001", "error", "A group stands in a zone that the network has a subnet for.", _GUIDE, _zone_has_subnet),
+    Rule("CLU001", "error", "A group stands in a zone that the network has a subnet for.", _GUIDE, _zone_has_subnet,
+         waivable=False),
     Rule("CLU002", "error", "A subnet holds the addresses that its groups can take.", _GUIDE, _subnet_size),
     Rule("CLU003", "error", "An instance type is one that HyperPod offers.", _API, _type_is_offered),
     Rule("CLU004", "warning", "The static groups have room for the add-ons' pods.", _GUIDE, _room_for_addons),
     Rule("CLU005", "error", "No custom taints with deep health checks, and no reserved label or taint prefix.", _GUIDE,
          _labels_and_taints),
-    Rule("CLU006", "error", "A group has either instanceType or up to 20 instanceTypes.", _API, _one_style),
+    Rule("CLU006", "error", "A group has either instanceType or up to 20 instanceTypes.", _API, _one_style,
+         waivable=False),
     Rule("CLU007", "error", "minInstanceCount is at most instanceCount.", _API, _counts),
     Rule("CLU008", "error", "A drain policy goes with DrainFirst, DrainFirst with a batch size.", _API, _patching),
     Rule("CLU009", "warning", "A cluster has at most 20 groups.", _GUIDE, _number_of_groups),

@@ -23,6 +23,9 @@ _MOST_RANGES: Final = 40
 _SERVICE_LINKED: Final = ":role/aws-service-role/"
 
 
+_POLICY_OF_ENDPOINTS: Final = "eks-endpoint-not-open"
+
+
 def _open_endpoint(context: Context) -> Iterator[Issue]:
     endpoint, path = context.spec.eks.endpoint, (*context.path, "eks", "endpoint")
     if endpoint.public and not endpoint.public_cidrs:
@@ -30,6 +33,7 @@ def _open_endpoint(context: Context) -> Iterator[Issue]:
             (*path, "public"),
             "the Kubernetes API is public without publicCidrs, which EKS takes as 0.0.0.0/0",
             "List the ranges that may reach it, or remove `public`.",
+            policy=_POLICY_OF_ENDPOINTS,
         )
     world = world_ranges(endpoint.public_cidrs)
     for index, cidr in enumerate(endpoint.public_cidrs):
@@ -38,6 +42,7 @@ def _open_endpoint(context: Context) -> Iterator[Issue]:
                 (*path, "publicCidrs", index),
                 f"the Kubernetes API is open to the world ({cidr})",
                 "List the ranges of your offices or VPN.",
+                policy=_POLICY_OF_ENDPOINTS,
             )
     if endpoint.public_cidrs and not endpoint.public:
         yield Issue(

@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from hpkit.checks import (
     access,
@@ -54,11 +55,12 @@ def check(
     *,
     file: str,
     today: datetime.date,
+    policies: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
     """Return every finding of one file, errors first, each kind by its place.
 
     plans: environment → plan of those to look at, absent: all of the file's. file is the name to show; today decides
-    which waivers have expired and which versions are supported.
+    which waivers have expired and which versions are supported. policies: what the organization's policy file sets.
     """
     issues = {
         _key(problem.rule, problem.path, problem.message): PlacedIssue.of_problem(problem)
@@ -66,7 +68,7 @@ def check(
     }
     if parsed.organization is not None:
         wanted = derive_all(parsed.organization) if plans is None else plans
-        for placed in _found(parsed.organization, wanted, parsed.document, today):
+        for placed in _found(parsed.organization, wanted, parsed.document, today, policies or {}):
             issues.setdefault(_key(placed.rule, placed.issue.path, placed.issue.message), placed)
     findings = [_finding(placed, parsed.document, file) for placed in issues.values()]
     return sorted(findings, key=lambda finding: finding.order)
@@ -77,14 +79,18 @@ def _key(rule: str, path: Path, message: str) -> tuple[str, Path, str]:
 
 
 def _found(
-    organization: Organization, plans: Mapping[str, Plan], document: Document, today: datetime.date
+    organization: Organization,
+    plans: Mapping[str, Plan],
+    document: Document,
+    today: datetime.date,
+    policies: Mapping[str, Any],
 ) -> Iterable[PlacedIssue]:
     for environment in sorted(plans):
         context = Context(organization, environment, plans[environment], today)
         found = [
             PlacedIssue(rule.id, issue) for rule in RULES if rule.check is not None for issue in rule.check(context)
         ]
-        yield from waivers.apply(context, found, _BY_ID, document, today)
+        yield from waivers.apply(context, found, _BY_ID, document, today, policies)
 
 
 def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:

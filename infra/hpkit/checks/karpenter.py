@@ -1,6 +1,7 @@
 """KAR: managed Karpenter."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.autoscaling import NodePool, Requirement, WarmPool
@@ -73,6 +74,9 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
             claimed.setdefault(name, node_class.name)
 
 
+_POLICY_OF_GROUPS: Final = "karpenter-groups-fit"
+
+
 def _fit_for_karpenter(context: Context) -> Iterator[Issue]:
     for group, node_class, path in _owned(context):
         if group.instance_count > 0:
@@ -80,24 +84,28 @@ def _fit_for_karpenter(context: Context) -> Iterator[Issue]:
                 (*path, "instanceCount"),
                 f"{group.name} has instanceCount {group.instance_count}, and the NodeClass {node_class} owns its count",
                 "Write `instanceCount: 0`; Karpenter adds the nodes.",
+                policy=_POLICY_OF_GROUPS,
             )
         if group.min_instance_count:
             yield Issue(
                 (*path, "minInstanceCount"),
                 f"{group.name} has minInstanceCount {group.min_instance_count}, and starts at 0 under Karpenter",
                 "Remove minInstanceCount.",
+                policy=_POLICY_OF_GROUPS,
             )
         if group.deep_health_checks:
             yield Issue(
                 (*path, "deepHealthChecks"),
                 f"{group.name} has deep health checks (60–90 minutes a node), which Karpenter's groups may not have",
                 "Remove deepHealthChecks, or take the group out of the NodeClass.",
+                policy=_POLICY_OF_GROUPS,
             )
         if group.training_plan_arn:
             yield Issue(
                 (*path, "trainingPlanArn"),
                 f"{group.name} uses a training plan, which Karpenter's groups may not",
                 "Take the group out of the NodeClass.",
+                policy=_POLICY_OF_GROUPS,
             )
 
 
@@ -243,6 +251,7 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
                 (*context.path, "autoscaling", "nodePools", index),
                 f"{pool.name} has no limits: nothing bounds what Karpenter may add, or its cost",
                 "Add limits, such as {nvidia.com/gpu: 16}.",
+                policy="nodepool-limits",
             )
     rows = [row for team in context.plan.teams for row in team.quota_resources]
     elastic = {row.instance_type for row in rows if row.elastic}
@@ -301,6 +310,7 @@ def _no_arm(context: Context) -> Iterator[Issue]:
                 (*path, "instanceType" if group.instance_type else "instanceTypes"),
                 f"{group.name} has {listing(arm)}, which is Arm; the NodeClass {node_class} takes amd64 only",
                 "Use an x86 type, or take the group out of the NodeClass.",
+                policy=_POLICY_OF_GROUPS,
             )
 
 
@@ -474,13 +484,14 @@ RULES = (
     Rule("KAR017", "warning", "A NodePool is not bounded by its number of nodes alone.",
          "Karpenter issues 2657 and 2915", _nodes_limit),
     Rule("KAR001", "error", "A NodeClass names 1–10 groups that exist, each in one NodeClass.", _GUIDE,
-         _node_class_groups),
+         _node_class_groups, waivable=False),
     Rule("KAR002", "error", "A group of a NodeClass starts at 0, without deep health checks or training plan.", _GUIDE,
          _fit_for_karpenter),
     Rule("KAR003", "error", "A group of a NodeClass stands in one zone.", _GUIDE, _one_zone),
     Rule("KAR004", "error", "A NodePool requirement has a key and an operator that HyperPod supports.", _GUIDE,
          _requirements),
-    Rule("KAR005", "error", "A NodePool names a NodeClass and matches one of its groups.", _GUIDE, _pools_match),
+    Rule("KAR005", "error", "A NodePool names a NodeClass and matches one of its groups.", _GUIDE, _pools_match,
+         waivable=False),
     Rule("KAR006", "error", "Some group keeps nodes for add-ons and CoreDNS.", _GUIDE, _system_capacity),
     Rule("KAR007", "warning", "A NodePool has limits.", "Karpenter documentation, NodePools", _pool_limits),
     Rule("KAR008", "warning", "A group of a NodeClass is on-demand.", _GUIDE, _spot),

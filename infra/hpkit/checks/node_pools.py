@@ -227,7 +227,7 @@ RULES = (
     Rule("KAR016", "error", "A NodePool sets no label that is Karpenter's, or that none of its nodes can have.",
          f"{_CRD}; Karpenter's source, NewNodeClaimTemplate", _labels),
     Rule("KAR021", "error", "Quantities of a NodePool have units that fit the resource.",
-         "Kubernetes documentation, extended resources; resource units in Kubernetes", _units),
+         "Kubernetes documentation, extended resources; resource units in Kubernetes", _units, waivable=False),
     Rule("KAR022", "error", "Nodes of a NodePool live for some time.", "Karpenter documentation, expireAfter",
          _lifetimes),
     Rule("KAR012", "error", "In a closed network, a warm pool's image is in a registry that nodes reach.", _ECR,

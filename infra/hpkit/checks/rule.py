@@ -25,12 +25,16 @@ _ZONE = re.compile(r"[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\Z")
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """What a rule found; the engine places it in the file. severity overrides the rule's own."""
+    """What a rule found; the engine places it in the file. severity overrides the rule's own.
+
+    policy: the policy of the pack that reports the same of what is registered; a waiver of the rule doesn't waive it.
+    """
 
     path: Path
     message: str
     fix: str
     severity: Severity | None = None
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +105,11 @@ class Context:
     def is_capacity_certain(self, instance_type: str) -> bool:
         """Return whether no group's type is missing or misspelt in a way that changes the capacity of this type.
 
-        Where it is, CLU003 or CLU006 reports the group, and a finding about capacity would only repeat it.
+        Where it is, CLU003 or CLU006 reports the group, and a finding about capacity would only repeat it. With a
+        waiver of CLU003 the names are what the organization means: types that are newer than the catalog.
         """
+        if any(waiver.rule == "CLU003" for waiver in self.spec.waivers):
+            return all(group.types for group in self.spec.cluster.instance_groups)
         return (
             self._misnamed is not None
             and instance_type not in self._misnamed

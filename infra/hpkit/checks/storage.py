@@ -182,6 +182,6 @@ RULES = (
         _ECR,
         _folder_image,
     ),
-    Rule("STO001", "error", "The file system stands in a zone with a subnet.", _FSX, _zone_of_lustre),
+    Rule("STO001", "error", "The file system stands in a zone with a subnet.", _FSX, _zone_of_lustre, waivable=False),
     Rule("STO002", "error", "Claims are for teams of the environment.", _GOVERNANCE, _without_teams),
 )

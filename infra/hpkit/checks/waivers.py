@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
 from hpkit.config.document import Document, Path, format_path
@@ -16,7 +17,12 @@ RULES = (
     Rule("WAI002", "warning", "A waiver waives something.", "Config contract", waivable=False),
     Rule("WAI003", "error", "A waiver names a rule that exists and can be waived.", "Config contract", waivable=False),
     Rule("WAI004", "error", "A waiver ends within a year.", "Config contract", waivable=False),
-)
+    Rule("WAI005", "warning", "What a waiver accepts, the policy pack accepts too.", "docs/policies.md, waivers",
+         waivable=False),
+)  # fmt: skip
+
+# Levels at which a policy ends no preview.
+_LENIENT: Final = ("advisory", "disabled")
 
 
 def apply(
@@ -25,8 +31,12 @@ def apply(
     rules: Mapping[str, Rule],
     document: Document,
     today: datetime.date,
+    policies: Mapping[str, Any],
 ) -> Iterator[PlacedIssue]:
-    """Yield what valid waivers do not cover, and what is wrong with the waivers themselves."""
+    """Yield what valid waivers do not cover, and what is wrong with the waivers themselves.
+
+    policies: what the organization's policy file sets, by policy.
+    """
     covered: set[int] = set()
     for index, waiver in enumerate(context.spec.waivers):
         path: Path = (*context.path, "waivers", index)
@@ -55,7 +65,29 @@ def apply(
             yield PlacedIssue("WAI002", Issue(path, message, fix))
         else:
             covered |= hits
+            judged = {found[position].issue.policy for position in hits} - {""}
+            for policy in sorted(policy for policy in judged if not _lets_pass(policies, policy)):
+                yield PlacedIssue("WAI005", _not_waived_there(waiver, policy, path, context.organization.organization))
     yield from (placed for position, placed in enumerate(found) if position not in covered)
+
+
+def _lets_pass(policies: Mapping[str, Any], policy: str) -> bool:
+    """Return whether a policy file waives violations of a policy, or lowers its level; a level alone is a text."""
+    given = [
+        {"enforcementLevel": each} if isinstance(each, str) else each for each in map(policies.get, ("all", policy))
+    ]
+    settings = [each for each in given if isinstance(each, Mapping)]
+    levels = [each["enforcementLevel"] for each in settings if "enforcementLevel" in each]
+    return levels[-1:] in ([level] for level in _LENIENT) or any(each.get("waivers") for each in settings)
+
+
+def _not_waived_there(waiver: Waiver, policy: str, path: Path, organization: str) -> Issue:
+    return Issue(
+        path,
+        f"the waiver of {waiver.rule} at `{waiver.path}` doesn't waive the policy {policy}, which fails the preview",
+        f"Add a waiver of {policy} to stacks/{organization}.policy.json (hpkit validate --policies names the "
+        "resource), or remove this one and fix the cause.",
+    )
 
 
 def _covers(waiver: Waiver, placed: PlacedIssue, document: Document) -> bool:
