@@ -1,46 +1,104 @@
-"""Values are changed where they stand, alone, or not at all."""
+"""Values changed in a file's own text: what is typed around them stays, and git takes the patch."""
+
+import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpkit.config import read_text
-from hpkit.config.edit import replaced
+from hpkit.config.edit import diff, edited, with_values
 from hpkit.errors import InputError
+from tests.recommend.builders import ROOT
 
 TEXT = """\
-# of the team
-groups:
-  - {name: gpu, count: 4}   # four
-  - {name: cpu, count: 1}
-version: "1.34"  # quoted
-other: '1.34'
+# On top.
+teams:
+  - name: a          # first
+    fairShareWeight: 5   # five
+    sharing: {strategy: LendAndBorrow, borrowLimit: 50}
+  - {name: b, "fairShareWeight": '7'}
+  - name: ü
+    sharing:
+      # why
+      strategy: LendAndBorrow
+x-shared: &shared {borrowLimit: 10}
+one: *shared
+two: *shared
 """
+EXAMPLES = sorted(file.stem for file in (ROOT / "stacks").glob("*.yaml") if not file.stem.startswith("Pulumi."))
+PLACES = (
+    ("teams", 0, "fairShareWeight"),
+    ("teams", 0, "sharing", "borrowLimit"),
+    ("teams", 1, "fairShareWeight"),
+    ("teams", 1, "sharing", "borrowLimit"),
+    ("teams", 2, "fairShareWeight"),
+    ("teams", 2, "sharing", "borrowLimit"),
+)
 
 
-def edit(text, values):
-    return replaced(text, read_text(text.encode()), values, file="stacks/a.yaml")
+def change(text, values):
+    return edited(text, read_text(text.encode()), values, file="acme.yaml")
 
 
-def test_only_the_value_changes_and_comments_quotes_and_layout_stay():
-    found = edit(TEXT, {("groups", 0, "count"): 3, ("version",): "1.35", ("other",): "1.36"})
-    assert found == TEXT.replace("count: 4", "count: 3").replace('"1.34"', '"1.35"').replace("'1.34'", "'1.36'")
+def test_a_text_keeps_its_quotes_and_comments():
+    text = """version: "1.34"  # quoted\nother: '1.34'\nplain: a\n"""
+    after = change(text, {("version",): "1.35", ("other",): "1.36", ("plain",): "b"})
+    assert after == """version: "1.35"  # quoted\nother: '1.36'\nplain: b\n"""
 
 
-@given(count=st.integers(0, 10**6), other=st.integers(0, 10**6))
-def test_two_values_of_one_line_both_change(count, other):
-    found = edit("{a: 10, b: 9}\n", {("a",): count, ("b",): other})
-    assert read_text(found.encode()).data == {"a": count, "b": other}
+def test_only_the_values_change():
+    after = change(TEXT, dict.fromkeys(PLACES, 42))
+    assert after == (
+        TEXT.replace("fairShareWeight: 5 ", "fairShareWeight: 42 ")
+        .replace("borrowLimit: 50", "borrowLimit: 42")
+        .replace(
+            """{name: b, "fairShareWeight": '7'}""", """{sharing: {borrowLimit: 42}, name: b, "fairShareWeight": 42}"""
+        )
+        .replace("  - name: ü\n", "  - fairShareWeight: 42\n    name: ü\n")
+        .replace("      strategy: LendAndBorrow\n", "      borrowLimit: 42\n      strategy: LendAndBorrow\n")
+    )
 
 
-def test_a_value_that_an_anchor_shares_is_left_to_people():
-    text = "a: &n 4\nb: *n\n"
-    with pytest.raises(
-        InputError, match=r"stacks/a\.yaml:1:\d+: .* shared by an anchor\. What to do: write 3 there by hand"
-    ):
-        edit(text, {("b",): 3})
+@given(values=st.dictionaries(st.sampled_from(PLACES), st.integers(0, 999)))
+def test_any_set_of_values_is_what_the_file_says_then(values):
+    document = read_text(TEXT.encode())
+    assert read_text(change(TEXT, values).encode()).data == with_values(document.data, values)
 
 
-def test_a_value_that_is_not_written_is_left_to_people():
-    with pytest.raises(InputError, match="is not written there alone"):
-        edit("a: {b: 1}\n", {("a", "c"): 3})
+@pytest.mark.parametrize("path", [("one", "borrowLimit"), ("x-shared", "borrowLimit")])
+def test_a_value_that_an_anchor_shares_is_not_changed_alone(path):
+    with pytest.raises(InputError, match=r"acme.yaml:11:\d+: .* cannot be changed alone: .* write 20 there by hand"):
+        change(TEXT, {path: 20})
+
+
+def test_values_that_an_anchor_shares_change_together():
+    places = (("one", "borrowLimit"), ("two", "borrowLimit"), ("x-shared", "borrowLimit"))
+    assert "&shared {borrowLimit: 20}" in change(TEXT, dict.fromkeys(places, 20))
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT.rstrip("\n"), TEXT.replace("\n", "\r\n")], ids=["unix", "cut", "windows"])
+def test_git_applies_the_patch(tmp_path, text):
+    after = change(
+        text, {("teams", 0, "fairShareWeight"): 42, ("teams", 2, "fairShareWeight"): 3, ("x-shared", "borrowLimit"): 10}
+    )
+    file = tmp_path / "stacks" / "acme.yaml"
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    patch = diff(text, after, "stacks/acme.yaml")
+    subprocess.run(["git", "apply"], cwd=tmp_path, input=patch.encode(), check=True)
+    assert file.read_bytes() == after.encode()
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    name=st.sampled_from(["handson", "enterprise", "startup", "topology", "autoscale", "bestpractice"]),
+    weight=st.integers(0, 100),
+)
+def test_every_example_takes_another_weight(name, weight):
+    text = (ROOT / "stacks" / f"{name}.yaml").read_text()
+    after = change(text, {("teams", 0, "fairShareWeight"): weight})
+    before = read_text(text.encode()).data
+    assert read_text(after.encode()).data == with_values(before, {("teams", 0, "fairShareWeight"): weight})
+    assert sum(a != b for a, b in zip(text.splitlines(), after.splitlines(), strict=True)) <= 1

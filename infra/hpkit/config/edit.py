@@ -1,71 +1,111 @@
-"""Changes single values of a file where they stand, so that comments, order and layout stay as somebody wrote them."""
+"""Other values in a file's own text. Comments, order, quotes, and layout stay as they were typed."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from hpkit.config.document import Document, Path, format_path
+from hpkit.config.document import Document, Mark, Path, format_path
 from hpkit.config.load import read_text
 from hpkit.errors import InputError
 
-__all__ = ["replaced", "with_values"]
+__all__ = ["diff", "edited", "with_values"]
 
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'')
-
-
-def replaced(text: str, document: Document, values: Mapping[Path, str | int], *, file: str) -> str:
-    """Return the text of a file with other scalars at some paths; document is what it was read as.
-
-    A text is written in the quotes that stand there. Raises InputError, with the place, where a value cannot be
-    changed alone: one that is not written in the file, or one that an anchor shares with others.
-    """
-    lines = text.split("\n")
-    places = sorted(((document.locate(path), path) for path in values), reverse=True)
-    for mark, path in places:
-        line = lines[mark.line - 1]
-        before, after = line[: mark.column - 1], line[mark.column - 1 :]
-        old, value = _scalar(document, path, after), values[path]
-        if old is None:
-            raise _by_hand(document, path, value, file=file)
-        quote = old[0] if old[0] in "\"'" else ""
-        lines[mark.line - 1] = f"{before}{quote}{value}{quote}{after[len(old) :]}"
-    edited = "\n".join(lines)
-    if read_text(edited.encode()).data != with_values(document, values).data:
-        first = next(iter(values))
-        raise _by_hand(document, first, values[first], file=file)
-    return edited
+_QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"\\]|\\.)*\"")
+# As git counts lines: other breaks are characters of a line.
+_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-def with_values(document: Document, values: Mapping[Path, str | int]) -> Document:
-    """Return what a file would say with other values at some paths, whether or not they can be changed alone there."""
-    data = document.data
+def with_values(data: Any, values: Mapping[Path, Any]) -> Any:
+    """Copy plain data with other values at some paths; a map that is not there is made."""
     for path, value in values.items():
         data = _with(data, path, value)
-    return replace(document, data=data)
+    return data
 
 
-def _scalar(document: Document, path: Path, rest: str) -> str | None:
-    """Return the text of the scalar that a line goes on with; None where that is not the value at the path."""
-    quoted = _QUOTED.match(rest)
-    raw = document.raw(path) if quoted is None else quoted.group()
-    return raw if raw and rest.startswith(raw) else None
-
-
-def _with(data: Any, path: Path, value: str | int) -> Any:
+def _with(data: Any, path: Path, value: Any) -> Any:
     if not path:
         return value
     step, rest = path[0], path[1:]
-    if isinstance(data, dict):
-        return {**data, step: _with(data[step], rest, value)}
-    return tuple(_with(each, rest, value) if index == step else each for index, each in enumerate(data))
+    if isinstance(data, (tuple, list)) and isinstance(step, int):
+        return (*data[:step], _with(data[step], rest, value), *data[step + 1 :])
+    return {**data, step: _with(data.get(step, {}), rest, value)}
 
 
-def _by_hand(document: Document, path: Path, value: str | int, *, file: str) -> InputError:
-    mark = document.locate(path)
-    return InputError(
-        f"{file}:{mark.line}:{mark.column}: {format_path(path, document.data)} is not written there alone, or shared "
-        f"by an anchor. What to do: write {value} there by hand"
-    )
+def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: str) -> str:
+    """Return the text of a file with other values at some paths, and nothing else changed.
+
+    values: path → a number or a text. InputError where the text cannot say that alone: a value that an anchor or a
+    merge gives to more places.
+    """
+    starts = _line_starts(text)
+    # Several keys may be new at one place; an anchor's value stands at one place for several paths.
+    edits: dict[tuple[int, int], dict[str, None]] = {}
+    for path, value in values.items():
+        place, new = _edit(text, starts, document, path, value)
+        edits.setdefault(place, {})[new] = None
+    after = text
+    for (begin, end), news in sorted(edits.items(), reverse=True):
+        after = after[:begin] + "".join(news) + after[end:]
+    if read_text(after.encode()).data != with_values(document.data, values):
+        path = next(iter(values))
+        mark = document.locate(path)
+        raise InputError(
+            f"{file}:{mark.line}:{mark.column}: {format_path(path, document.data)} cannot be changed alone: an anchor "
+            f"or a merge gives its value to other places too. What to do: write {values[path]} there by hand"
+        )
+    return after
+
+
+def diff(before: str, after: str, file: str) -> str:
+    """Return the change as a patch that `git apply` takes in the project's folder; empty where there is none."""
+    lines = difflib.unified_diff(_LINE.findall(before), _LINE.findall(after), f"a/{file}", f"b/{file}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _line_starts(text: str) -> list[int]:
+    return [0, *(match.end() for match in re.finditer(r"\r\n|[\n\r\x85\u2028\u2029]", text))]
+
+
+def _edit(text: str, starts: list[int], document: Document, path: Path, value: Any) -> tuple[tuple[int, int], str]:
+    """Return which part of the text makes way for what."""
+    raw = document.raw(path)
+    present = _has(document.data, path)
+    if present:
+        begin = _offset(starts, document.locate(path))
+        quoted = _QUOTED.match(text, begin) if raw is None else None
+        end = quoted.end() if quoted else begin + len(raw or "")
+        quote = text[begin] if quoted and isinstance(value, str) else ""
+        return (begin, end), f"{quote}{value}{quote}"
+    # A key that is not there stands behind its map's first one, or makes the map where there is none.
+    parent, written = path[:-1], f"{path[-1]}: {value}"
+    while not _has(document.data, parent):
+        parent, written = parent[:-1], f"{parent[-1]}: {{{written}}}"
+    mark = document.locate(parent)
+    begin = _offset(starts, mark)
+    if text[begin : begin + 1] == "{":
+        return (begin + 1, begin + 1), f"{written}, "
+    first = next(iter(_at(document.data, parent)))
+    key = document.locate((*parent, first), key=True)
+    begin = _offset(starts, key)
+    return (begin, begin), f"{written}\n{' ' * (key.column - 1)}"
+
+
+def _offset(starts: list[int], mark: Mark) -> int:
+    return starts[mark.line - 1] + mark.column - 1
+
+
+def _has(data: Any, path: Path) -> bool:
+    try:
+        _at(data, path)
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True
+
+
+def _at(data: Any, path: Path) -> Any:
+    for step in path:
+        data = data[step]
+    return data

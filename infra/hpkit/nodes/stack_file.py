@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hpkit.config.document import Document, Path
-from hpkit.config.edit import replaced, with_values
+from hpkit.config.edit import edited, with_values
 
 __all__ = ["count_paths", "counted", "with_counts"]
 
@@ -26,12 +27,12 @@ def with_counts(text: str, document: Document, environment: str, counts: Mapping
 
     Raises InputError where a count cannot be changed alone.
     """
-    return replaced(text, document, _values(document, environment, counts), file=file)
+    return edited(text, document, _values(document, environment, counts), file=file)
 
 
 def counted(document: Document, environment: str, counts: Mapping[str, int]) -> Document:
     """Return what the file says with other counts of groups, be they shared by an anchor or not."""
-    return with_values(document, _values(document, environment, counts))
+    return replace(document, data=with_values(document.data, _values(document, environment, counts)))
 
 
 def _values(document: Document, environment: str, counts: Mapping[str, int]) -> dict[Path, str | int]:

@@ -11,11 +11,11 @@ from hpkit.catalog.prices import near_price
 from hpkit.checks import Finding
 from hpkit.config import parse, read_file
 from hpkit.config.document import Path, format_path
+from hpkit.config.edit import diff, edited, with_values
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
 from hpkit.recommend.capacity import cheapest
-from hpkit.recommend.edit import diff, edited, with_values
 from hpkit.recommend.goals import Goal
 from hpkit.recommend.levers import Lever, State, Value, instance_levers, levers_of
 from hpkit.recommend.model import (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hpkit.change import Recorded, StackChange, change
 from hpkit.config import Parsed, parse, read_text
-from hpkit.config.edit import replaced
+from hpkit.config.edit import diff, edited
 from hpkit.errors import HpkitError
 from hpkit.plan.derive import derive
 from hpkit.plan.model import Plan
@@ -37,18 +36,13 @@ def patched(text: str, plan: Plan, steps: Sequence[Step], *, file: str, record: 
             yield PatchedStep(step, "", None)
             continue
         try:
-            new = replaced(text, read_text(text.encode()), step.edits, file=file)
+            new = edited(text, read_text(text.encode()), step.edits, file=file)
             after_plan = _plan(new, plan.environment)
         except HpkitError as error:
             yield PatchedStep(step, "", None, str(error))
             continue
         after = None if record is None else record(after_plan)
-        patch = "".join(
-            difflib.unified_diff(
-                text.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{file}", f"b/{file}"
-            )
-        )
-        yield PatchedStep(step, patch, None if record is None else change(before, after))
+        yield PatchedStep(step, diff(text, new, file), None if record is None else change(before, after))
         text, before = new, after
 
 
