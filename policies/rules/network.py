@@ -8,7 +8,7 @@ from hpkit.checks.rule import listing
 from hpkit.plan.endpoint import world_ranges
 from policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 
-__all__ = ["POLICIES"]
+__all__ = ["JUDGED", "POLICIES"]
 
 _GROUPS: Final = ("aws:ec2/securityGroup:SecurityGroup", "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup")
 _RULE: Final = "aws:ec2/securityGroupRule:SecurityGroupRule"
@@ -16,6 +16,8 @@ _INGRESS: Final = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 _RANGES: Final = ("cidrBlocks", "ipv6CidrBlocks", "cidrIpv4", "cidrIpv6")
 _PREFIX_LIST: Final = "aws:ec2/managedPrefixList:ManagedPrefixList"
 _PREFIX_LIST_ENTRY: Final = "aws:ec2/managedPrefixListEntry:ManagedPrefixListEntry"
+# Types of networks that these policies judge.
+JUDGED: Final = (*_GROUPS, _RULE, _INGRESS, _PREFIX_LIST, _PREFIX_LIST_ENTRY)
 # Where a rule names other things than ranges, in whichever of the three resources it stands.
 _PREFIX_LISTS: Final = ("prefixListIds", "prefixListId")
 _GROUP_SOURCES: Final = ("securityGroups", "sourceSecurityGroupId", "referencedSecurityGroupId")

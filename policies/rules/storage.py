@@ -17,7 +17,7 @@ from policies.model import (
     unknown_as_undecided,
 )
 
-__all__ = ["POLICIES"]
+__all__ = ["JUDGED", "POLICIES"]
 
 # Each companion has the token of today and the one that programs for version 6 of the provider use.
 _BUCKETS: Final = ("aws:s3/bucket:Bucket", "aws:s3/bucketV2:BucketV2")
@@ -31,6 +31,8 @@ _VERSIONINGS: Final = (
     "aws:s3/bucketVersioningV2:BucketVersioningV2",
 )
 _POLICIES: Final = ("aws:s3/bucketPolicy:BucketPolicy",)
+# Types of storage that these policies judge.
+JUDGED: Final = (*_BUCKETS, *_BLOCKS, *_ENCRYPTIONS, *_VERSIONINGS, *_POLICIES)
 _SWITCHES: Final = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
 
 

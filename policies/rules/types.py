@@ -1,4 +1,4 @@
-"""Resource types: only those that the pack can judge, since a type that it doesn't know passes every other policy.
+"""Resource types: those of the kit, and those that the pack judges; any other type passes every other policy.
 
 Does not: judge what a program does outside of resources; reviews of the program do that.
 """
@@ -7,48 +7,37 @@ from collections.abc import Mapping
 from typing import Final
 
 from hpkit.checks.rule import listing
+from hpkit.iam.calls import calls
 from policies.model import Parameter, Policy, Resource, Results, Settings, Violation
-from policies.rules import iam
+from policies.rules import iam, network, storage
 
 __all__ = ["POLICIES"]
 
 _PROVIDERS: Final = "pulumi:providers:"
 _PACKAGES: Final = frozenset({"aws", "hpkit", "hyperpod", "kubernetes", "pulumi"})
-# Each names roles or issuers, and grants nothing: what a role grants and whom it trusts is judged at the role.
-_HARMLESS: Final = frozenset(
+# Types that the kit doesn't create and that grant nothing by themselves, or that another policy of the pack judges.
+_OTHERS: Final = frozenset(
     {
-        "aws:iam/group:Group",
-        "aws:iam/instanceProfile:InstanceProfile",
-        "aws:iam/openIdConnectProvider:OpenIdConnectProvider",
+        *("aws:iam/group:Group", "aws:iam/instanceProfile:InstanceProfile", "aws:iam/user:User"),
         "aws:iam/serviceLinkedRole:ServiceLinkedRole",
-        "aws:iam/user:User",
+        *iam.JUDGED,
+        *network.JUDGED,
+        *storage.JUDGED,
     }
 )
-_JUDGED: Final = frozenset(iam.JUDGED)
-# Module of AWS, or one type of it → what its resources do that no other policy sees. Source: AWS's guides of these
-# services; each acts with rights of its own, or hands rights to somebody outside of the stack.
-_ACTING: Final[Mapping[str, str]] = {
-    "cloudcontrol": "makes a resource of any type",
-    "cloudformation": "makes whatever its template says",
-    "codebuild": "runs commands with a role",
-    "codepipeline": "runs commands with a role",
-    "eks/capability": "makes resources of AWS from objects of the cluster",
-    "eks/identityProviderConfig": "lets identities of another issuer into the cluster",
-    "kms/grant": "gives a key away beside its policy",
-    "lambda": "runs code with a role",
-    "organizations": "changes rights of whole accounts",
-    "ram": "shares resources with other accounts",
-    "rolesanywhere": "lets holders of certificates assume roles",
-    "serverlessrepository": "makes whatever its template says",
-    "servicecatalog": "makes whatever its template says",
-    "sfn": "calls any service with a role",
-    "ssm/association": "runs commands on instances",
-    "ssm/document": "holds commands that run on instances",
-    "ssoadmin": "gives rights to people of the organization",
+# Types of Kubernetes, of any group and version, that act on everybody's requests; the kit creates none. Source:
+# Kubernetes, "Dynamic Admission Control", "Mutating Admission Policy", "API aggregation layer", "Certificates API".
+_INTERCEPTING: Final[Mapping[str, str]] = {
+    "MutatingAdmissionPolicy": "changes what others create",
+    "MutatingAdmissionPolicyBinding": "changes what others create",
+    "MutatingWebhookConfiguration": "reads and changes what others create",
+    "ValidatingWebhookConfiguration": "reads and refuses what others create",
+    "APIService": "answers requests in place of the API server",
+    "CertificateSigningRequest": "asks for a certificate of anybody",
 }
 _TYPES: Final = Parameter(
     "types",
-    "Types (aws:lambda/function:Function) and packages (random) that are accepted beside those that the pack knows.",
+    "Types (aws:lambda/function:Function) and packages (random) that are accepted in addition to the kit's own.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
@@ -70,15 +59,12 @@ def _reason(resource_type: str, package: str) -> str | None:
     if package not in _PACKAGES:
         return f"the pack can't judge: it knows {listing(sorted(_PACKAGES))}"
     if package == "kubernetes":
-        return "holds others, which no policy of the pack judges" if resource_type.endswith("List") else None
-    if package != "aws":
-        return None
-    # The token is aws:<module>/<name>:<Name>.
-    name = resource_type.split(":")[1]
-    module = name.partition("/")[0]
-    if module == "iam" and resource_type not in _HARMLESS | _JUDGED:
-        return "no policy of the pack judges"
-    return _ACTING.get(module) or _ACTING.get(name)
+        if resource_type.endswith("List"):
+            return "holds others, which no policy of the pack judges"
+        return _INTERCEPTING.get(resource_type.rpartition(":")[2].removesuffix("Patch"))
+    if package == "aws" and not resource_type.startswith(_PROVIDERS) and resource_type not in _OTHERS | calls().keys():
+        return "the kit doesn't create, so that no policy of the pack judges what it grants or runs"
+    return None
 
 
 POLICIES = (

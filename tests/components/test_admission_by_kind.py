@@ -180,17 +180,41 @@ def test_what_kueue_wrote_into_a_running_job_may_stay_and_nothing_else_comes():
     request = request_of(before, operation="UPDATE")
     assert answers(DEFAULT, request, after, before) == []
     next(templates_in(after))["metadata"]["labels"]["kueue.x-k8s.io/podset"] = "worker"
-    assert answers(DEFAULT, request, after, before) == ["labels and annotations of kueue.x-k8s.io"]
+    assert answers(DEFAULT, request, after, before) == ["labels and annotations of kueue.x-k8s.io", "pod templates"]
 
 
 def test_a_member_changes_no_template_to_what_no_team_may_have_and_kueue_may_touch_old_ones():
-    before = KINDS["PyTorchJob"]("runs", terminationGracePeriodSeconds=DAY)
+    before = KINDS["PyTorchJob"]("waits", terminationGracePeriodSeconds=DAY)
+    before["spec"]["runPolicy"]["suspend"] = True
     after = deepcopy(before)
     next(templates_in(after))["spec"]["nodeSelector"] = {"a": "b"}
     assert answers(DEFAULT, request_of(before, operation="UPDATE", member=False), after, before) == []
     assert answers(DEFAULT, request_of(before, operation="UPDATE"), after, before) == [
         "spec.terminationGracePeriodSeconds"
     ]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "Pod"])
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+@pytest.mark.parametrize("name", ["cpu", "memory"])
+def test_a_template_requests_what_it_limits(kind, field, name):
+    others = {} if field == "containers" else {"containers": [container()]}
+    limited, requested = (
+        KINDS[kind]("large", **others, **{field: [container(resources={"limits": {name: "64"}, **requests})]})
+        for requests in ({}, {"requests": {name: "1"}})
+    )
+    # The API server completes the pods of a Deployment before Kueue counts them.
+    assert refused(limited) == ([] if kind == "Deployment" else ["spec.containers[].resources"])
+    assert refused(requested) == []
+
+
+@pytest.mark.parametrize("kind", KUBEFLOW)
+def test_a_kubeflow_kind_has_the_types_of_replicas_that_kueue_counts(kind):
+    _, field, role = KUBEFLOW[kind]
+    for name in (role.lower(), "Other"):
+        document = KINDS[kind]("uncounted")
+        document["spec"][field][name] = document["spec"][field][role]
+        assert refused(document) == ["types of replicas"]
 
 
 @pytest.mark.parametrize("kind", KUBEFLOW)

@@ -78,6 +78,20 @@ def test_a_member_writes_no_finalizer(kind):
     assert answers(POLICIES, update, held, held) == []
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("Pod", "Deployment")])
+@pytest.mark.parametrize("change", [{"nodeSelector": {}}, {"schedulerName": "other"}], ids=["instance type", "other"])
+def test_a_member_changes_pods_of_a_job_only_while_it_is_suspended(kind, change):
+    running = KINDS[kind]("x")
+    changed = KINDS[kind]("x", **change)
+    update = request_of(running, operation="UPDATE")
+    assert answers(POLICIES, update, changed, running) == ["pod templates"]
+    by_kueue = request_of(running, operation="UPDATE", member=False)
+    assert answers(POLICIES, by_kueue, changed, running) == []
+    suspended = deepcopy(running)
+    suspended["spec"].setdefault("runPolicy", {})["suspend"] = suspended["spec"]["suspend"] = True
+    assert answers(POLICIES, update, changed, suspended) == []
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_template_gives_its_pods_a_finalizer(kind):
     if kind == "Pod":

@@ -42,3 +42,14 @@ def test_a_head_is_published_where_the_file_says_so():
     given = [ray_policy(PodLimits(publish=("Ingress",)))]
     assert answers(given, request_of(routed), routed) == []
     assert answers(given, request_of(balanced), balanced) == ["spec.headGroupSpec.serviceType"]
+
+
+def test_a_ray_job_selects_a_cluster_from_its_creation_on_and_without_a_pod_of_its_own():
+    selecting = KINDS["RayJob"]("x")
+    selecting["spec"] |= {"clusterSelector": {"ray.io/cluster": "small"}, "submissionMode": "HTTPMode"}
+    update = request_of(selecting, operation="UPDATE")
+    assert answers(POLICY, request_of(selecting), selecting) == []
+    assert answers(POLICY, update, selecting, selecting) == []
+    counted = KINDS["RayJob"]("x")
+    assert answers(POLICY, update, selecting, counted) == ["spec.clusterSelector"]
+    assert answers(POLICY, update, counted, selecting) == ["spec.clusterSelector"]

@@ -236,7 +236,10 @@ def test_the_bucket_of_certificates_may_be_made_and_emptied_and_no_other():
     names = [f"arn:aws:s3:::{prefix}-acme-dev-{ACCOUNT.id}-us-west-2" for prefix in ("hyperpod-tls", "sagemaker")]
     found = {each["Sid"]: each["Resource"] for each in statements_of(plan)}
     assert set(found["Bucket"]) == set(names)
-    assert set(found["BucketObjects"]) == {f"{name}/*" for name in names}
+    assert found["BucketObjects"] == [f"{names[1]}/*"]
+    (emptied,) = (each for each in statements_of(plan) if each["Sid"] == "CertificateObjects")
+    assert emptied["Resource"] == [f"{names[0]}/*"]
+    assert {action for action in emptied["Action"] if "Get" in action} == set(), "nobody who deploys reads them"
 
 
 @pytest.mark.parametrize("token", calls())

@@ -16,6 +16,7 @@ from hpkit.project import load_stack
 from tests.jobs.builders import text_of
 from tests.security.kinds import BAD_PODS, GOOD_PODS
 from tests.security.kinds import KINDS as MAKERS
+from tests.security.members import container
 
 PLAN = load_stack("handson-dev").plans["dev"]
 WITH_TOPOLOGY = load_stack("topology-prod").plans["prod"]
@@ -496,12 +497,21 @@ def in_namespace(document):
         annotate("kueue.x-k8s.io/pod-group-name", "group"),
         lambda document, *_: document["metadata"]["labels"].update({"kueue.x-k8s.io/prebuilt-workload-name": "x"}),
         limits(requests={"cpu": "0"}),
+        limits(limits={"nvidia.com/gpu": 1, "memory": "64Gi"}),
         lambda document, *_: document["spec"].update(runPolicy={"schedulingPolicy": {"priorityClass": "high"}}),
+        lambda document, *_: document["spec"].update(tfReplicaSpecs={"worker": {}}),
     ],
-    ids=["a hash", "a group", "another's workload", "no CPU", "a scheduling policy"],
+    ids=["a hash", "a group", "another's workload", "no CPU", "a limit", "a scheduling policy", "uncounted replicas"],
 )
 def test_what_the_admission_policies_refuse_of_a_job_is_said(change):
     assert [each.check for each in findings(changed(change))] == ["team-limits"]
+
+
+@pytest.mark.parametrize(("kind", "checks"), [("Pod", []), ("Deployment", []), ("PyTorchJob", ["team-limits"])])
+def test_a_limit_without_a_request_is_said_of_templates_that_the_api_server_does_not_complete(kind, checks):
+    resources = {"limits": {"nvidia.com/gpu": "1", "cpu": "4"}, "requests": {"memory": "1Gi"}}
+    text = text_of(in_namespace(MAKERS[kind]("large", containers=[container(resources=resources)])))
+    assert [each.check for each in lint(read_manifests("job.yaml", text), PLAN) if each.severity == "error"] == checks
 
 
 @pytest.mark.parametrize("spec", GOOD_PODS.values(), ids=GOOD_PODS)

@@ -135,9 +135,14 @@ RAY_EVASIONS = {
         _RAY,
     ),
     "workers of a group without replicas": (
-        lambda _, cluster: cluster["workerGroupSpecs"].append({"groupName": "more", "minReplicas": 2}),
+        lambda _, cluster: cluster["workerGroupSpecs"][0].update(replicas=None, minReplicas=2),
         "spec.workerGroupSpecs[].minReplicas",
         _RAY,
+    ),
+    "a submitter that is not counted": (
+        lambda spec, _: spec.update(clusterSelector={"ray.io/cluster": "small"}, submissionMode="K8sJobMode"),
+        "spec.clusterSelector",
+        ("RayJob",),
     ),
     "a year after the end": (
         lambda spec, _: spec.update(ttlSecondsAfterFinished=31_536_000),
@@ -267,6 +272,10 @@ BAD_PODS = {
     "another team's image": ({"containers": [container(image=THEIRS)]}, "spec.containers[].image"),
     "another team's image first": (
         {"initContainers": [container(name="first", image=THEIRS)]},
+        "spec.containers[].image",
+    ),
+    "any image by the first digits of its ID": (
+        {"containers": [container(image="sha256:1a")]},
         "spec.containers[].image",
     ),
     **{

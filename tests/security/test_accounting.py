@@ -19,7 +19,7 @@ BEGINNING = {
     "team": "john",
     "name": "a",
     "kind": "job",
-    "size": {"gpus": 1, "grace": None, "stubborn": False},
+    "size": {"gpus": 1, "grace": None, "stubborn": False, "requests": True},
     "pods": 2,
     "forged": {},
     "rank": None,
@@ -37,7 +37,14 @@ REFUSED = (400, 403, 404, 405, 409, 422)
 BUSY = (429, 500, 503, 504)
 
 graces = st.sampled_from((None, 0, 30, ALLOWED_SECONDS, 315_360_000))
-sizes = st.fixed_dictionaries({"gpus": st.integers(1, 4), "grace": graces, "stubborn": st.booleans()})
+sizes = st.fixed_dictionaries(
+    {
+        "gpus": st.integers(1, 4),
+        "grace": graces,
+        "stubborn": st.booleans(),
+        "requests": st.sampled_from((True, True, False)),
+    }
+)
 # What is forged, into the metadata of the work and of its pods; most work has none.
 forged = st.sampled_from(
     (
@@ -117,7 +124,9 @@ actions = st.one_of(
 
 
 def container_of(size):
-    return container(resources={"limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": str(size["gpus"])}})
+    """Return a container of a size; `requests`: whether it requests what it limits."""
+    limits = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": str(size["gpus"])}
+    return container(resources={"limits": limits, **({"requests": limits} if size["requests"] else {})})
 
 
 def pod_of(team, name, size, more):

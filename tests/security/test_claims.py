@@ -28,6 +28,12 @@ TAGS = {
     "another environment's": {"hpkit:organization": "{organization}", "hpkit:environment": "another"},
     "another organization's": {"hpkit:organization": "another", "hpkit:environment": "{environment}"},
     "another application's": {"application": "payroll"},
+    "GuardDuty's": {"GuardDutyManaged": "true"},
+}
+# What else is known of an endpoint and a group that GuardDuty made in the VPC of another.
+OF_GUARDDUTY = {
+    "ec2:Vpc": "arn:aws:ec2:us-west-2:123456789012:vpc/vpc-of-others",
+    "ec2:VpceServiceName": "com.amazonaws.us-west-2.guardduty-data",
 }
 MAKES = "makes a resource, and has a right to none that exists"
 AS_IT_IS = "the service knows neither a resource nor a condition for it"
@@ -70,7 +76,8 @@ PLAN_NAMES = ("enterprise", "files", "inference")
 
 @cache
 def documents(name, stage):
-    live = LIVE if stage == "with the state" else ()
+    own = {key: plans()[name].tags[key] for key in KEPT}
+    live = (*LIVE, LiveResource(ACCOUNT.arn("ec2", "vpc/vpc-own"), own)) if stage == "with the state" else ()
     return [policy.document for policy in deployer_policies(plans()[name], ACCOUNT, types(plans()[name]), live=live)]
 
 
@@ -140,9 +147,15 @@ def succeeds(action, policies, context):
 def test_a_deployer_changes_a_resource_of_another(name, stage, tags):
     plan, policies = plans()[name], documents(name, stage)
     context = {**asked(plan), **tags_of(plan, TAGS[tags])}
+    if tags == "GuardDuty's":
+        context |= OF_GUARDDUTY
     done = {action for action in writes(policies) if succeeds(action, policies, context)}
     unnarrowed = {action for action in done if not can_be_narrowed(action)}
     known = {*unnarrowed, *ALLOWED, *(TAGGED if "hpkit:environment" not in TAGS[tags] else ())}
+    if tags == "GuardDuty's":
+        # EC2 has no condition key for the VPC of an endpoint. Before the VPC exists, the group's isn't known either.
+        known |= {"ec2:DeleteVpcEndpoints", "ec2:ModifyVpcEndpoint"}
+        known |= {"ec2:DeleteSecurityGroup"} if stage == "first up" else set()
     if tags == "another environment's":
         known.add("ec2:ModifySnapshotAttribute")  # Of the organization's own images.
     assert done - known == set()

@@ -203,6 +203,39 @@ def test_a_member_wants_to_run_without_requests(john, api):
     assert "limitranges" in refused(john.delete, f"{CORE}/limitranges/hpkit-requests")
 
 
+def test_a_member_wants_more_compute_by_limits_without_requests(john, api):
+    limits = {"cpu": "2", "memory": "4Gi"}
+    greedy = [container(resources={"limits": limits})]
+    assert "must request it too" in refused(john.create, JOBS, job("greedy", containers=greedy))
+    # Of a pod, the API server takes its limits as its requests, and Kueue counts those.
+    john.create(f"{CORE}/pods", pod("limited", containers=greedy))
+    john.create(JOBS, job("requesting", containers=[container(resources={"limits": limits, "requests": limits})]))
+    is_accounted(api, cpu="4", memory="8Gi")
+
+
+@pytest.mark.parametrize("name", ["worker", "Other"])
+def test_a_member_wants_more_compute_by_replicas_that_kueue_does_not_count(kinds, john, name):
+    document = KINDS["TFJob"]("uncounted")
+    replicas = document["spec"]["tfReplicaSpecs"]
+    replicas[name] = {**replicas["Worker"], "replicas": 100}
+    assert "types of replicas" in refused(john.create, folder_of(document), document)
+
+
+def test_a_member_wants_another_instance_type_for_a_job_that_runs(kinds, john):
+    document = KINDS["PyTorchJob"]("moving")
+    path = f"{folder_of(document)}/moving"
+    john.create(folder_of(document), document)
+    try:
+        eventually(lambda: not john.read(path)["spec"]["runPolicy"].get("suspend"), "it is admitted")
+        replicas = john.read(path)["spec"]["pytorchReplicaSpecs"]
+        replicas["Master"]["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": "ml.m5.4xlarge"}
+        message = refused(john.merge, path, {"spec": {"pytorchReplicaSpecs": replicas}})
+        assert "pod templates of a job that runs can't change" in message
+        john.merge(path, {"metadata": {"labels": {"note": "mine"}}})
+    finally:
+        delete(john, path, {"propagationPolicy": "Background"})
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_member_wants_to_keep_instances_while_the_quota_is_free_again(kinds, john, kind):
     document = KINDS[kind]("slow", terminationGracePeriodSeconds=315_360_000)
@@ -281,7 +314,8 @@ def test_a_member_wants_nodes_devices_or_files_that_are_not_the_teams(john, spec
 
 def test_a_member_wants_the_image_of_another_team(john):
     for spec in ({"containers": [container(image=THEIRS)]},
-                 {"initContainers": [container(name="first", image=THEIRS)]}):  # fmt: skip
+                 {"initContainers": [container(name="first", image=THEIRS)]},
+                 {"containers": [container(image="sha256:1a")]}):  # fmt: skip
         for folder, document in ((f"{CORE}/pods", pod("theirs", **spec)), (JOBS, job("theirs", **spec))):
             assert "another team's repository" in refused(john.create, folder, document)
     own = pod("own", containers=[container(image=THEIRS.replace("smith", "john"))])

@@ -46,7 +46,7 @@ def request_limits(limits: PodLimits) -> tuple[dict[str, str], dict[str, str]]:
     """Return what a container requests that states nothing, and the least that one may request.
 
     Kueue adds the same defaults to what it counts (0.19.2, pkg/workload/resources.go, handlePodLimitRange). Without a
-    request it would count nothing and assign no instance type.
+    request it would count nothing and assign no instance type. Limits without requests are refused in templates.
     """
     defaults = limits.default_requests
     return {"cpu": defaults.cpu, "memory": defaults.memory}, {"cpu": "1m", "memory": "1Mi"}

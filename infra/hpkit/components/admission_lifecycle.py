@@ -2,7 +2,9 @@
 
 Kueue frees the quota of a job that is being deleted, that is gone, or that reports its end, without a look at the pods
 (0.19.2, pkg/controller/jobframework/reconciler.go: loadJob, finalize, step 3), and leaves the size of what another job
-owns to that job's controller (same file, isTopLevelJob).
+owns to that job's controller (same file, isTopLevelJob). Of a job that runs, Kueue compares the containers with what it
+admitted, and no other field of the pods (pkg/util/equality/podset.go, comparePodTemplate): it writes the instance type
+into nodeSelector once.
 """
 
 from hpkit.components.admission_model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
@@ -82,6 +84,14 @@ def _lifecycle() -> tuple[Refusal, ...]:
             "owner.?controller.orValue(false))",
             "this object belongs to another one, such as a Job to its JobSet. Change its owner instead",
             "Kueue counts the owner: a part that grows isn't counted, and a pod whose labels change leaves its owner",
+        ),
+        Refusal(
+            "pod templates",
+            "request.operation == 'CREATE' || request.resource.group in ['', 'apps'] || "
+            "oldObject.?spec.?suspend.orValue(false) || oldObject.?spec.?runPolicy.?suspend.orValue(false) || "
+            f"{templates('object')} == {templates('oldObject')}",
+            "pod templates of a job that runs can't change. Delete the job and create another",
+            "Kueue compares containers alone, so that pods could move to an instance type that isn't the team's",
         ),
         Refusal(
             "spec.runPolicy.cleanPodPolicy of an MPIJob",

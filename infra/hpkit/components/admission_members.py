@@ -7,9 +7,9 @@ reconciler.go), and HyperPod's own policy demands no more than a queue label.
 from collections.abc import Sequence
 
 from hpkit.components.admission_model import BOTH, CREATE, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule, cel_list
-from hpkit.components.admission_pods import FRAMEWORKS, IMAGES, templates
+from hpkit.components.admission_pods import FRAMEWORKS, IMAGES, IMAGES_MESSAGE, templates
 from hpkit.plan.model import NAMESPACE_PREFIX, TeamPlan
-from hpkit.plan.team_limits import GROUP_KEYS, WORK_KEYS, PodLimits
+from hpkit.plan.team_limits import GROUP_KEYS, REPLICA_TYPES, WORK_KEYS, PodLimits
 
 __all__ = ["member_policies"]
 
@@ -128,6 +128,16 @@ def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
             "Kueue takes any PriorityClass of the cluster for the rank of the job, those of the system included",
         ),
         Refusal(
+            "types of replicas",
+            " && ".join(
+                f"object.?spec.?{field}.orValue({{}}).all(name, name in {cel_list(names)})"
+                for field, names in REPLICA_TYPES.items()
+            ),
+            "the types of replicas must be spelled as Kueue counts them. "
+            + "; ".join(f"{field}: {', '.join(names)}" for field, names in REPLICA_TYPES.items()),
+            "the training operator runs replicas of any name in a TFJob, and Kueue counts only these",
+        ),
+        Refusal(
             "spec.suspend",
             f"request.operation == 'CREATE' || ({kept})",
             "only Kueue sets spec.suspend to false, when the queue has capacity",
@@ -216,7 +226,7 @@ def _of_running_pods(limits: PodLimits) -> tuple[Refusal, ...]:
             IMAGES.format(
                 spec="object.spec", repositories=limits.repositories.rstrip("/"), prefix=len(NAMESPACE_PREFIX)
             ),
-            "the image must not be in another team's repository. Push it to a repository of this team",
+            IMAGES_MESSAGE,
             "nodes pull the images of every team, so that any pod could read them",
         ),
     )

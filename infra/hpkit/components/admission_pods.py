@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from hpkit.components.admission_model import BOTH, CREATE, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule, cel_list
 from hpkit.plan.model import NAMESPACE_PREFIX, TeamPlan
-from hpkit.plan.team_limits import MIG_PREFIX, NOT_READY, TOLERATED_SECONDS, PodLimits
+from hpkit.plan.team_limits import MIG_PREFIX, NOT_READY, REPLICA_TYPES, TOLERATED_SECONDS, PodLimits
 
-__all__ = ["FRAMEWORKS", "IMAGES", "pod_policies", "templates"]
+__all__ = ["FRAMEWORKS", "IMAGES", "IMAGES_MESSAGE", "pod_policies", "templates"]
 
 # API groups of the kinds that make pods.
 FRAMEWORKS = (
@@ -18,14 +18,6 @@ FRAMEWORKS = (
     "ray.io",
     "sagemaker.amazonaws.com",
     "workload.codeflare.dev",
-)
-_KUBEFLOW = (
-    "jaxReplicaSpecs",
-    "mpiReplicaSpecs",
-    "paddleReplicaSpecs",
-    "pytorchReplicaSpecs",
-    "tfReplicaSpecs",
-    "xgbReplicaSpecs",
 )
 _SPECS = "{0}.map(template, template.?spec.orValue({{}}))"
 
@@ -90,7 +82,7 @@ def templates(root: str) -> str:
         _one(f"{spec}.?template"),
         *(
             f"{spec}.?{field}.orValue({{}}).map(name, {root}.spec.{field}[name].?template.orValue({{}}))"
-            for field in _KUBEFLOW
+            for field in REPLICA_TYPES
         ),
         f"{spec}.?replicaSpecs.orValue([]).map(replica, replica.?template.orValue({{}}))",
         f"{spec}.?replicatedJobs.orValue([]).map(job, job.?template.?spec.?template.orValue({{}}))",
@@ -163,8 +155,15 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
         refusal(
             "spec.containers[].image",
             IMAGES.format(spec="spec", repositories=limits.repositories.rstrip("/"), prefix=len(NAMESPACE_PREFIX)),
-            "the image must not be in another team's repository. Push it to a repository of this team",
+            IMAGES_MESSAGE,
             "nodes pull the images of every team, so that any pod could read them",
+        ),
+        refusal(
+            "spec.containers[].resources",
+            f"request.resource.group == 'apps' || {_REQUESTED}",
+            "a container with a limit of cpu or memory must request it too. Add resources.requests.cpu and memory, for "
+            "example with the values of the limits",
+            "Kueue counts the default requests, and the pod requests its limits",
         ),
         refusal(
             "spec.resourceClaims",
@@ -192,11 +191,25 @@ _TERMS = " + ".join(
     for field in ("podAffinity", "podAntiAffinity")
 )
 
-# Where the second part of an image is the stack, the third is the team (registry/stack/team/name:tag).
+# Where the second part of an image is the stack, the third is the team (registry/stack/team/name:tag). A node runs an
+# image that it has by its ID too, of which the first digits are enough (containerd, internal/cri/server/images,
+# LocalResolve; go-digest, digestset, Lookup), and `sha256:1a` is a valid name of an image.
 IMAGES = (
     "({spec}.?initContainers.orValue([]) + {spec}.?containers.orValue([])).all(container, "
+    "!container.?image.orValue('').startsWith('sha256:') && ("
     "container.?image.orValue('').split('/').size() < 3 || container.image.split('/')[1] != '{repositories}' || "
-    "container.image.split('/')[2] == request.namespace.substring({prefix}))"
+    "container.image.split('/')[2] == request.namespace.substring({prefix})))"
+)
+IMAGES_MESSAGE = (
+    "the image must not be in another team's repository, or named by an ID such as sha256:1a. Push it to a repository "
+    "of this team, and use its name there"
+)
+# Of a pod template, Kueue sets default requests before it looks at limits (0.19.2, pkg/workload/resources.go,
+# AdjustResources); the API server looks at limits first (SetDefaults_Pod, then LimitRanger). Kueue counts the pods of a
+# Deployment one by one, as the API server has completed them.
+_REQUESTED = (
+    "(spec.?initContainers.orValue([]) + spec.?containers.orValue([])).all(container, ['cpu', 'memory'].all(name, "
+    "!container.?resources.?limits[?name].hasValue() || container.?resources.?requests[?name].hasValue()))"
 )
 
 

@@ -40,6 +40,16 @@ def _sizes() -> tuple[Refusal, ...]:
             "KubeRay starts at least minReplicas pods, and Kueue counts replicas",
         ),
         Refusal(
+            "spec.clusterSelector",
+            "request.kind.kind != 'RayJob' || ((request.operation == 'CREATE' || "
+            "object.?spec.?clusterSelector == oldObject.?spec.?clusterSelector) && "
+            "(object.?spec.?clusterSelector.orValue({}).size() == 0 || "
+            "object.?spec.?submissionMode.orValue('') in ['HTTPMode', 'InteractiveMode']))",
+            "spec.clusterSelector of a RayJob can't change, and requires submissionMode HTTPMode or InteractiveMode. "
+            "Otherwise remove it and write rayClusterSpec",
+            "Kueue neither counts nor stops a RayJob that selects a cluster, and its submitter is a pod",
+        ),
+        Refusal(
             "spec.ttlSecondsAfterFinished",
             "request.kind.kind != 'RayJob' || object.?spec.?ttlSecondsAfterFinished.orValue(0) == 0",
             "spec.ttlSecondsAfterFinished of a RayJob must be 0. Remove it",

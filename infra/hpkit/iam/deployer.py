@@ -297,11 +297,10 @@ def _images(plan: Plan) -> list[str]:
 
 
 def _vpcs(plan: Plan, live: Sequence[LiveResource]) -> list[str]:
-    """Return the stack's VPC as Route 53 writes it: of any id before it exists."""
+    """Return the id of the stack's VPC: any before it exists."""
     existing = plan.spec.network.existing
     made = [each.arn.rpartition("/")[2] for each in live if ":vpc/" in each.arn]
-    ids = [existing.vpc_id] if existing else made or ["*"]
-    return [f"VPCId={each},VPCRegion={plan.spec.region}" for each in ids]
+    return [existing.vpc_id] if existing else made or ["*"]
 
 
 def _conditions(
@@ -317,10 +316,17 @@ def _conditions(
         "BOUNDARY": {"StringEquals": {"iam:PermissionsBoundary": boundary}} if boundary else {},
         "BY_ECR": {"StringEquals": {"kms:ViaService": f"ecr.{account.region}.amazonaws.com"}},
         "GUARDDUTY": {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
+        "GUARDDUTY_SERVICE": {"StringLike": {"ec2:VpceServiceName": "*.guardduty-data*"}},
+        "VPC": {"ArnLike": {"ec2:Vpc": [account.arn("ec2", f"vpc/{vpc}") for vpc in _vpcs(plan, live)]}},
         # No file names a custom image's snapshots; whoever makes them says by a tag that they are the organization's.
         "ORGANIZATION": {"StringEquals": {"aws:ResourceTag/hpkit:organization": plan.organization}},
         "NOT_PUBLIC": {"Null": {"ec2:Add/group": "true"}},
-        "VPCS": {"ForAnyValue:StringLike": {"route53:VPCs": _vpcs(plan, live)}},
+        # As Route 53 writes them.
+        "VPCS": {
+            "ForAnyValue:StringLike": {
+                "route53:VPCs": [f"VPCId={vpc},VPCRegion={plan.spec.region}" for vpc in _vpcs(plan, live)]
+            }
+        },
     }
     tags = {key: plan.tags[key] for key in _OWNERSHIP}
     own = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}

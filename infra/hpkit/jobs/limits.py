@@ -13,6 +13,7 @@ from hpkit.plan.team_limits import (
     GROUP_KEYS,
     MIG_PREFIX,
     NOT_READY,
+    REPLICA_TYPES,
     TOLERATED_SECONDS,
     WORK_KEYS,
     PodLimits,
@@ -51,6 +52,14 @@ def breaches(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]
                         f"members can't set {key}: it belongs to Kueue",
                         "Remove it" if is_pod or key not in GROUP_KEYS else "Remove it, or queue plain pods as a group",
                     )
+    for field, names in REPLICA_TYPES.items():
+        for name in mapping(mapping(unit.content.get("spec")).get(field)):
+            if name not in names:
+                yield Breach(
+                    ("spec", field, str(name)),
+                    f"Kueue doesn't count replicas of the type {name}",
+                    f"Use one of {', '.join(names)}",
+                )
     here: Any = unit.content
     for step in _SCHEDULING:
         here = mapping(here).get(step)
@@ -84,9 +93,26 @@ def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> It
             "its pods claim devices, which the queue doesn't count",
             "Request accelerators as resources, such as nvidia.com/gpu",
         )
+    yield from _affinity(spec, path, team)
     yield from _tolerations(spec, path, limits)
     yield from _volumes(spec, path, limits)
-    yield from _containers(spec, path, team, limits)
+    # The API server completes what it gets as a pod, also from a Deployment, before Kueue counts it.
+    yield from _containers(spec, path, team, limits, completed=pods.alone or not pods.path)
+
+
+def _affinity(spec: Mapping[Any, Any], path: Path, team: TeamPlan) -> Iterator[Breach]:
+    for field in ("podAffinity", "podAntiAffinity"):
+        stated = mapping(mapping(spec.get("affinity")).get(field))
+        terms = list(mappings(stated.get("requiredDuringSchedulingIgnoredDuringExecution")))
+        preferred = mappings(stated.get("preferredDuringSchedulingIgnoredDuringExecution"))
+        terms += [mapping(each.get("podAffinityTerm")) for each in preferred]
+        named = [term.get("namespaces") or [team.namespace] for term in terms]
+        if any("namespaceSelector" in term for term in terms) or any(each != [team.namespace] for each in named):
+            yield Breach(
+                (*path, "affinity", field),
+                f"its {field} selects pods of other namespaces",
+                "Remove namespaces and namespaceSelector from its terms",
+            )
 
 
 def _tolerations(spec: Mapping[Any, Any], path: Path, limits: PodLimits) -> Iterator[Breach]:
@@ -119,7 +145,9 @@ def _volumes(spec: Mapping[Any, Any], path: Path, limits: PodLimits) -> Iterator
             )
 
 
-def _containers(spec: Mapping[Any, Any], path: Path, team: TeamPlan, limits: PodLimits) -> Iterator[Breach]:
+def _containers(
+    spec: Mapping[Any, Any], path: Path, team: TeamPlan, limits: PodLimits, *, completed: bool
+) -> Iterator[Breach]:
     for field in ("initContainers", "containers"):
         for number, container in enumerate(mappings(spec.get(field))):
             here = (*path, field, number)
@@ -130,8 +158,21 @@ def _containers(spec: Mapping[Any, Any], path: Path, team: TeamPlan, limits: Pod
                     f"its image is in a repository of the team {owner}",
                     f"Push the image to {limits.repositories}{team.name}/… and use that",
                 )
-            requests = mapping(mapping(container.get("resources")).get("requests"))
+            if str(container.get("image") or "").startswith("sha256:"):
+                yield Breach(
+                    (*here, "image"),
+                    f"its image {container['image']} is the ID of an image, which may be another team's",
+                    "Name the image by its repository and tag, or by its repository and digest (…@sha256:…)",
+                )
+            resources = mapping(container.get("resources"))
+            requests, limited = mapping(resources.get("requests")), mapping(resources.get("limits"))
             for name in ("cpu", "memory"):
+                if name in limited and name not in requests and not completed:
+                    yield Breach(
+                        (*here, "resources", "limits", name),
+                        f"its container {container.get('name')} has a limit of {name} and doesn't request it",
+                        f"Add resources.requests.{name}, for example {limited[name]}",
+                    )
                 if name in requests and _is_nothing(requests[name]):
                     yield Breach(
                         (*here, "resources", "requests", name),

@@ -1,6 +1,6 @@
 """What the pods of a team may ask for: the file's limits, with the taints and repositories of the environment."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +14,7 @@ __all__ = [
     "MIG_PREFIX",
     "MORE_VOLUMES",
     "NOT_READY",
+    "REPLICA_TYPES",
     "TOLERATED_SECONDS",
     "VOLUMES",
     "WORK_KEYS",
@@ -86,6 +87,18 @@ GROUP_KEYS: Final = tuple(
         "retriable-in-group",
     )
 )
+
+
+# By the field of a Kubeflow kind: the types of replicas that Kueue counts (0.19.2, pkg/controller/jobs/kubeflow/jobs,
+# OrderedReplicaTypes; pkg/controller/jobs/mpijob, orderedReplicaTypes).
+REPLICA_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "jaxReplicaSpecs": ("Worker",),
+    "mpiReplicaSpecs": ("Launcher", "Worker"),
+    "paddleReplicaSpecs": ("Master", "Worker"),
+    "pytorchReplicaSpecs": ("Master", "Worker"),
+    "tfReplicaSpecs": ("Chief", "Master", "PS", "Worker", "Evaluator"),
+    "xgbReplicaSpecs": ("Master", "Worker"),
+}
 
 
 @dataclass(frozen=True, slots=True)
