@@ -70,8 +70,8 @@ def _reason(resource_type: str, package: str) -> str | None:
 POLICIES = (
     Policy(
         name="resource-types-judged",
-        description="Resources have types that the pack can judge: none runs code, makes other resources, or hands out "
-        "rights unseen.",
+        description="AWS resources have types that the kit creates or the pack judges, and no resource of Kubernetes "
+        "acts on everybody's requests.",
         validate=_can_be_judged,
         parameters=(_TYPES,),
     ),
