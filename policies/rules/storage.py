@@ -7,6 +7,7 @@ from hpkit.checks.rule import listing
 from policies.documents import DocumentError, Statement, statements
 from policies.model import (
     UNKNOWN,
+    Parameter,
     Policy,
     Resource,
     Results,
@@ -34,6 +35,16 @@ _POLICIES: Final = ("aws:s3/bucketPolicy:BucketPolicy",)
 # Types of storage that these policies judge.
 JUDGED: Final = (*_BUCKETS, *_BLOCKS, *_ENCRYPTIONS, *_VERSIONINGS, *_POLICIES)
 _SWITCHES: Final = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
+
+# A service acts for whomever its request names; these keys bind it to one account (IAM user guide, "The confused deputy
+# problem", cross-service prevention).
+_SOURCES: Final = frozenset({"aws:sourceaccount", "aws:sourcearn", "aws:sourceorgid"})
+_PRINCIPALS: Final = Parameter(
+    "principals",
+    "Principals (as the document has them) that policies of buckets may allow.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
 
 
 def _companions(bucket: Resource, resources: Sequence[Resource], types: Sequence[str]) -> list[Resource]:
@@ -112,6 +123,28 @@ def _tls_only(bucket: Resource, resources: Sequence[Resource]) -> Results:
     )
 
 
+def _allows_no_others(resource: Resource, settings: Settings) -> Results:
+    document = resource.get("policy")
+    if document is None:
+        return
+    try:
+        allowed = [statement for statement in statements(document) if statement.allows]
+    except DocumentError as error:
+        yield Violation(f"the policy of {resource.name} cannot be read: {error}", "Write a policy document.")
+        return
+    for statement in allowed:
+        others = {name for names in statement.principals.values() for name in names} - set(settings[_PRINCIPALS.name])
+        if _SOURCES & statement.binding_conditions().keys():
+            others -= set(statement.principals.get("Service", ()))
+        if statement.not_principals:
+            others.add(f"everybody but {listing(list(statement.not_principals))}")
+        if others:
+            yield Violation(
+                f"the policy of {resource.name} allows {listing(sorted(others))} {listing(list(statement.actions))}",
+                f"Grant roles of this account by their own policies, or list the principal in {_PRINCIPALS.name}.",
+            )
+
+
 def _refuses_plain_http(statement: Statement) -> bool:
     tests = {key.lower(): values for key, values in statement.conditions.get("Bool", {}).items()}
     refused = {value.lower() for value in tests.get("aws:securetransport", ())}
@@ -141,6 +174,13 @@ POLICIES = (
         validate_stack=_of_each_bucket(_encrypted),
     ),
     Policy(name="bucket-versioned", description="A bucket keeps versions.", validate_stack=_of_each_bucket(_versioned)),
+    Policy(
+        name="bucket-policy-limited",
+        description="The policy of a bucket allows only services of AWS that act for one account.",
+        types=(*_BUCKETS, *_POLICIES),
+        validate=_allows_no_others,
+        parameters=(_PRINCIPALS,),
+    ),
     Policy(
         name="bucket-tls-only",
         description="A bucket refuses every request that does not come by TLS.",

@@ -37,6 +37,7 @@ HIDDEN = [
     ("security-group-not-open", "security_group", "ingress"),
     ("bucket-private", "block", "blockPublicAcls"),
     ("bucket-versioned", "versioning", "versioningConfiguration"),
+    ("bucket-policy-limited", "bucket_policy", "policy"),
     ("bucket-tls-only", "bucket_policy", "policy"),
     ("team-bindings-in-namespace", "binding", "metadata"),
     ("team-bindings-in-namespace", "cluster_binding", "roleRef.name"),

@@ -4,7 +4,7 @@ import pytest
 
 from policies.__main__ import POLICIES
 from tests import builders as organizations
-from tests.policies.builders import allow, changed, document, happy, messages, resource, trust
+from tests.policies.builders import TLS_ONLY, allow, changed, document, happy, messages, resource, trust
 
 BY_NAME = {policy.name: policy for policy in POLICIES}
 ROLE = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
@@ -76,8 +76,13 @@ def lets_in(cidr):
     return {"protocol": "tcp", "fromPort": 22, "toPort": 22, "cidrBlocks": [cidr]}
 
 
+def shared(principals, **more):
+    return document(TLS_ONLY, allow("s3:PutObject", "arn:aws:s3:::acme-lifecycle/*", **principals, **more))
+
+
 OPS, JOHN = {"kind": "Group", "name": "ops"}, {"kind": "Group", "name": "hyperpod:team:john"}
 ESCALATION, TYPES, SOURCES = "bindings-grant-no-escalation", "resource-types-judged", "security-group-sources-named"
+BUCKETS = "bucket-policy-limited"
 SUB = "token.actions.githubusercontent.com:sub"
 # What somebody writes → policy, part of the stack that is changed, input, value.
 CHANGED = {
@@ -173,6 +178,16 @@ CHANGED = {
         [rule(["patch"], ["validatingadmissionpolicybindings"], ["admissionregistration.k8s.io"])]),
     "a cluster role that signs certificates": (ESCALATION, "cluster_role", "rules",
         [rule(["approve"], ["signers"], ["certificates.k8s.io"])]),
+    "a bucket that another account writes to": (BUCKETS, "bucket_policy", "policy",
+        shared({"Principal": {"AWS": "arn:aws:iam::999999999999:root"}})),
+    "a bucket that all but one write to": (BUCKETS, "bucket_policy", "policy",
+        shared({"NotPrincipal": {"AWS": "123456789012"}})),
+    "a bucket that anybody writes to if the account is there": (BUCKETS, "bucket_policy", "policy",
+        shared({"Principal": "*"}, Condition={"StringEqualsIfExists": {"aws:SourceAccount": "123456789012"}})),
+    "a bucket that a service writes to for anybody": (BUCKETS, "bucket_policy", "policy",
+        shared({"Principal": {"Service": "delivery.logs.amazonaws.com"}})),
+    "a bucket that another account writes to, in the bucket itself": (BUCKETS, "bucket", "policy",
+        shared({"Principal": {"AWS": "999999999999"}})),
     "a chart of a repository by its version": ("helm-charts-pinned", "release", "repositoryOpts",
         {"repo": "https://kedacore.github.io/charts"}),
     "a chart of a registry by its version": ("helm-charts-pinned", "release", "chart", "oci://registry.example/keda"),
@@ -365,6 +380,9 @@ HARMLESS = {
     "a group of the same account": (SOURCES, "ingress", "referencedSecurityGroupId", "sg-0123456789abcdef0"),
     "one namespace": (TRUSTS, "role", "assumeRolePolicy",
         federated(StringLike={"oidc.eks.us-east-1.amazonaws.com/id/x:sub": "system:serviceaccount:kube-system:*"})),
+    "a bucket that a service writes to for this account": (BUCKETS, "bucket_policy", "policy",
+        shared({"Principal": {"Service": "delivery.logs.amazonaws.com"}},
+               Condition={"StringEquals": {"aws:SourceAccount": "123456789012"}})),
     "a private /8": ("security-group-not-open", "ingress", "cidrIpv4", "10.0.0.0/8"),
     "an office and a VPN": ("eks-endpoint-not-open", "eks", "vpcConfig.publicAccessCidrs",
         ["52.10.20.0/24", "3.0.0.0/16"]),
