@@ -119,12 +119,17 @@ def test_quotas_and_policy_wait_for_the_addon_and_quotas_for_nothing_of_each_oth
     assert others == []
 
 
-def test_quotas_wait_until_kueue_is_available_again_after_its_restart(program):
-    restart = program.one("v1:DeploymentPatch")
-    assert program.waits(restart, program.one("v1:ConfigMapPatch"))
+def test_the_chart_waits_for_no_add_on(program):
+    release = program.one("helm.sh/v3:Release", "hyperpod-dependencies")
+    assert [each.name for each in program.all("eks/addon:Addon") if program.waits(release, each)] == []
+
+
+def test_kueue_gets_its_configuration_and_restarts_after_the_quotas(program):
+    restart, config = program.one("v1:DeploymentPatch"), program.one("v1:ConfigMapPatch")
+    assert program.waits(restart, config)
     # Pulumi waits for the rollout of what it patches unless it is told not to.
     assert "pulumi.com/skipAwait" not in restart.inputs["metadata"]["annotations"]
-    assert [each.name for each in program.all("hyperpod:index:ComputeQuota") if not program.waits(each, restart)] == []
+    assert [each.name for each in program.all("hyperpod:index:ComputeQuota") if not program.waits(config, each)] == []
 
 
 def test_a_teams_rights_wait_for_its_quota_which_makes_the_namespace(program):

@@ -25,9 +25,10 @@ __all__ = ["Governance"]
 
 
 class Governance(Component):
-    """The policy, and by `reserve` the quotas: by team, for what must wait until a team's namespace is there."""
+    """The policy, and the quotas by team, for what must wait until a team's namespace exists."""
 
     policy: ClusterSchedulerConfig
+    quotas: Mapping[str, ComputeQuota]
 
     def __init__(
         self,
@@ -40,7 +41,6 @@ class Governance(Component):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        self._plan, self._cluster, self._after = plan, cluster, after
         self.policy = ClusterSchedulerConfig(
             "policy",
             name=plan.policy_name,
@@ -50,29 +50,22 @@ class Governance(Component):
             tags=tags_of(plan),
             opts=self.child(after=after),
         )
-
-    def reserve(self, *, after: Sequence[pulumi.Resource] = ()) -> Mapping[str, ComputeQuota]:
-        """Return the quotas by team; after: what must have ended first.
-
-        While Kueue restarts, its webhook answers nobody, and a quota that is made then fails (CreateFailed).
-        """
-        quotas = {
+        self.quotas = {
             team.name: ComputeQuota(
                 team.name,
                 name=team.quota_name,
                 description=team.description,
-                cluster_arn=self._cluster.cluster_arn,
+                cluster_arn=cluster.cluster_arn,
                 compute_quota_target={"teamName": team.name, "fairShareWeight": team.fair_share_weight},
                 compute_quota_config=_quota_config(team),
                 elastic_instance_types=_types(each for each in team.quota_resources if each.elastic),
                 future_instance_types=_types(each for each in team.quota_resources if each.future),
-                tags=tags_of(self._plan),
-                opts=self.child(after=[*self._after, *after]),
+                tags=tags_of(plan),
+                opts=self.child(after=after),
             )
-            for team in self._plan.teams
+            for team in plan.teams
         }
-        self.register_outputs({"teams": sorted(quotas)})
-        return quotas
+        self.register_outputs({"teams": sorted(self.quotas)})
 
 
 def _scheduler_config(policy: ClusterPolicy) -> SchedulerConfig:

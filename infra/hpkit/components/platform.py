@@ -80,7 +80,8 @@ def build(plan: Plan) -> dict[str, Any]:
     eks.connect(after=reached)
     before = Addons("addons", plan, context, eks=eks, needing_nodes=False, after=reached, opts=opts)
     ready = list(before.installed.values())
-    dependencies = Dependencies("dependencies", plan, eks=eks, after=ready, opts=opts)
+    # Nothing of the chart runs before the nodes do, so it is installed next to the add-ons, which take a minute.
+    dependencies = Dependencies("dependencies", plan, eks=eks, after=reached, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
     # After the other, whose refusal says more: what stands on a cluster that leaves goes with it.
     named = guard_parts(plan, opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[guard])))
@@ -135,7 +136,6 @@ def _on_the_cluster(
             )
         )
     quotas = {}
-    restarted: list[pulumi.Resource] = []
     if plan.policy is not None:
         kueue = addons.task_governance
         governance = Governance(
@@ -146,12 +146,20 @@ def _on_the_cluster(
             after=[] if kueue is None else [kueue],
             opts=opts,
         )
+        quotas = dict(governance.quotas)
         parts.append(governance)
         if kueue is not None and plan.manages_topology:
-            scheduling = Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, opts=opts)
-            parts.append(scheduling)
-            restarted = [scheduling.restarted]
-        quotas = dict(governance.reserve(after=restarted))
+            parts.append(
+                Scheduling(
+                    "scheduling",
+                    plan,
+                    eks=eks,
+                    addon=kueue,
+                    policy=governance.policy,
+                    quotas=list(quotas.values()),
+                    opts=opts,
+                )
+            )
     access.grant(quotas)
     wanted = plan.spec.storage.lustre if plan.spec.storage else None
     if wanted is not None and wanted.teams and storage.lustre is not None:

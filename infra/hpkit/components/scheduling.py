@@ -8,6 +8,7 @@ is read and set again after every change of them (SageMaker HyperPod developer g
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
@@ -29,12 +30,11 @@ _FORCE = {"pulumi.com/patchForce": "true"}
 
 
 class Scheduling(Component):
-    """The feature gate, and a restart of Kueue whenever its configuration became another.
+    """The feature gate, and a restart of Kueue whenever its configuration changes.
 
-    restarted: done when Kueue is available again, which Pulumi waits for with a Deployment and its patch alike.
+    Kueue restarts after the quotas: while it does, its webhook doesn't answer, and a quota that is created then fails
+    (CreateFailed). Pulumi waits until the Deployment is available again.
     """
-
-    restarted: pulumi.Resource
 
     def __init__(
         self,
@@ -44,12 +44,13 @@ class Scheduling(Component):
         eks: Eks,
         addon: aws.eks.Addon,
         policy: ClusterSchedulerConfig,
+        quotas: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
         # What the add-on wrote is left behind as it is: the add-on takes it along when it goes.
         inside = pulumi.ResourceOptions(
-            parent=self, provider=eks.kubernetes, depends_on=[addon, policy], retain_on_delete=True
+            parent=self, provider=eks.kubernetes, depends_on=[addon, policy, *quotas], retain_on_delete=True
         )
         # The id is known only when the policy is there, so that a first preview does not look for the file.
         there = k8s.core.v1.ConfigMap.get(
@@ -64,7 +65,7 @@ class Scheduling(Component):
             opts=inside,
         )
         digest = text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest()[:16])
-        self.restarted = k8s.apps.v1.DeploymentPatch(
+        k8s.apps.v1.DeploymentPatch(
             "kueue",
             metadata={"name": _DEPLOYMENT, "namespace": _NAMESPACE, "annotations": _FORCE},
             spec={"template": {"metadata": {"annotations": {"hpkit/kueue-config": digest}}}},
