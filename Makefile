@@ -8,11 +8,14 @@ STACK  ?= handson-dev
 
 install: $(VENV)/.installed
 
+# Most modules of these packages are never imported: Python compiles the others when it imports them.
+LAZY := /site-packages/(pulumi_aws|pulumi_kubernetes|kubernetes|sympy)/
+
 $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "hpkit needs Python 3.11 or newer, this is %d.%d; choose another with: make PYTHON=python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
-	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || :  # on all cores, where pip takes one
+	$(BIN)/python -m compileall -qq -j 0 -x '$(LAZY)' $(VENV)/lib || :  # on all cores, where pip takes one
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 

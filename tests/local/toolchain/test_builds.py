@@ -14,7 +14,7 @@ from hpkit.errors import ToolError
 from local.toolchain import get, golang, locate
 from local.toolchain.model import Copy
 from local.toolchain.steps import Steps
-from tests.local.toolchain.conftest import MODULE
+from tests.local.toolchain.conftest import MODULE, a_build, a_recipe, a_tool, put_script
 
 ROOT = Path(__file__).parent.parent.parent.parent
 MAIN = 'package main\n\nvar version = "none"\n\nfunc main() { println("tiny", version) }\n'
@@ -116,3 +116,19 @@ def test_a_killed_build_is_gone_on_with_where_it_was(proxy, said, monkeypatch, t
     golang.build(tool, tool.sources[0], go=Path("go"), into=into, steps=steps)
     again = set(packages(steps.log.read_text())) & set(before)
     assert len(again) <= at_once, "only what was being compiled at the kill is compiled again"
+
+
+def test_what_a_build_needs_of_the_standard_library_is_compiled_first(path_folder, tmp_path, said):
+    calls = tmp_path / "calls"
+    listed = "internal/abi unsafe net/http crypto/internal/rand vendor/golang.org/x/net/idna example.com/tiny"
+    made = 'while [ "$1" != -o ]; do shift; done; : > "$2"; chmod +x "$2"'
+    build = f'echo "$*" >> {calls}; case "$*" in *" -o "*) {made};; esac'
+    put_script(
+        path_folder,
+        "go",
+        f'case "$1" in version) echo go1.26.8;; list) printf "%s\\n" {listed};; build) {build};; esac',
+    )
+    get(a_tool(sources=(a_build(a_recipe(tmp_path / "recipe")),)), say=said.append)
+    first, second = calls.read_text(encoding="utf-8").splitlines()
+    assert first == "build -trimpath unsafe net/http"
+    assert "-o" in second.split()

@@ -21,7 +21,7 @@ PROGRAM = b"#!/bin/sh\necho tiny v1.0.0\n" + b"#" * 300_000
 def built(path_folder, tmp_path):
     """Return a source that always works, and is seen to have been used by what it builds."""
     build = 'while [ "$1" != -o ]; do shift; done; printf "#!/bin/sh\\necho built\\n" > "$2"; chmod +x "$2"'
-    body = f'case "$1" in version) echo go1.26.8;; list) echo a;; build) {build};; esac'
+    body = f'case "$1" in version) echo go1.26.8;; list) echo example.com/a;; build) {build};; esac'
     put_script(path_folder, "go", body)
     return a_build(a_recipe(tmp_path / "recipe"))
 
