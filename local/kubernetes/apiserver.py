@@ -72,9 +72,6 @@ def apiserver(
             f"--service-account-key-file={server.key}",
             f"--service-account-signing-key-file={server.key}",
         ),
-        # A heap that stays small for one cluster with few objects. Not a limit: with a thousand nodes and queues it
-        # would do nothing any more but collect.
-        environment={"GOGC": "40"},
         healthy=api.healthy,
     )
 

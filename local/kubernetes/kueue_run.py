@@ -44,7 +44,9 @@ _OPEN = (
     *("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing"),
     *("integrations", "managedJobsNamespaceSelector"),
 )
-_POLL_SECONDS = 1.0
+# While nothing changes, and while Kueue or an operator starts.
+_IDLE_SECONDS = 0.5
+_BUSY_SECONDS = 0.2
 _END_SECONDS = 6.0
 
 
@@ -74,16 +76,20 @@ def main(argv: list[str] | None = None) -> int:
             code = runner.ended()
             if code is not None:
                 return code
+            pause = _BUSY_SECONDS
             try:
                 revision = api.revision()
                 if revision != settled or operators.died():
                     settled = ""
                     if runner.poll() and operators.poll():
                         settled = revision
+                if settled:
+                    pause = _IDLE_SECONDS
             except OSError as error:
-                # The API server is away, or Kueue is not up yet: look again.
+                # The API server is away: look again.
                 print(f"kueue_run: {error}", file=sys.stderr)
-            stop.wait(_POLL_SECONDS)
+                pause = _IDLE_SECONDS
+            stop.wait(pause)
     finally:
         egress.stop()
         operators.end()
@@ -207,7 +213,11 @@ class _Runner:
         self._api.apply(f"{_FOLDER}/{_NOTE}", note)
 
     def _is_ready(self) -> bool:
-        return http_status(self._arguments.health_port, "/readyz") == http.client.OK
+        try:
+            return http_status(self._arguments.health_port, "/readyz") == http.client.OK
+        except ConnectionError:
+            # It is still starting.
+            return False
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -55,7 +55,8 @@ class Stack:
         # Needed by Pulumi alone; a stack that only the organization file describes has none.
         self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
         self._project = instance.folder / "project"
-        self.environment = {**os.environ, **self._variables(environment(instance))}
+        # The engine lives for a minute: it needs its memory back less than the time that looking for garbage takes.
+        self.environment = {"GOGC": "400", **os.environ, **self._variables(environment(instance))}
 
     @property
     def log(self) -> Path:

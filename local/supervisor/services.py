@@ -18,8 +18,8 @@ from local.toolchain import expected_path, tool_path
 
 __all__ = ["LATENCY_FACTOR", "services_of"]
 
-# A hundredth of what AWS takes: states are seen to change, and nobody waits for them.
-LATENCY_FACTOR = "0.01"
+# A thousandth of what AWS takes: states still change one after the other, and nobody waits for them.
+LATENCY_FACTOR = "0.001"
 
 
 def services_of(instance: Instance) -> list[Service]:

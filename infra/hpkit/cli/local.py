@@ -37,7 +37,8 @@ for _each in (*COMMANDS, env, status, list_all):
 @click.option(
     "--latency-factor",
     type=click.FloatRange(min=0),
-    help="0: AWS changes are immediate; 1: they take as long as on AWS. Without it, 0.01.",
+    help="0: AWS changes are immediate; 1: they take as long as on AWS. The default is 0.001; "
+    "use 0.05 to watch states change.",
 )
 @click.option(
     "--controllers",
