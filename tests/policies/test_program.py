@@ -10,16 +10,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
 from hpkit.errors import ToolError
-from local.aws.testing import client, running_endpoint
+from local.aws.testing import running_endpoint
 from local.plugins.install import install
 from local.toolchain import tool_path
 from tests.builders import findings, text_of
-from tests.newcomer import steps_of
-from tests.policies.builders import document, trust
 from tests.policies.test_agreement import platforms
 from tests.program.cloud import Repository
 from tests.security.test_branches import script_of
-from tests.security.test_new_organization import acme
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -117,40 +114,3 @@ def test_what_the_validator_accepts_without_a_warning_passes_a_preview_with_the_
     code, said = deploy(project, "acme-dev", "Preview")
     assert code == 0, said
     assert "[advisory]  eks-addons-pinned" in said, "the pack did run"
-
-
-def test_the_steps_of_aws_md_lead_a_new_and_a_changed_organization_to_a_preview_that_passes(project):
-    folder, environment = project
-    data = acme()
-    # Where the local cloud sees this machine.
-    data["environments"]["dev"]["eks"]["endpoint"]["publicCidrs"] = ["203.0.113.0/24"]
-    (folder / "stacks" / "acme.yaml").write_bytes(text_of(data))
-    (folder / "stacks" / "Pulumi.acme-dev.yaml").unlink(missing_ok=True)
-    iam = client(environment["AWS_ENDPOINT_URL"], "iam")
-    iam.create_role(RoleName="ada", AssumeRolePolicyDocument=document(trust()))
-    page = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8").partition("\n## Steps\n")[2].partition("\n## ")[0]
-    commands = [step.command for step in steps_of(page)]
-    last = next(number for number, command in enumerate(commands) if command.startswith("pulumi preview "))
-    environment = {name: value for name, value in environment.items() if name != "PULUMI_BACKEND_URL"}
-    key = ""
-    for command in commands[: last + 1]:
-        # Of these two Pulumi takes no endpoint by the environment, and the one here has no host name for each bucket.
-        local = command.replace(
-            "alias/pulumi-secrets?", f"alias/pulumi-secrets?endpoint={environment['AWS_ENDPOINT_URL']}&"
-        )
-        local = local.replace("state?", f"state?endpoint={environment['AWS_ENDPOINT_URL']}&s3ForcePathStyle=true&")
-        said = typed((folder, environment), local.replace("<the key's id>", key))
-        key = said.strip() if " create-key " in command else key
-    data["environments"]["dev"]["cluster"]["instanceGroups"][0]["instanceCount"] = 6
-    (folder / "stacks" / "acme.yaml").write_bytes(text_of(data))
-    typed((folder, environment), commands[last])
-
-
-def typed(project, command):
-    """Run a command as somebody types it; return what it writes to standard output."""
-    folder, environment = project
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    return done.stdout

@@ -8,7 +8,6 @@ import subprocess
 import pytest
 
 from tests.builders import group, organization, team, text_of
-from tests.newcomer import steps_of
 from tests.program.cloud import Repository
 from tests.security.test_branches import ROOT, script_of
 
@@ -116,12 +115,3 @@ def test_a_change_that_the_bases_policies_forbid_is_annotated_at_its_line_and_bl
     code, status, review = pull_request.review()
     assert (code, status, review["verdict"]) == (0, "1", "blocked")
     assert [each["rule"] for each in review["findings"]["new"]] == ["protected-from-replacement"]
-
-
-def test_every_file_that_the_steps_of_aws_md_name_is_made_by_a_step_before_it():
-    page = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
-    steps = page.partition("\n## Steps\n")[2].partition("\n## ")[0]
-    said = "\n".join(step.command for step in steps_of(steps))
-    # Step 2 tells to copy an example; Pulumi writes the stack's own file at step 3.
-    assert set(re.findall(r"stacks/[\w.-]+", said)) == {"stacks/acme.yaml"}
-    assert "hpkit validate --policies stacks/acme.yaml" in said
