@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from hpkit.components.admission import policies_of
 from tests.cli.invoke import hpkit
 from tests.program.cloud import KUEUE, RBAC
 
@@ -162,13 +163,7 @@ REPOSITORIES += [
     f"{kind}:john/{name}" for kind in ("Repository", "LifecyclePolicy") for name in ("train", "serve/large")
 ]
 # Each policy names the namespaces of teams with members.
-POLICIES = [
-    *(f"ValidatingAdmissionPolicy:hpkit-team-{name}" for name in ("ends", "jobs", "pods", "services", "workloads")),
-    *(
-        f"ValidatingAdmissionPolicy:hpkit-member-{name}"
-        for name in ("deletions", "lifecycle", "orphans", "pods", "secrets", "services", "work")
-    ),
-]
+POLICIES = [f"ValidatingAdmissionPolicy:{policy.name}" for policy in policies_of(())]
 EVERYBODY = each("update", f"ClusterRoleBinding:{RIGHTS}", *POLICIES)
 
 # In an order in which the VPC never has more than the five ranges that AWS lets it have.

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+from hpkit.components.admission import policies_of
 from hpkit.generate.urns import FOLDER, registered
 from hpkit.project import project_root
 from tests.builders import group, organization, team
@@ -37,13 +38,7 @@ def differences(change):
     }
 
 
-POLICIES = {
-    *(f"ValidatingAdmissionPolicy hpkit-team-{name}" for name in ("ends", "jobs", "pods", "services", "workloads")),
-    *(
-        f"ValidatingAdmissionPolicy hpkit-member-{name}"
-        for name in ("deletions", "lifecycle", "orphans", "pods", "secrets", "services", "work")
-    ),
-}
+POLICIES = {f"ValidatingAdmissionPolicy {policy.name}" for policy in policies_of(())}
 # What a refusal would say of nodes and teams: no difference by itself, to the plugin.
 WORDS = {"ChangeGuard keep", "ChangeGuard keep-base", "hyperpod hyperpod"}
 
