@@ -100,6 +100,7 @@ def running(api, team):
     )
 
 
+@pytest.mark.nightly
 def test_two_teams_go_through_the_article_from_half_of_the_gpus_to_all_of_them(instance, api, operator):
     john, smith = (member(instance, team) for team in ("john", "smith"))
     # kubectl get all -n kueue-system

@@ -218,6 +218,7 @@ def test_starting_again_with_the_same_settings_or_none_is_no_error(up, repositor
     assert Instance.named("cli", root=repository).state().supervisor == before
 
 
+@pytest.mark.nightly
 @marked
 def test_a_running_instance_takes_other_settings_over_by_starting_again(up, repository):
     instance = Instance.named("cli", root=repository)
@@ -562,6 +563,7 @@ def test_doctor_with_everything_there_says_so_and_from_where(up):
 NOWHERE = {"HTTPS_PROXY": "http://127.0.0.1:9", "GOPROXY": "off", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
 
 
+@pytest.mark.nightly
 def test_doctor_that_can_get_nothing_names_every_tool_with_its_reason_and_log(tmp_path):
     unreachable = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path), **NOWHERE}
     answer = hpkit("doctor", "--fix", cwd=ROOT, **unreachable)

@@ -1,15 +1,13 @@
 """Each rule's example is one place where a file that fails differs from one that passes."""
 
-import json
-
 from hpkit.checks import RULES
-from hpkit.generate.rules import examples_text
+from hpkit.cli.rules import examples as shown
 
 MOST_LINES = 25
 
 
 def test_every_rule_shows_few_lines_of_which_some_fail():
-    examples = json.loads(examples_text())
+    examples = shown()
     assert list(examples) == [rule.id for rule in RULES]
     for rule, example in examples.items():
         fails, passes = ([line for line in example["diff"] if line.startswith(sign)] for sign in ("- ", "+ "))

@@ -305,6 +305,7 @@ def kept(live):
     eventually(lambda: node() is None, "it goes")
 
 
+@pytest.mark.nightly
 def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_rights(live, ask, kept, limited):
     name = kept()
     with limited(COMMANDS["nodes replace"]) as variables:
@@ -321,6 +322,7 @@ def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_ri
     eventually(lambda: len(live.api.items("/api/v1/nodes")) == 5, "another comes")
 
 
+@pytest.mark.nightly
 def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, limited, monkeypatch):
     # Here a reboot is over before anybody looks, and would be waited for as long as one could take.
     monkeypatch.setattr("hpkit.nodes.operate._SETTLED_SECONDS", 1.0)

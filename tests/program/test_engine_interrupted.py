@@ -29,6 +29,7 @@ def reference(up, live, clouds):
     return settled, clouds.seconds_of_up, live.everything()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("run", range(RUNS))
 def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(handson, live, reference, tmp_path, run):
     settled, seconds, nothing = reference

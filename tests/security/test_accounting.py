@@ -241,7 +241,7 @@ def members(api, john, smith):
 
 
 @settings(
-    max_examples=150 if NIGHTLY else 8,
+    max_examples=150 if NIGHTLY else 4,
     phases=(Phase.generate, Phase.shrink) if NIGHTLY else (Phase.generate,),
     suppress_health_check=list(HealthCheck),
     print_blob=True,

@@ -105,6 +105,7 @@ def test_what_kueue_once_did_the_simulator_does(file):
     assert [entry for entry in found if entry[1]] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_an_oracle_that_runs_out_of_time_gives_no_answer():

@@ -302,6 +302,7 @@ def test_governance_before_the_add_on_is_refused(environment, cluster):
         environment.quota(cluster, "a")
 
 
+@pytest.mark.nightly
 def test_a_foreign_kueue_fails_the_add_on_until_it_is_gone(environment, cluster, api):
     labels = {"app.kubernetes.io/name": "kueue"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "manager", "image": "none"}]}}

@@ -349,6 +349,7 @@ def claim(platform, api):
         api.delete(path)
 
 
+@pytest.mark.nightly
 def test_a_task_that_is_preempted_goes_on_from_its_checkpoint(claim, platform, api, tmp_path):
     (document,) = yaml.safe_load_all((EXAMPLES / "resume.yaml").read_text().replace("hyperpod-ns-nlp", "hyperpod-ns-b"))
     document["spec"]["template"]["metadata"]["annotations"] = {"hpkit.local/run": DAY}

@@ -81,6 +81,7 @@ def engines(mark):
     return found
 
 
+@pytest.mark.nightly
 def test_beside_an_up_others_are_refused_and_looking_is_not_and_the_death_of_the_cloud_ends_it(
     instance, repository, mark
 ):

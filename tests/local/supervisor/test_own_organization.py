@@ -137,6 +137,7 @@ def test_credentials_of_another_account_are_refused_in_full(up, folder):
     assert re.match(r"acme-dev: \d+ resources unchanged in \d+ s\n", again.stdout), again.stdout
 
 
+@pytest.mark.nightly
 def test_the_end_says_only_what_became_of_the_stack(up, folder):
     for name, done in [(name, end(begin(folder, "down", "--yes", "-s", name))) for name in STACKS]:
         assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ GO_SCRIPT = """#!/bin/sh
 case "$1" in
 version) echo go version go1.26.8 linux/amd64 ;;
 list) echo a ;;
-build) while [ "$1" != -o ]; do shift; done; echo "$0" > "$2"; chmod +x "$2" ;;
+build) while [ $# -gt 1 ] && [ "$1" != -o ]; do shift; done; [ $# -gt 1 ] && echo "$0" > "$2" && chmod +x "$2"; true ;;
 esac
 """
 

@@ -195,6 +195,7 @@ def test_edits_change_in_place_or_take_a_new_object(project):
     project.up()
 
 
+@pytest.mark.nightly
 def test_what_does_not_become_ready_fails_up_stays_in_state_and_goes_on(project):
     project.spec |= {"replicas": 1, "patience": 5}
     output = project.up("--continue-on-error", check=False)
