@@ -1,8 +1,7 @@
-"""VPC endpoints and flow logs."""
+"""VPC endpoints."""
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from local.plugins.aws.calls import Calls
@@ -10,7 +9,6 @@ from local.plugins.aws.resource_type import Change, Prop, ResourceType
 from local.plugins.aws.services.ec2 import TAGS, found, specifications
 from local.plugins.aws.shapes import tag_map
 from local.plugins.aws.waiting import until
-from provider.engine.errors import PluginError
 from provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -94,56 +92,6 @@ def _delete_endpoint(call: Calls, endpoint: str, _state: Props) -> None:
         until(call, lambda: _endpoint(call, endpoint), status=lambda entry: entry["State"], gone=True)
 
 
-_LOGGED = {"vpcId": "VPC", "subnetId": "Subnet", "eniId": "NetworkInterface"}
-
-
-def _create_log(call: Calls, wanted: Props) -> str:
-    logged = [(kind, wanted[name]) for name, kind in _LOGGED.items() if wanted.get(name)]
-    if len(logged) != 1:
-        raise PluginError(f"A flow log is of one of {', '.join(_LOGGED)}.")
-    ((kind, resource),) = logged
-    answer = call(
-        "CreateFlowLogs",
-        ResourceIds=[resource],
-        ResourceType=kind,
-        TrafficType=wanted.get("trafficType"),
-        LogDestinationType=wanted["logDestinationType"],
-        LogDestination=wanted.get("logDestination"),
-        DeliverLogsPermissionArn=wanted.get("iamRoleArn"),
-        LogFormat=wanted.get("logFormat"),
-        MaxAggregationInterval=wanted["maxAggregationInterval"],
-        TagSpecifications=specifications("vpc-flow-log", wanted),
-    )
-    if answer.get("Unsuccessful"):
-        raise PluginError(f"CreateFlowLogs: {json.dumps(answer['Unsuccessful'][0]['Error'])}")
-    return str(answer["FlowLogIds"][0])
-
-
-def _read_log(call: Calls, log: str, _known: Props) -> Props | None:
-    entry = found(call, "DescribeFlowLogs", "FlowLogs", FlowLogIds=[log])
-    if entry is None:
-        return None
-    prefix = {"vpc": "vpcId", "subnet": "subnetId", "eni": "eniId"}[entry["ResourceId"].partition("-")[0]]
-    destination = entry.get("LogDestination")
-    if destination is None and entry.get("LogGroupName"):
-        destination = f"arn:aws:logs:{call.region}:{call.account}:log-group:{entry['LogGroupName']}"
-    return {
-        "arn": f"arn:aws:ec2:{call.region}:{call.account}:vpc-flow-log/{log}",
-        prefix: entry["ResourceId"],
-        "trafficType": entry.get("TrafficType"),
-        "logDestinationType": entry.get("LogDestinationType", "cloud-watch-logs"),
-        "logDestination": destination,
-        "iamRoleArn": entry.get("DeliverLogsPermissionArn"),
-        "logFormat": entry.get("LogFormat"),
-        "maxAggregationInterval": int(entry.get("MaxAggregationInterval", 600)),
-        "tags": tag_map(entry.get("Tags")),
-    }
-
-
-def _delete_log(call: Calls, log: str, _state: Props) -> None:
-    call.find("DeleteFlowLogs", FlowLogIds=[log])
-
-
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/vpcEndpoint:VpcEndpoint",
@@ -164,25 +112,6 @@ RESOURCE_TYPES: Final = (
         wait=_await_endpoint,
         delete=_delete_endpoint,
         outputs=("arn", "ownerId", "state", "networkInterfaceIds", "dnsEntries"),
-        tagging=TAGS,
-    ),
-    ResourceType(
-        "aws:ec2/flowLog:FlowLog",
-        "ec2",
-        props=(
-            *(Prop(name, immutable=True) for name in _LOGGED),
-            Prop("trafficType", immutable=True),
-            Prop("logDestinationType", immutable=True, default="cloud-watch-logs"),
-            Prop("logDestination", immutable=True, computed=True),
-            Prop("iamRoleArn", immutable=True),
-            Prop("logFormat", immutable=True, computed=True),
-            Prop("maxAggregationInterval", "integer", immutable=True, default=600),
-        ),
-        calls="CreateFlowLogs DescribeFlowLogs DeleteFlowLogs",
-        create=_create_log,
-        read=_read_log,
-        delete=_delete_log,
-        outputs=("arn",),
         tagging=TAGS,
     ),
 )

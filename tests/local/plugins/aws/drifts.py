@@ -19,9 +19,6 @@ DRIFTS: dict[str, Drift] = {
     "inward": lambda aws, out: aws("ec2").revoke_security_group_ingress(
         GroupId=out["securityGroupId"], SecurityGroupRuleIds=[out["id"]]
     ),
-    "default_group": lambda aws, out: aws("ec2").authorize_security_group_ingress(
-        GroupId=out["id"], IpPermissions=[{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
-    ),
     "versioning": lambda aws, out: aws("s3").put_bucket_versioning(
         Bucket=out["bucket"], VersioningConfiguration={"Status": "Enabled"}
     ),

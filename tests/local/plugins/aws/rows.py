@@ -145,18 +145,6 @@ ROWS: dict[str, Row] = {
         {"cidr_ipv4": "10.0.0.0/8", "description": "inside"},
         {"security_group_id": "sg-other"},
     ),
-    "default_group": Row("ec2.DefaultSecurityGroup", {"vpc_id": "${vpc.id}"}, TAGGED, {"vpc_id": "vpc-other"}),
-    "flow": Row(
-        "ec2.FlowLog",
-        {
-            "vpc_id": "${vpc.id}",
-            "traffic_type": "ALL",
-            "log_destination": "${logs.arn}",
-            "iam_role_arn": "${role.arn}",
-        },
-        TAGGED,
-        {"traffic_type": "REJECT"},
-    ),
     "bucket": Row(
         "s3.Bucket", {"bucket": "stand-in-scripts", "force_destroy": True, "tags": TAGS}, TAGGED, {"bucket": "others"}
     ),
@@ -287,22 +275,6 @@ ROWS: dict[str, Row] = {
         {"name": "/aws/eks/kube/cluster", "retention_in_days": 30, "kms_key_id": "${key.arn}"},
         {"retention_in_days": 90, **TAGGED},
         {"name": "/aws/eks/other/cluster"},
-    ),
-    "alarm": Row(
-        "cloudwatch.MetricAlarm",
-        {
-            "name": "no-nodes",
-            "comparison_operator": "LessThanThreshold",
-            "evaluation_periods": 2,
-            "metric_name": "cluster_node_count",
-            "namespace": "ContainerInsights",
-            "period": 60,
-            "statistic": "Average",
-            "threshold": 1,
-            "dimensions": {"ClusterName": "kube"},
-        },
-        {"threshold": 2, "alarm_description": "nodes are missing", **TAGGED},
-        {"name": "other"},
     ),
     "cluster": Row(
         "eks.Cluster",
