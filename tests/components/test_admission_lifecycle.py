@@ -182,3 +182,50 @@ def test_a_job_that_leaves_its_pods_ends_after_the_last_of_them(policy, before, 
     request = request_of(new, operation="UPDATE", member=False)
     request["resource"]["resource"] = "*/status"
     assert answers(POLICIES, request, new, old) == (["status.replicaStatuses"] if refused else [])
+
+
+JOB_SET = {"version": "jobset.x-k8s.io/v1alpha2"}
+
+
+@pytest.mark.parametrize(
+    ("restarts", "before", "after", "refused"),
+    [
+        ((0, 1), [0, 0], [0, 0], False),
+        ((0, 1), [2, 0], [2, 0], True),
+        # A Job succeeds as another one fails.
+        ((0, 1), [0, 0], [2, 0], True),
+        ((0, 1), [2, 0], [0, 0], True),
+        ((0, 0), [0, 0], [2, 0], False),
+        ((1, 1), [2, 0], [2, 1], False),
+    ],
+)
+def test_a_job_set_restarts_only_before_any_of_its_jobs_succeeds(restarts, before, after, refused):
+    old, new = (
+        of_kind(
+            "JobSet",
+            **JOB_SET,
+            status={"restarts": count, "replicatedJobsStatus": [{"name": "w", "succeeded": one} for one in succeeded]},
+        )
+        for count, succeeded in zip(restarts, (before, after), strict=True)
+    )
+    request = request_of(new, operation="UPDATE", member=False)
+    request["resource"]["resource"] = "*/status"
+    assert answers(POLICIES, request, new, old) == (["status.restarts"] if refused else [])
+
+
+def test_a_member_deletes_no_job_of_a_job_set_and_lets_none_expire():
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "o", "uid": "1", "controller": True}
+    child = with_metadata(job("x"), ownerReferences=[owner])
+    options = {"propagationPolicy": "Background"}
+    request = request_of(child, operation="DELETE", options=options)
+    assert answers(POLICIES, request, child) == ["Jobs that a controller made"]
+    by_controller = request_of(child, operation="DELETE", options=options, member=False)
+    assert answers(POLICIES, by_controller, child) == []
+    held = with_metadata(pod("x"), ownerReferences=[owner])
+    assert answers(POLICIES, request_of(held, operation="DELETE", options=options), held) == []
+    document = KINDS["JobSet"]("x")
+    document["spec"]["ttlSecondsAfterFinished"] = 0
+    assert answers(POLICIES, request_of(document), document) == []
+    document["spec"]["replicatedJobs"][0]["template"]["spec"]["ttlSecondsAfterFinished"] = 0
+    field = "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished"
+    assert answers(POLICIES, request_of(document), document) == [field]

@@ -1,6 +1,7 @@
 """A member wants pods that run on when Kueue no longer counts them: after a deletion, beside a job, after its end."""
 
 from contextlib import contextmanager
+from copy import deepcopy
 
 import pytest
 
@@ -117,6 +118,13 @@ def kubeflow(api):
 
 
 @pytest.fixture
+def job_sets(api):
+    """JobSets as far as policies see them."""
+    with serving(api, "jobset.x-k8s.io", "JobSet") as folder:
+        yield folder
+
+
+@pytest.fixture
 def ray_kinds(api):
     """Ray's kinds as far as policies see them."""
     with serving(api, "ray.io", "RayCluster", "RayJob") as folder:
@@ -219,6 +227,20 @@ def test_a_member_wants_to_keep_workers_after_the_job_ends(john, api, kubeflow, 
     assert "cleanPodPolicy can't change" in refused(john.merge, path, change)
     api.merge(f"{path}/status", ending(end, 2))
     api.delete(path)
+
+
+def test_a_member_wants_a_job_of_a_job_set_to_run_again(john, api, child, job_sets):
+    assert "belongs to another object" in refused(delete, john, child, {"propagationPolicy": "Background"})
+    document = KINDS["JobSet"]("again") | {"apiVersion": "jobset.x-k8s.io/v1"}
+    again = deepcopy(document)
+    again["spec"]["replicatedJobs"][0]["template"]["spec"]["ttlSecondsAfterFinished"] = 0
+    assert "ttlSecondsAfterFinished" in refused(john.create, f"{job_sets}/jobsets", again)
+    john.create(f"{job_sets}/jobsets", document)
+    status = f"{job_sets}/jobsets/again/status"
+    api.merge(status, {"status": {"restarts": 1, "replicatedJobsStatus": [{"name": "w", "succeeded": 0}]}})
+    api.merge(status, {"status": {"replicatedJobsStatus": [{"name": "w", "succeeded": 1}]}})
+    assert "can't restart" in refused(api.merge, status, {"status": {"restarts": 2}})
+    api.delete(f"{job_sets}/jobsets/again")
 
 
 def test_a_member_wants_workers_of_mpi_that_never_end(john, kubeflow):

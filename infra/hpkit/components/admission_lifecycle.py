@@ -15,6 +15,8 @@ __all__ = ["lifecycle_policies"]
 _MEMBER = {"sent-by-a-member": IS_MEMBER}
 _WORK = (ResourceRule(("",), ("pods",)), ResourceRule(FRAMEWORKS, ("*",)))
 _KUBEFLOW = "kubeflow.org"
+_JOB_SETS = "jobset.x-k8s.io"
+_CONTROLLED = "oldObject.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false))"
 # The other objects that members may create.
 _OBJECTS = (
     ResourceRule(("",), ("configmaps", "persistentvolumeclaims", "secrets", "services")),
@@ -31,10 +33,15 @@ _CLEAN = ".?spec.?runPolicy.?cleanPodPolicy.orValue('')"
 def lifecycle_policies() -> list[AdmissionPolicy]:
     """Return the policies of how work is deleted, changed while it runs, and reported as ended."""
     return [
-        AdmissionPolicy("hpkit-member-orphans", _WORK, ("DELETE",), (_orphans(),), conditions=_MEMBER),
+        AdmissionPolicy("hpkit-member-orphans", _WORK, ("DELETE",), (_orphans(), _parts()), conditions=_MEMBER),
         AdmissionPolicy("hpkit-member-lifecycle", _WORK, BOTH, _lifecycle(), conditions=_MEMBER),
         AdmissionPolicy("hpkit-member-finalizers", _OBJECTS, BOTH, (_finalizers(),), conditions=_MEMBER),
-        AdmissionPolicy("hpkit-team-ends", (ResourceRule((_KUBEFLOW,), ("*/status",)),), ("UPDATE",), (_ends(),)),
+        AdmissionPolicy(
+            "hpkit-team-ends",
+            (ResourceRule((_KUBEFLOW, _JOB_SETS), ("*/status",)),),
+            ("UPDATE",),
+            (_ends(), _restarts()),
+        ),
     ]
 
 
@@ -61,6 +68,16 @@ def _orphans() -> Refusal:
     )
 
 
+def _parts() -> Refusal:
+    """Return the refusal of deleting a Job that another object made; see _restarts."""
+    return Refusal(
+        "Jobs that a controller made",
+        f"request.resource.group != 'batch' || !{_CONTROLLED}",
+        "this Job belongs to another object, such as a JobSet, which would create it again. Delete its owner instead",
+        "Kueue frees the quota of a Job that succeeded, and JobSet runs it again when it is deleted",
+    )
+
+
 def _lifecycle() -> tuple[Refusal, ...]:
     pod = "request.resource.group == '' && request.resource.resource == 'pods'"
     old = f"(request.operation == 'CREATE' ? ({pod} ? ['{_KUEUES_OWN}'] : []) : oldObject{_FINALIZERS})"
@@ -80,8 +97,7 @@ def _lifecycle() -> tuple[Refusal, ...]:
         ),
         Refusal(
             "what a controller made",
-            "request.operation == 'CREATE' || !oldObject.metadata.?ownerReferences.orValue([]).exists(owner, "
-            "owner.?controller.orValue(false))",
+            f"request.operation == 'CREATE' || !{_CONTROLLED}",
             "this object belongs to another one, such as a Job to its JobSet. Change its owner instead",
             "Kueue counts the owner: a part that grows isn't counted, and a pod whose labels change leaves its owner",
         ),
@@ -104,6 +120,13 @@ def _lifecycle() -> tuple[Refusal, ...]:
             f"request.operation == 'CREATE' || object{_CLEAN} == oldObject{_CLEAN}",
             "spec.runPolicy.cleanPodPolicy can't change. Delete the job and create another",
             "changed to None between a job's end and its cleanup, it would leave pods that nothing counts",
+        ),
+        Refusal(
+            "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished",
+            "object.?spec.?replicatedJobs.orValue([]).all(job, "
+            "!job.?template.?spec.?ttlSecondsAfterFinished.hasValue())",
+            "ttlSecondsAfterFinished of Jobs in a JobSet isn't allowed. Set spec.ttlSecondsAfterFinished of the JobSet",
+            "Kueue frees the quota of a Job that succeeded, and JobSet runs it again when it is deleted",
         ),
     )
 
@@ -141,4 +164,25 @@ def _ends() -> Refusal:
         "a job whose cleanPodPolicy is None ends when all of its pods have ended. Set spec.runPolicy.cleanPodPolicy to "
         "Running to end them with the job",
         "Kueue frees the quota of a job that ended, and the operator leaves the pods that still run",
+    )
+
+
+def _restarts() -> Refusal:
+    """Return the refusal of a JobSet's restart after one of its Jobs has succeeded: all of them would run again.
+
+    Kueue frees the quota of a Job that succeeded while the others run, and counts it never again (0.19.2,
+    pkg/controller/jobs/jobset/jobset_controller.go, ReclaimablePods; pkg/webhooks/workload_webhook.go,
+    validateReclaimablePodsUpdate). JobSet writes status.restarts before it deletes the Jobs, and with it how many have
+    succeeded (0.12.0, pkg/controllers/jobset_controller.go, reconcile).
+    """
+    none_succeeded = " && ".join(
+        f"{root}.?status.?replicatedJobsStatus.orValue([]).all(job, job.?succeeded.orValue(0) == 0)"
+        for root in ("oldObject", "object")
+    )
+    return Refusal(
+        "status.restarts",
+        f"request.resource.group != '{_JOB_SETS}' || "
+        f"object.?status.?restarts.orValue(0) <= oldObject.?status.?restarts.orValue(0) || ({none_succeeded})",
+        "a JobSet can't restart after one of its Jobs has succeeded. Delete the JobSet and create another",
+        "Kueue frees the quota of a Job that succeeded, and a restart runs it again",
     )

@@ -75,6 +75,10 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ),
     ("hpkit-member-deletions", "gracePeriodSeconds"): ("to_keep_instances_by_a_slow_deletion",),
     ("hpkit-member-orphans", "propagationPolicy"): ("to_keep_the_pods_of_a_deleted_job",),
+    ("hpkit-member-orphans", "Jobs that a controller made"): ("a_job_of_a_job_set_to_run_again",),
+    ("hpkit-member-lifecycle", "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished"): (
+        "a_job_of_a_job_set_to_run_again",
+    ),
     ("hpkit-member-lifecycle", "metadata.finalizers"): ("to_keep_the_pods_of_a_deleted_job_by_a_finalizer",),
     ("hpkit-member-lifecycle", "metadata.finalizers of pod templates"): ("a_namespace_that_nobody_can_delete",),
     ("hpkit-member-finalizers", "metadata.finalizers"): ("a_namespace_that_nobody_can_delete",),
@@ -88,6 +92,7 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("hpkit-member-lifecycle", "spec.runPolicy.cleanPodPolicy"): ("to_keep_workers_after_the_job_ends",),
     ("hpkit-member-lifecycle", "spec.runPolicy.cleanPodPolicy of an MPIJob"): ("workers_of_mpi_that_never_end",),
     ("hpkit-team-ends", "status.replicaStatuses"): ("to_keep_workers_after_the_job_ends",),
+    ("hpkit-team-ends", "status.restarts"): ("a_job_of_a_job_set_to_run_again",),
     ("hpkit-member-services", "spec.type"): ("to_publish_work_outside_the_cluster",),
     ("hpkit-member-secrets", "type"): ("the_rights_of_a_service_account_by_a_secret",),
     (_RBAC, "changing a pod that is there"): ("a_waiting_pod_to_start_by_taking_its_gate_away",),
