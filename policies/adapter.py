@@ -139,9 +139,9 @@ def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
 
 
 def _inert(text: str) -> str:
-    """Return a message on one line that no terminal or workflow obeys; names and properties in it are of others.
+    """Return a message on one line that no terminal or workflow obeys.
 
-    The engine prints it as it is, and on a line of its own.
+    Names and properties in it come from others, and the engine prints it unchanged, on a line of its own.
     """
     return printable_lines(printable(text))
 

@@ -30,8 +30,11 @@ __all__ = [
     "load",
     "load_stack",
     "organization_files",
+    "policy_file",
+    "policy_settings",
     "project_findings",
     "project_root",
+    "read_settings",
     "require_names",
     "select",
     "split_stack",
@@ -93,10 +96,9 @@ class Loaded:
         organization = self.parsed.organization
         if organization is None or not any(spec.waivers for spec in organization.environments.values()):
             return {}
-        with suppress(OSError, ValueError):
-            file = project_root() / "stacks" / f"{organization.organization}.policy.json"
-            data = json.loads(file.read_bytes())
-            return data if isinstance(data, Mapping) else {}
+        with suppress(InputError):
+            found = policy_settings(organization.organization)
+            return {} if found is None else read_settings(*found)
         return {}
 
     def _file_name(self, organization: Organization) -> Iterator[Problem]:
@@ -231,6 +233,36 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
         )
         raise SelectionError(f"no organization file in {folder}; {what}")
     return [load(file) for file in found]
+
+
+def policy_file(organization: str) -> str:
+    """Return the name of an organization's policy file in the project."""
+    return f"stacks/{organization}.policy.json"
+
+
+def policy_settings(organization: str) -> tuple[str, str] | None:
+    """Return name and text of an organization's policy file, None where it has none."""
+    name = policy_file(organization)
+    file = project_root() / name
+    if not file.is_file():
+        return None
+    try:
+        return name, file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: cannot be read ({error})") from None
+
+
+def read_settings(name: str, text: str | bytes) -> Mapping[str, Any]:
+    """Return what a policy file of that name sets, by policy; raises InputError for what is no object of JSON."""
+    try:
+        data: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{name}:{error.lineno}:{error.colno}: it is no JSON: {error.msg}") from None
+    except ValueError as error:
+        raise InputError(f"{name}: it is no JSON: {error}") from None
+    if not isinstance(data, Mapping):
+        raise InputError(f"{name}: it is no JSON object of policy → settings")
+    return data
 
 
 def split_stack(name: str) -> tuple[str, str]:

@@ -21,8 +21,6 @@ _POLICY = "Amazon EKS user guide, cluster upgrade policy; Amazon EKS pricing"
 _NOTICE_DAYS: Final = 60
 _MOST_RANGES: Final = 40
 _SERVICE_LINKED: Final = ":role/aws-service-role/"
-
-
 _POLICY_OF_ENDPOINTS: Final = "eks-endpoint-not-open"
 
 

@@ -78,7 +78,8 @@ def _lets_pass(policies: Mapping[str, Any], policy: str) -> bool:
     ]
     settings = [each for each in given if isinstance(each, Mapping)]
     levels = [each["enforcementLevel"] for each in settings if "enforcementLevel" in each]
-    return levels[-1:] in ([level] for level in _LENIENT) or any(each.get("waivers") for each in settings)
+    is_lenient = bool(levels) and levels[-1] in _LENIENT
+    return is_lenient or any(each.get("waivers") for each in settings)
 
 
 def _not_waived_there(waiver: Waiver, policy: str, path: Path, organization: str) -> Issue:

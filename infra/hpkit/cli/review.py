@@ -10,7 +10,7 @@ import click
 
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
-from hpkit.cli.policy_settings import budgets_in, policy_file, policy_settings, read_settings
+from hpkit.cli.policy_settings import budgets_in
 from hpkit.cli.review_git import Base, content_at, find_base
 from hpkit.cli.review_policies import violations_of
 from hpkit.cli.review_scope import Scope, scope_of
@@ -19,7 +19,7 @@ from hpkit.plan.budgets import Budget
 from hpkit.plan.diff import Change
 from hpkit.plan.model import Plan
 from hpkit.printable import printable_lines
-from hpkit.project import project_root
+from hpkit.project import policy_file, policy_settings, project_root, read_settings
 from hpkit.review import Review, review
 from hpkit.review.model import Preview, ScenarioChange
 from hpkit.review.policy_risks import PolicySettings

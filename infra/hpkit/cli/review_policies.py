@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpkit.checks import Finding
-from hpkit.cli.policy_settings import policy_file, policy_settings
 from hpkit.cli.review_git import Base, content_at
 from hpkit.cli.review_scope import Scope
 from hpkit.cli.validate_policies import checked_settings, stack_findings
 from hpkit.errors import InputError
 from hpkit.plan.diff import Change
 from hpkit.plan.model import Plan
-from hpkit.project import Loaded
+from hpkit.project import Loaded, policy_file, policy_settings
 from hpkit.review.build import StackInput, StackVersion, accounts_of, plan_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from hpkit.checks import Finding
-from hpkit.cli.policy_settings import policy_file
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
 from hpkit.errors import InputError, SelectionError
@@ -18,6 +17,7 @@ from hpkit.project import (
     environments_in,
     load,
     organization_files,
+    policy_file,
     require_names,
     split_stack,
     stack_file_problems,

@@ -73,7 +73,7 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
 def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
     """Show the page on the whole terminal and read again every so many seconds, until Ctrl-C.
 
-    A platform that can't be read is said above the last page, which stays.
+    If a read fails, the reason is shown above the last page.
     """
     if form != "table" or not sys.stdout.isatty():
         raise click.UsageError("--watch needs a terminal; elsewhere, run `hpkit status --format json` repeatedly")
@@ -88,17 +88,16 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
 
     session = aws_session(profile, plan.spec.region)
     namespaces = [team.namespace for team in plan.teams]
-    page, problem = "", "reading …"
-    with suppress(KeyboardInterrupt), Live(screen=True, auto_refresh=False) as live:
+    page, head = "", "reading …"
+    with suppress(KeyboardInterrupt), Live(Text(head), screen=True, auto_refresh=False) as live:
         while True:
-            live.update(Text.from_ansi(f"{problem}\n{page}"), refresh=True)
             try:
                 observed = read(session, cluster=plan.spec.cluster.name, namespaces=namespaces)
                 page = _captured(plan, status_of(observed), differences(observed, plan))
-                problem = f"{observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C ends"
+                head = f"{observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C ends"
             except HpkitError as error:
-                problem = printable_lines(f"not read: {error}")
-            live.update(Text.from_ansi(f"{problem}\n{page}"), refresh=True)
+                head = printable_lines(f"not read: {error}")
+            live.update(Text.from_ansi(f"{head}\n{page}"), refresh=True)
             time.sleep(every)
 
 
@@ -213,7 +212,7 @@ def _task(task: WaitingTask) -> dict[str, Any]:
 
 
 def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool | None = None) -> None:
-    """Print the page; terminal: whether it is for one, None to find out."""
+    """Print the page. terminal: whether a terminal shows it; None detects that."""
     from rich.console import Console
 
     from hpkit.live.status import policy_words

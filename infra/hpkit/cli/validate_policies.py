@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from hpkit.checks import Finding
 from hpkit.checks.rule import listing
-from hpkit.cli.policy_settings import policy_settings
 from hpkit.config import Document, Organization, Path, format_path
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.plan.registered import Registered, config_path
-from hpkit.project import Loaded
+from hpkit.project import Loaded, policy_settings
 
 if TYPE_CHECKING:
     from hpkit.recording import Recording

@@ -15,22 +15,25 @@ __all__ = ["examples_text", "rules_page"]
 
 
 def _example(rule: str) -> dict[str, Any]:
-    """Return what a rule finds in a failing case, and how that differs from a passing one: of all pairs the plainest.
+    """Return how a failing case of a rule differs from a passing one, and what the rule finds in it.
 
-    The organization that all cases change passes most rules, so it is a passing case as well.
+    Of all pairs, the one with the plainest difference is taken. The organization that all cases change passes most
+    rules, so it is a candidate too.
     """
-    given = cases(rule)
-    passing = [case for case in (*given, unchanged(rule)) if all(finding.rule != rule for finding in case.findings())]
+    given, base = cases(rule), unchanged(rule)
+    passing = [case for case in given if case.passes]
+    if all(finding.rule != rule for finding in base.findings()):
+        passing.append(base)
     pairs = [
         (_difference(_whole(fails), _whole(passes)), fails) for fails in given if not fails.passes for passes in passing
     ]
-    lines, failing = min(pairs, key=lambda pair: _length(pair[0]))
+    lines, failing = min(pairs, key=lambda pair: _plainness(pair[0]))
     finding = next(finding for finding in failing.findings() if finding.rule == rule)
     return {"diff": lines, "finding": {"path": finding.path, "message": finding.message, "fix": finding.fix}}
 
 
-def _length(lines: list[str]) -> tuple[bool, bool, bool, int, int]:
-    """Return what is less for a plainer difference: one value that becomes another, in one place."""
+def _plainness(lines: list[str]) -> tuple[bool, bool, bool, int, int]:
+    """Return a sort key: a difference in one place, of few and short lines, comes first."""
     fails, passes = ([line for line in lines if line.startswith(sign)] for sign in "-+")
     places = sum(before[:1] != after[:1] for before, after in pairwise(lines))
     return not lines, not fails, places > 1, len(fails) + len(passes), sum(map(len, lines))
